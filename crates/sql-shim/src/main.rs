@@ -1,0 +1,2 @@
+//! The `untorn` program.
+fn main() {}
