@@ -1,1 +1,8 @@
-//! See ARCHITECTURE.md.
+//! The MySQL-protocol server of Untorn: wire protocol, accounts, variables, and SQL sessions over the engine.
+
+pub mod auth;
+pub mod result;
+pub mod server;
+pub mod service;
+pub mod status;
+pub mod variables;

@@ -1,0 +1,3 @@
+//! Authentication: accounts and the two password exchanges.
+
+pub mod accounts;

@@ -1,0 +1,3 @@
+//! The server around the sessions: shared state, connections, runtimes.
+
+pub mod registry;

@@ -1,0 +1,261 @@
+//! What all connections share, and the register of who is connected.
+//!
+//! [`Server`] is the wire's shared state; the SQL side's (open database, plan cache) lives in the
+//! [`SessionFactory`](crate::service::SessionFactory). Each connection has one [`Connection`] entry for as long as it
+//! lives: SHOW PROCESSLIST reads it, KILL sets its switch, and the connection's own task is the only one that writes
+//! the rest, so its mutex is never contended in practice.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::auth::accounts::Accounts;
+use crate::status::{Counters, Status};
+use crate::variables::GlobalVariables;
+
+/// A connection's number, unique while the server runs; what CONNECTION_ID() and KILL mean.
+pub type ConnectionId = u32;
+
+/// State shared by every connection.
+pub struct Server {
+    /// Who may log in.
+    pub accounts: Accounts,
+    /// Who is connected.
+    pub connections: Registry,
+    /// Global system variables.
+    pub variables: GlobalVariables,
+    /// Status counters.
+    pub status: Status,
+}
+
+/// What a client asked for in its handshake that a session has to know.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClientFlags {
+    /// Affected rows of an UPDATE are the matched ones.
+    pub found_rows: bool,
+    /// COM_QUERY may hold several statements (also by COM_SET_OPTION).
+    pub multi_statements: bool,
+    /// `interactive_timeout` instead of `wait_timeout`.
+    pub interactive: bool,
+    /// IGNORE_SPACE of the client: sets sql_mode IGNORE_SPACE.
+    pub ignore_space: bool,
+    /// Collation id of the handshake.
+    pub charset: u16,
+}
+
+/// How urgently a connection is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kill {
+    /// Not at all.
+    No = 0,
+    /// The running statement ends with error 1317 (KILL QUERY).
+    Query = 1,
+    /// The connection ends (KILL, shutdown, timeout of a shutdown).
+    Connection = 2,
+}
+
+/// The changing part of a connection's entry.
+#[derive(Debug, Clone)]
+pub struct Activity {
+    /// Account name as logged in.
+    pub user: Arc<str>,
+    /// `host:port`, or `localhost` over the socket.
+    pub host: Arc<str>,
+    /// Host part of the matched account (`%` or `localhost`), for CURRENT_USER().
+    pub account_host: Arc<str>,
+    /// Current database.
+    pub database: Option<Arc<str>>,
+    /// `Sleep`, `Query`, `Execute`, ...
+    pub command: &'static str,
+    /// What the session does right now (`executing`, `waiting for row lock`, ...).
+    pub state: &'static str,
+    /// Statement text, cut after [`INFO_BYTES_MAX`] bytes; empty when idle.
+    pub info: Vec<u8>,
+    /// Since when it is in this command.
+    pub since: Instant,
+}
+
+/// Longest statement text kept for SHOW PROCESSLIST, bytes.
+pub const INFO_BYTES_MAX: usize = 4096;
+
+/// One connection's entry.
+pub struct Connection {
+    /// Its number.
+    pub id: ConnectionId,
+    /// Counters of the runtime thread that carries it.
+    pub counters: Arc<Counters>,
+    kill: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+    flags: Mutex<ClientFlags>,
+    activity: Mutex<Activity>,
+}
+
+impl Connection {
+    /// What the client asked for.
+    pub fn client_flags(&self) -> ClientFlags {
+        *self.flags.lock()
+    }
+
+    /// Changes what the client asked for (handshake, COM_SET_OPTION).
+    pub fn set_client_flags(&self, flags: ClientFlags) {
+        *self.flags.lock() = flags;
+    }
+
+    /// A copy of the entry for SHOW PROCESSLIST.
+    pub fn activity(&self) -> Activity {
+        self.activity.lock().clone()
+    }
+
+    /// Reads the entry without a copy.
+    pub fn with_activity<R>(&self, read: impl FnOnce(&Activity) -> R) -> R {
+        read(&self.activity.lock())
+    }
+
+    /// Changes the entry.
+    pub fn update(&self, change: impl FnOnce(&mut Activity)) {
+        change(&mut self.activity.lock());
+    }
+
+    /// The session's current database changed.
+    pub fn set_database(&self, name: Option<&str>) {
+        self.activity.lock().database = name.map(Arc::from);
+    }
+
+    /// What the session does right now.
+    pub fn set_state(&self, state: &'static str) {
+        self.activity.lock().state = state;
+    }
+
+    /// Asks the connection to stop and wakes it.
+    pub fn kill(&self, how: Kill) {
+        self.kill.fetch_max(how as u8, Ordering::AcqRel);
+        if let Some(waker) = self.waker.lock().take() {
+            waker.wake();
+        }
+    }
+
+    /// How urgently this connection is to stop; one atomic load, cheap enough for every row.
+    #[inline]
+    pub fn kill_level(&self) -> Kill {
+        match self.kill.load(Ordering::Acquire) {
+            0 => Kill::No,
+            1 => Kill::Query,
+            _ => Kill::Connection,
+        }
+    }
+
+    /// A KILL QUERY applies to the statement it met: forget it when a statement begins.
+    pub fn clear_query_kill(&self) {
+        if self.kill.load(Ordering::Relaxed) == Kill::Query as u8 {
+            let _ = self.kill.compare_exchange(
+                Kill::Query as u8,
+                Kill::No as u8,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// Resolves once the connection is to stop at least as urgently as `at_least`. One waiter at a time: the
+    /// connection's own task.
+    pub fn killed(&self, at_least: Kill) -> Killed<'_> {
+        Killed { connection: self, at_least }
+    }
+}
+
+/// Future of [`Connection::killed`].
+pub struct Killed<'a> {
+    connection: &'a Connection,
+    at_least: Kill,
+}
+
+impl Future for Killed<'_> {
+    type Output = Kill;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Kill> {
+        let level = self.connection.kill_level();
+        if level >= self.at_least {
+            return Poll::Ready(level);
+        }
+        let mut slot = self.connection.waker.lock();
+        match &mut *slot {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            other => *other = Some(context.waker().clone()),
+        }
+        drop(slot);
+        let level = self.connection.kill_level();
+        if level >= self.at_least { Poll::Ready(level) } else { Poll::Pending }
+    }
+}
+
+/// All connections by number.
+#[derive(Default)]
+pub struct Registry {
+    entries: Mutex<BTreeMap<ConnectionId, Arc<Connection>>>,
+    last_id: AtomicU32,
+}
+
+impl Registry {
+    /// Enters a new connection, or `None` when there are already `max`.
+    pub fn enter(&self, max: usize, host: &str, counters: Arc<Counters>) -> Option<Arc<Connection>> {
+        let mut entries = self.entries.lock();
+        if entries.len() >= max {
+            return None;
+        }
+        let mut id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        while id == 0 || entries.contains_key(&id) {
+            id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        }
+        let connection = Arc::new(Connection {
+            id,
+            counters,
+            kill: AtomicU8::new(0),
+            waker: Mutex::new(None),
+            flags: Mutex::new(ClientFlags::default()),
+            activity: Mutex::new(Activity {
+                user: Arc::from("unauthenticated user"),
+                host: Arc::from(host),
+                account_host: Arc::from("%"),
+                database: None,
+                command: "Connect",
+                state: "login",
+                info: Vec::new(),
+                since: Instant::now(),
+            }),
+        });
+        entries.insert(id, Arc::clone(&connection));
+        Some(connection)
+    }
+
+    /// Removes a connection that ended.
+    pub fn leave(&self, id: ConnectionId) {
+        self.entries.lock().remove(&id);
+    }
+
+    /// A connection by number.
+    pub fn get(&self, id: ConnectionId) -> Option<Arc<Connection>> {
+        self.entries.lock().get(&id).cloned()
+    }
+
+    /// All connections in the order of their numbers.
+    pub fn all(&self) -> Vec<Arc<Connection>> {
+        self.entries.lock().values().cloned().collect()
+    }
+
+    /// How many connections there are.
+    pub fn len(&self) -> usize {
+        self.entries.lock().len()
+    }
+
+    /// Whether nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
