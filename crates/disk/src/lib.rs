@@ -1,1 +1,41 @@
-//! See ARCHITECTURE.md.
+//! The ground floor: the only crate that touches files, threads and clocks.
+//!
+//! Everything above sees three small faces. [`Storage`] and [`File`] are durable bytes: blocking calls for start-up
+//! and rare paths, and one asynchronous call, [`Storage::submit`], that takes a whole batch. [`Environment`] is time,
+//! background tasks and the way a real thread may block. [`Event`] and [`Wait`] are how anything in the engine waits
+//! without blocking a thread. Each face exists twice: once real (direct I/O, io_uring with a thread pool where it is
+//! refused) and once simulated (one thread, a seed, a disk that loses and tears what was not synced), so that the
+//! engine above cannot tell them apart.
+//!
+//! Rules the crate keeps for those above: a transfer is whole or an error (short transfers are continued); an error of
+//! a sync is reported exactly once and the sync is never retried, because after a failed `fsync` the kernel may have
+//! dropped the dirty pages; a buffer given to [`Storage::submit`] lives until its completion ran.
+//!
+//! `unsafe` is allowed in this crate for page-aligned memory, the ring and raw system calls.
+#![allow(unsafe_code)]
+
+mod buffer;
+mod environment;
+mod error;
+mod event;
+mod executor;
+mod page_id;
+mod page_writer;
+mod random;
+mod real;
+mod simulated;
+mod storage;
+
+pub use buffer::{ALIGNMENT, AlignedBuf, IoBuf, RawBuf};
+pub use environment::{Environment, TaskFuture};
+pub use error::{Error, Result};
+pub use event::{Event, EventWait, Wait, block_on};
+pub use page_id::PageId;
+pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, WriteBatch};
+pub use random::Random;
+pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
+pub use simulated::{Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
+pub use storage::{
+    Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_one,
+    sync_async, write_async,
+};

@@ -1,0 +1,39 @@
+//! Time, background tasks and blocking, behind one trait, so that the simulator can own all three.
+//!
+//! The engine never starts a thread, reads a clock or sleeps by itself; it asks its environment. Tasks given to
+//! [`Environment::spawn`] do short work between awaits: they share one thread.
+
+use crate::{Event, Storage};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A background task or a sleep.
+pub type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Where an engine lives: clock, storage, tasks, randomness.
+pub trait Environment: Send + Sync {
+    /// Monotonic time since the environment was made.
+    fn now(&self) -> Duration;
+
+    /// Wall-clock time since 1970-01-01 00:00:00 UTC.
+    fn unix_time(&self) -> Duration;
+
+    /// The files.
+    fn storage(&self) -> &Arc<dyn Storage>;
+
+    /// Runs `task` in the background until it ends or the environment is shut down. `name` is for logs.
+    fn spawn(&self, name: &'static str, task: TaskFuture);
+
+    /// A future that completes `duration` after its first poll or later.
+    fn sleep(&self, duration: Duration) -> TaskFuture;
+
+    /// Blocks the calling thread until `event` is set. Never call it from a background task or a completion callback:
+    /// the thread that would set the event may be the one that blocks. (The simulator runs completions, then tasks,
+    /// until the event is set.)
+    fn block_until(&self, event: &Event);
+
+    /// A random number: from the operating system, or from the seed of the simulation.
+    fn random_u64(&self) -> u64;
+}

@@ -1,0 +1,257 @@
+//! Waiting without blocking a thread.
+//!
+//! An [`Event`] is a one-shot broadcast: once set it stays set, and everyone who waits or will wait goes on. A
+//! [`Wait`] is an event together with something to keep alive until the waiter has retried its operation (a pin on
+//! the page that was read for it): the pin is inside the `Wait`, so dropping the `Wait` gives it back.
+//!
+//! The flag is read without a lock; the list of wakers is touched only by those who really wait. `set` stores the flag
+//! before it takes the list, and a waiter looks at the flag again after it entered the list, so no wake-up is lost.
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+/// A one-shot broadcast; clones are the same event.
+#[derive(Clone, Default)]
+pub struct Event(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    set: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next_ticket: u64,
+    wakers: Vec<(u64, Waker)>,
+}
+
+impl Event {
+    /// A fresh event, not set.
+    pub fn new() -> Event {
+        Event::default()
+    }
+
+    /// An event that has already happened.
+    pub fn already_set() -> Event {
+        let event = Event::default();
+        event.0.set.store(true, Ordering::Release);
+        event
+    }
+
+    /// Sets the event and wakes everyone who waits. Setting it again does nothing.
+    pub fn set(&self) {
+        if self.0.set.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let wakers = std::mem::take(&mut self.0.waiting.lock().wakers);
+        for (_, waker) in wakers {
+            waker.wake();
+        }
+    }
+
+    /// Whether the event has happened.
+    pub fn is_set(&self) -> bool {
+        self.0.set.load(Ordering::Acquire)
+    }
+
+    /// A future that completes when the event is set.
+    pub fn wait(&self) -> EventWait {
+        EventWait { event: self.clone(), ticket: None }
+    }
+
+    /// True when both are the same event.
+    pub fn same(&self, other: &Event) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn poll(&self, ticket: &mut Option<u64>, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_set() {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.0.waiting.lock();
+        // Looked at under the lock: `set` stores the flag before it takes the list under the same lock.
+        if self.is_set() {
+            return Poll::Ready(());
+        }
+        let known = ticket.and_then(|mine| waiting.wakers.iter_mut().find(|(theirs, _)| *theirs == mine));
+        match known {
+            Some((_, waker)) => waker.clone_from(context.waker()),
+            None => {
+                let mine = waiting.next_ticket;
+                waiting.next_ticket += 1;
+                waiting.wakers.push((mine, context.waker().clone()));
+                *ticket = Some(mine);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn forget(&self, ticket: Option<u64>) {
+        if let Some(mine) = ticket
+            && !self.is_set()
+        {
+            self.0.waiting.lock().wakers.retain(|(theirs, _)| *theirs != mine);
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({})", if self.is_set() { "set" } else { "not set" })
+    }
+}
+
+/// Future of [`Event::wait`].
+#[derive(Debug)]
+pub struct EventWait {
+    event: Event,
+    ticket: Option<u64>,
+}
+
+impl Future for EventWait {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        this.event.poll(&mut this.ticket, context)
+    }
+}
+
+impl Drop for EventWait {
+    fn drop(&mut self) {
+        self.event.forget(self.ticket);
+    }
+}
+
+/// What an interrupted operation waits for. Await it, retry the operation, and only then drop it: what it holds (a
+/// page pin) makes sure that the retry finds what the wait was for.
+pub struct Wait {
+    wait: EventWait,
+    // Never looked at; released with the Wait.
+    _held: Option<Box<dyn Send>>,
+}
+
+impl Wait {
+    /// Waits for `event`.
+    pub fn new(event: Event) -> Wait {
+        Wait { wait: EventWait { event, ticket: None }, _held: None }
+    }
+
+    /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
+    pub fn holding(event: Event, held: Box<dyn Send>) -> Wait {
+        Wait { wait: EventWait { event, ticket: None }, _held: Some(held) }
+    }
+
+    /// The event waited for.
+    pub fn event(&self) -> &Event {
+        &self.wait.event
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub fn is_done(&self) -> bool {
+        self.wait.event.is_set()
+    }
+
+    /// A future that completes when the event is set; what the `Wait` holds stays held.
+    pub fn done(&mut self) -> &mut Wait {
+        self
+    }
+}
+
+impl Future for Wait {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.wait).poll(context)
+    }
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Wait({:?})", self.event())
+    }
+}
+
+struct ThreadWaker(Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on the calling thread, which sleeps while the future waits.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::park();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn wakes_every_waiter_on_other_threads() {
+        let event = Event::new();
+        let passed = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (event, passed) = (event.clone(), passed.clone());
+                std::thread::spawn(move || {
+                    block_on(event.wait());
+                    assert!(event.is_set());
+                    passed.fetch_add(1, Ordering::Relaxed);
+                })
+            })
+            .collect();
+        event.set();
+        event.set();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(passed.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn an_abandoned_wait_leaves_no_waker_behind() {
+        let event = Event::new();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut first = event.wait();
+        let mut second = event.wait();
+        assert!(Pin::new(&mut first).poll(&mut context).is_pending());
+        assert!(Pin::new(&mut first).poll(&mut context).is_pending());
+        assert!(Pin::new(&mut second).poll(&mut context).is_pending());
+        assert_eq!(event.0.waiting.lock().wakers.len(), 2);
+        drop(first);
+        assert_eq!(event.0.waiting.lock().wakers.len(), 1);
+        event.set();
+        assert!(Pin::new(&mut second).poll(&mut context).is_ready());
+        assert!(event.0.waiting.lock().wakers.is_empty());
+    }
+
+    #[test]
+    fn a_wait_keeps_what_it_holds_until_dropped() {
+        let held = Arc::new(());
+        let mut wait = Wait::holding(Event::already_set(), Box::new(held.clone()));
+        block_on(wait.done());
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(wait);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+}

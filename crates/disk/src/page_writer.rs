@@ -1,0 +1,142 @@
+//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their files
+//! untorn (doublewrite, atomic writes, or plainly).
+//!
+//! A [`WriteBatch`] holds the page images back to back in one aligned allocation, so that a doublewrite is one
+//! contiguous write of it. The allocation is reused: the writer gives the batch back.
+
+use crate::{AlignedBuf, File, PageId, Result};
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Why pages are written; each purpose has doublewrite segments of its own, so that neither waits for the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FlushPurpose {
+    /// To move the checkpoint on (oldest changes first).
+    #[default]
+    Checkpoint,
+    /// To make frames free (least recently used first).
+    Lru,
+}
+
+/// Where one page image of a batch goes.
+#[derive(Clone)]
+pub struct PageWrite {
+    /// The page.
+    pub id: PageId,
+    /// Its file.
+    pub file: Arc<dyn File>,
+    /// Byte offset in that file.
+    pub offset: u64,
+}
+
+/// Page images on their way to their files: stamped with their checksums, back to back.
+pub struct WriteBatch {
+    images: Arc<AlignedBuf>,
+    page_size: usize,
+    pages: Vec<PageWrite>,
+    /// Why they are written.
+    pub purpose: FlushPurpose,
+}
+
+impl WriteBatch {
+    /// An empty batch with room for `capacity` pages of `page_size` bytes.
+    pub fn new(page_size: usize, capacity: usize, purpose: FlushPurpose) -> WriteBatch {
+        WriteBatch {
+            images: Arc::new(AlignedBuf::zeroed(page_size * capacity)),
+            page_size,
+            pages: Vec::with_capacity(capacity),
+            purpose,
+        }
+    }
+
+    /// Adds a page and gives the place for its image, `page_size` bytes to be filled whole by the caller (they hold
+    /// what an earlier use of the batch left there).
+    ///
+    /// # Panics
+    /// When the batch is full, or still used by a writer.
+    pub fn push(&mut self, id: PageId, file: Arc<dyn File>, offset: u64) -> &mut [u8] {
+        assert!(self.pages.len() < self.capacity(), "a write batch holds {} pages", self.capacity());
+        let range = self.range(self.pages.len());
+        self.pages.push(PageWrite { id, file, offset });
+        match Arc::get_mut(&mut self.images) {
+            Some(images) => &mut images[range],
+            None => unreachable!("a write batch is filled by its only owner"),
+        }
+    }
+
+    /// Forgets the pages and keeps the memory.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+    }
+
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether it has no page.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Whether no page can be added.
+    pub fn is_full(&self) -> bool {
+        self.pages.len() == self.capacity()
+    }
+
+    /// Number of pages it has room for.
+    pub fn capacity(&self) -> usize {
+        self.images.len() / self.page_size
+    }
+
+    /// Bytes per page.
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// The pages, in the order of their images.
+    pub fn pages(&self) -> &[PageWrite] {
+        &self.pages
+    }
+
+    /// The image of page `index`.
+    pub fn image(&self, index: usize) -> &[u8] {
+        assert!(index < self.pages.len());
+        &self.images[self.range(index)]
+    }
+
+    /// The image of page `index`, for stamping it.
+    ///
+    /// # Panics
+    /// When the batch is still used by a writer.
+    pub fn image_mut(&mut self, index: usize) -> &mut [u8] {
+        assert!(index < self.pages.len());
+        let range = self.range(index);
+        match Arc::get_mut(&mut self.images) {
+            Some(images) => &mut images[range],
+            None => unreachable!("a write batch is changed by its only owner"),
+        }
+    }
+
+    /// The allocation that holds all images, for writers.
+    pub fn images(&self) -> &Arc<AlignedBuf> {
+        &self.images
+    }
+
+    /// Where in [`WriteBatch::images`] the image of page `index` lies.
+    pub fn range(&self, index: usize) -> Range<usize> {
+        index * self.page_size..(index + 1) * self.page_size
+    }
+}
+
+/// Future of [`PageWriter::write`].
+pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
+
+/// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
+pub trait PageWriter: Send + Sync {
+    /// Writes the batch. Completes when every page is whole in its place and synced; gives the batch back (still
+    /// filled). An error means that nothing may be assumed about any page of the batch.
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture;
+}

@@ -1,0 +1,273 @@
+//! Files as the engine sees them.
+//!
+//! Blocking calls transfer everything or fail. [`Storage::submit`] is the asynchronous door: a batch of requests goes
+//! to the kernel together, and each request's `done` runs once, on a completion thread, with the buffers back.
+//! Within a batch there is no order: only a `Write` with `sync` is ordered (write, then sync of that file).
+
+use crate::{AlignedBuf, Error, Event, IoBuf, Result};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What must be true of a file for [`Storage::open`] to succeed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenMode {
+    /// Must exist; reading only.
+    ReadOnly,
+    /// Must exist.
+    Existing,
+    /// Is created when it does not exist.
+    Create,
+    /// Must not exist.
+    CreateNew,
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenHow {
+    /// Existing or new, read or write.
+    pub mode: OpenMode,
+    /// Bypass the page cache where the file system allows it. Transfers then have to be aligned (see
+    /// [`File::io_alignment`]).
+    pub direct: bool,
+}
+
+impl OpenHow {
+    /// Existing file for reading and writing, direct.
+    pub const EXISTING: OpenHow = OpenHow { mode: OpenMode::Existing, direct: true };
+    /// Existing file for reading, direct.
+    pub const READ_ONLY: OpenHow = OpenHow { mode: OpenMode::ReadOnly, direct: true };
+    /// Existing or new file, direct.
+    pub const CREATE: OpenHow = OpenHow { mode: OpenMode::Create, direct: true };
+    /// New file, direct.
+    pub const CREATE_NEW: OpenHow = OpenHow { mode: OpenMode::CreateNew, direct: true };
+
+    /// The same through the page cache: any offset and length may be transferred.
+    pub const fn buffered(self) -> OpenHow {
+        OpenHow { mode: self.mode, direct: false }
+    }
+}
+
+/// One entry of a directory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Entry {
+    /// File name without its directory.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// What was asked of a storage since it was made.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct IoCounters {
+    /// Read requests and their bytes.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Syncs of files (fdatasync).
+    pub syncs: u64,
+    /// Batches given to [`Storage::submit`].
+    pub batches: u64,
+}
+
+/// A place for files.
+pub trait Storage: Send + Sync {
+    /// Opens or creates a file. A new file's name is durable only after [`Storage::sync_dir`] of its directory.
+    fn open(&self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>>;
+    /// Whether a file or directory of this name exists.
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// Removes a file. Durable after [`Storage::sync_dir`].
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Removes an empty directory. Durable after [`Storage::sync_dir`] of its parent.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+    /// Renames a file, replacing `to` when it exists. Durable after [`Storage::sync_dir`] of both directories.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Creates a directory and its missing parents.
+    fn create_dir_all(&self, path: &Path) -> Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, path: &Path) -> Result<()>;
+    /// The entries of a directory, sorted by name.
+    fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+    /// Takes the exclusive lock on the file at `path` (created when missing), held until the value is dropped or the
+    /// process ends. Fails when another process, or this one, holds it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+    /// Starts a batch of requests. Returns at once; every `done` is called exactly once, later or even before this
+    /// returns, so hold no lock that `done` takes.
+    fn submit(&self, batch: Vec<(Arc<dyn File>, Io)>);
+    /// Names long-lived memory (the pool's frames) whose transfers may be made cheaper by telling the kernel once.
+    /// Returns whether it was; transfers work either way.
+    ///
+    /// # Safety
+    /// Each `(address, length)` must stay mapped until the storage is dropped.
+    unsafe fn register_buffers(&self, _buffers: &[(*mut u8, usize)]) -> bool {
+        false
+    }
+    /// What was asked of this storage so far.
+    fn counters(&self) -> IoCounters;
+}
+
+/// An open file. Closed when the last reference, including those of requests under way, is dropped.
+pub trait File: Send + Sync {
+    /// The name it was opened by.
+    fn path(&self) -> &Path;
+    /// Its length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Whether its length is 0.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Fills `buf` from byte `offset`. Reading past the end of the file is an error (`UnexpectedEof`).
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
+    /// Writes all of `buf` at byte `offset`.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
+    /// Makes what was written, and the length, durable. After an error nothing written since the last success may be
+    /// assumed durable, even when a later call succeeds.
+    fn sync_data(&self) -> Result<()>;
+    /// Cuts or extends (sparsely) the file to `len` bytes.
+    fn set_len(&self, len: u64) -> Result<()>;
+    /// Writes real zeros to the bytes `from..to`, so that later writes there allocate nothing.
+    fn write_zeros(&self, from: u64, to: u64) -> Result<()>;
+    /// Whether transfers bypass the page cache.
+    fn is_direct(&self) -> bool;
+    /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
+    fn io_alignment(&self) -> usize;
+    /// For the storage that opened the file, which needs its own type back in [`Storage::submit`].
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// The completion of a request: `Ok` gives the request's kind and buffers back. Runs on a completion thread: it must
+/// be short and must never block.
+pub type IoDone = Box<dyn FnOnce(Result<IoKind>) + Send>;
+
+/// One asynchronous request.
+pub struct Io {
+    /// What to do.
+    pub kind: IoKind,
+    /// Whom to tell.
+    pub done: IoDone,
+}
+
+impl Io {
+    /// A request with its completion.
+    pub fn new(kind: IoKind, done: impl FnOnce(Result<IoKind>) + Send + 'static) -> Io {
+        Io { kind, done: Box::new(done) }
+    }
+}
+
+/// What a request does.
+#[derive(Debug)]
+pub enum IoKind {
+    /// Fill the buffer from the file.
+    Read {
+        /// Where to (owned or raw).
+        buf: IoBuf,
+        /// Byte offset in the file.
+        offset: u64,
+    },
+    /// Write the buffer to the file.
+    Write {
+        /// What.
+        buf: IoBuf,
+        /// Byte offset in the file.
+        offset: u64,
+        /// Ask the device to write all or nothing (`RWF_ATOMIC`); fails where it cannot.
+        atomic: bool,
+        /// Make it durable (fdatasync of the file) before completing.
+        sync: bool,
+    },
+    /// Make everything written to the file, by requests completed before this one was submitted, durable.
+    Sync,
+}
+
+impl IoKind {
+    /// A verb for error messages.
+    pub(crate) fn operation(&self) -> &'static str {
+        match self {
+            IoKind::Read { .. } => "read",
+            IoKind::Write { .. } => "write",
+            IoKind::Sync => "sync",
+        }
+    }
+
+    /// Byte offset and length, (0, 0) for a sync.
+    pub(crate) fn place(&self) -> (u64, usize) {
+        match self {
+            IoKind::Read { buf, offset } | IoKind::Write { buf, offset, .. } => (*offset, buf.len()),
+            IoKind::Sync => (0, 0),
+        }
+    }
+
+    /// An error of this request.
+    pub(crate) fn error(&self, path: &Path, source: std::io::Error) -> Error {
+        match self {
+            IoKind::Sync => Error::new("sync", path, source),
+            other => {
+                let (offset, length) = other.place();
+                Error::at(other.operation(), path, offset, length, source)
+            }
+        }
+    }
+}
+
+/// Submits one request and waits for it.
+pub async fn submit_one(storage: &dyn Storage, file: &Arc<dyn File>, kind: IoKind) -> Result<IoKind> {
+    let event = Event::new();
+    let slot = Arc::new(Mutex::new(None));
+    let path = file.path().to_path_buf();
+    let io = {
+        let (event, slot) = (SetOnDrop(event.clone()), slot.clone());
+        Io::new(kind, move |result| {
+            *slot.lock() = Some(result);
+            drop(event);
+        })
+    };
+    storage.submit(vec![(file.clone(), io)]);
+    event.wait().await;
+    let result = slot.lock().take();
+    result.unwrap_or_else(|| {
+        Err(Error::new("complete a request on", path, std::io::Error::other("the storage was shut down")))
+    })
+}
+
+/// Wakes the waiter even when a storage that is shut down drops the request instead of completing it.
+struct SetOnDrop(Event);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+/// Reads `len` bytes at `offset` without blocking.
+pub async fn read_async(
+    storage: &dyn Storage,
+    file: &Arc<dyn File>,
+    offset: u64,
+    len: usize,
+) -> Result<AlignedBuf> {
+    let buf = IoBuf::owned(AlignedBuf::zeroed(len));
+    match submit_one(storage, file, IoKind::Read { buf, offset }).await? {
+        IoKind::Read { buf: IoBuf::Owned(buf, _), .. } => Ok(buf),
+        _ => unreachable!("a storage gives back the request it was given"),
+    }
+}
+
+/// Writes `buf` at `offset` without blocking, durably when `sync` is set.
+pub async fn write_async(
+    storage: &dyn Storage,
+    file: &Arc<dyn File>,
+    buf: IoBuf,
+    offset: u64,
+    sync: bool,
+) -> Result<()> {
+    submit_one(storage, file, IoKind::Write { buf, offset, atomic: false, sync }).await.map(drop)
+}
+
+/// Makes what was written to `file` durable without blocking.
+pub async fn sync_async(storage: &dyn Storage, file: &Arc<dyn File>) -> Result<()> {
+    submit_one(storage, file, IoKind::Sync).await.map(drop)
+}
