@@ -1,0 +1,1 @@
+//! Tablespace structure: FSP header, extent descriptors, segments (see the fsp helper).
