@@ -14,8 +14,8 @@ use disk::{PageId, Wait};
 #[non_exhaustive]
 pub enum Error {
     /// The storage refused or failed an operation.
-    #[error("{0}")]
-    Io(Arc<disk::Error>),
+    #[error(transparent)]
+    Io(#[from] disk::Error),
     /// A page does not hold what it should. Only readers of that page are affected.
     #[error(
         "page {page} of {file}: {why}; restore the file from a backup, or drop the table if its rows can be lost",
@@ -30,8 +30,8 @@ pub enum Error {
         why: String,
     },
     /// The redo log failed or is damaged.
-    #[error("{0}")]
-    Redo(Arc<redo::Error>),
+    #[error(transparent)]
+    Redo(#[from] redo::Error),
     /// The tablespace has no free page and could not grow.
     #[error("tablespace {file} cannot grow: {why}", file = file.display())]
     NoSpace {
@@ -59,18 +59,6 @@ pub enum Error {
     Poisoned(Arc<str>),
 }
 
-impl From<disk::Error> for Error {
-    fn from(error: disk::Error) -> Self {
-        Error::Io(Arc::new(error))
-    }
-}
-
-impl From<redo::Error> for Error {
-    fn from(error: redo::Error) -> Self {
-        Error::Redo(Arc::new(error))
-    }
-}
-
 /// Why an operation did not complete.
 #[must_use]
 pub enum Interrupt {
@@ -95,6 +83,15 @@ impl From<disk::Error> for Interrupt {
 impl From<redo::Error> for Interrupt {
     fn from(error: redo::Error) -> Self {
         Interrupt::Error(error.into())
+    }
+}
+
+impl From<redo::Interrupt> for Interrupt {
+    fn from(interrupt: redo::Interrupt) -> Self {
+        match interrupt {
+            redo::Interrupt::Wait(wait) => Interrupt::Wait(wait),
+            redo::Interrupt::Error(error) => Interrupt::Error(error.into()),
+        }
     }
 }
 
