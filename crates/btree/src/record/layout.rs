@@ -1,0 +1,109 @@
+//! Walking the fields of a stored record from the first to the last.
+
+use super::Status;
+use super::header;
+use crate::definition::{IndexDef, NOT_NULLABLE, VARIABLE};
+use crate::field::{FieldRef, REFERENCE_SIZE};
+
+/// A position inside a record: everything needed to decode the next field.
+#[derive(Clone)]
+pub(crate) struct FieldWalk<'a> {
+    bytes: &'a [u8],
+    def: &'a IndexDef,
+    null_base: usize,
+    /// Where the next length byte is; grows down.
+    lengths: usize,
+    /// Where the next field's data is; grows up.
+    data: usize,
+    field: usize,
+    end: usize,
+}
+
+/// Where a field lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub start: usize,
+    pub len: usize,
+    pub null: bool,
+    pub external: bool,
+}
+
+impl Extent {
+    pub(crate) fn read<'a>(self, bytes: &'a [u8]) -> FieldRef<'a> {
+        if self.null {
+            return FieldRef::Null;
+        }
+        let value = bytes.get(self.start..self.start + self.len).unwrap_or(&[]);
+        match (self.external, value.split_last_chunk::<REFERENCE_SIZE>()) {
+            (true, Some((prefix, reference))) => FieldRef::External { prefix, reference },
+            _ => FieldRef::Inline(value),
+        }
+    }
+}
+
+impl<'a> FieldWalk<'a> {
+    pub(crate) fn new(bytes: &'a [u8], origin: usize, def: &'a IndexDef) -> FieldWalk<'a> {
+        let end = if header::status(bytes, origin) == Status::NodePointer as u8 {
+            def.n_unique
+        } else {
+            def.fields.len()
+        };
+        let null_base = origin.wrapping_sub(header::HEADER_SIZE + 1);
+        FieldWalk {
+            bytes,
+            def,
+            null_base,
+            lengths: null_base.wrapping_sub(def.null_bytes()),
+            data: origin,
+            field: 0,
+            end,
+        }
+    }
+
+    #[inline]
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    /// After the walk has ended: lowest address of the record and the address after its last field.
+    pub(crate) fn bounds(&self) -> (usize, usize) {
+        (self.lengths.wrapping_add(1), self.data)
+    }
+}
+
+impl Iterator for FieldWalk<'_> {
+    type Item = Extent;
+
+    #[inline]
+    fn next(&mut self) -> Option<Extent> {
+        if self.field == self.end {
+            return None;
+        }
+        let layout = self.def.layout[self.field];
+        self.field += 1;
+        let start = self.data;
+        if layout.null_bit != NOT_NULLABLE {
+            let bit = usize::from(layout.null_bit);
+            if self.byte(self.null_base.wrapping_sub(bit / 8)) >> (bit % 8) & 1 != 0 {
+                return Some(Extent { start, len: 0, null: true, external: false });
+            }
+        }
+        let mut external = false;
+        let len = if layout.fixed_len != VARIABLE {
+            usize::from(layout.fixed_len)
+        } else {
+            let first = self.byte(self.lengths);
+            self.lengths = self.lengths.wrapping_sub(1);
+            if layout.long_length && first & 0x80 != 0 {
+                let second = self.byte(self.lengths);
+                self.lengths = self.lengths.wrapping_sub(1);
+                external = first & 0x40 != 0;
+                usize::from(first & 0x3F) << 8 | usize::from(second)
+            } else {
+                usize::from(first)
+            }
+        };
+        self.data = start.wrapping_add(len);
+        Some(Extent { start, len, null: false, external })
+    }
+}
