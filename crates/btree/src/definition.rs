@@ -96,12 +96,12 @@ impl IndexDef {
                 _ => None,
             };
         }
-        let memcmp_key_size = fields[..n_unique]
-            .iter()
-            .try_fold(0u16, |sum, field| match (field.fixed_len, field.nullable, field.compare) {
+        let memcmp_key_size = fields[..n_unique].iter().try_fold(0u16, |sum, field| {
+            match (field.fixed_len, field.nullable, field.compare) {
                 (Some(len), false, Comparison::Binary) => sum.checked_add(len),
                 _ => None,
-            });
+            }
+        });
         IndexDef {
             id,
             name: name.to_owned(),
@@ -129,11 +129,12 @@ impl IndexDef {
 
     /// An upper bound of the size of a node pointer, in bytes, used to foresee whether a page could absorb one.
     pub fn node_pointer_size_max(&self) -> usize {
-        let fields = self.fields[..self.n_unique].iter().map(|field| match (field.fixed_len, field.prefix_len) {
-            (Some(len), _) => usize::from(len),
-            (None, Some(prefix)) => usize::from(prefix) + 2,
-            (None, None) => field.max_len.min(3072) as usize + 2,
-        });
+        let fields =
+            self.fields[..self.n_unique].iter().map(|field| match (field.fixed_len, field.prefix_len) {
+                (Some(len), _) => usize::from(len),
+                (None, Some(prefix)) => usize::from(prefix) + 2,
+                (None, None) => field.max_len.min(3072) as usize + 2,
+            });
         5 + self.null_bytes() + fields.sum::<usize>() + 4
     }
 }

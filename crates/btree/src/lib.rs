@@ -1,1 +1,44 @@
-//! See ARCHITECTURE.md.
+//! InnoDB-format B+ trees: records, pages of records, and trees of pages.
+//!
+//! ```text
+//!   record   one COMPACT/DYNAMIC record: read in place, built in a buffer
+//!   page     one INDEX page: directory, heap, free list; search, insert, delete, reorganise
+//!   tree     descents, cursors, optimistic changes (one leaf) and structural ones (split, merge)
+//!   external values that do not fit into a record, as chains of pages
+//!   bulk     building a tree from sorted records;  check: verifying one
+//! ```
+//!
+//! How to change something (all in one mini-transaction of the caller, so that an undo record can join it):
+//! 1. [`Tree::seek_for_change`] finds the place and X-latches the leaf. The caller looks at the record there (locks,
+//!    versions) and may walk away by dropping the mini-transaction.
+//! 2. [`Tree::insert_fits`] and friends say whether the leaf can take the change; if so, write the undo record,
+//!    then [`Tree::insert_here`], [`Tree::update_here`], [`Tree::remove_here`] cannot fail.
+//! 3. If not, drop the mini-transaction and start over with one of [`Tree::structure_redo_bytes`] bytes and
+//!    [`Tree::seek_for_structure_change`], which serialises structure changes of this tree and latches
+//!    everything that may change; then [`StructureGuard::reserve`] (disk space), the undo record, and the change.
+//!    Commit the mini-transaction before dropping the guard.
+//!
+//! Latch order: parent before child, left before right on a level; readers hold a parent until they have the
+//! child. With the structure lock of the tree held, no node pointer and no sibling link of the tree changes.
+
+pub mod bulk;
+pub mod change;
+pub mod check;
+pub mod cursor;
+pub mod definition;
+pub mod external;
+pub mod field;
+pub mod key;
+pub mod record;
+pub mod tree;
+
+pub use bulk::BulkLoader;
+pub use change::{ChangePosition, Outcome, Place, StructureChange, StructureGuard};
+pub use check::{CheckReport, Checker};
+pub use cursor::{LeafCursor, SavedPosition, Seek};
+pub use definition::IndexDef;
+pub use external::Reference;
+pub use field::{Comparison, Field, FieldDef, FieldRef};
+pub use key::{KeyFields, OwnedKey};
+pub use record::{OwnedRecord, RecordBuffer, RecordRef, RecordTooBig};
+pub use tree::Tree;

@@ -7,7 +7,9 @@ use crate::field::{FieldRef, REFERENCE_SIZE};
 
 /// A record cannot be stored: it, or one field of it, is larger than the format allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("row size too large: {size} bytes in the record, at most {max} are possible; make columns BLOB or TEXT or shorter")]
+#[error(
+    "row size too large: {size} bytes in the record, at most {max} are possible; make columns BLOB or TEXT or shorter"
+)]
 pub struct RecordTooBig {
     /// Bytes the record would need.
     pub size: usize,
@@ -44,7 +46,11 @@ impl RecordBuffer {
     }
 
     /// Fills the buffer with a node pointer to `child`, whose key is that of `record`.
-    pub(crate) fn encode_node_pointer(&mut self, record: RecordRef<'_>, child: u32) -> Result<(), RecordTooBig> {
+    pub(crate) fn encode_node_pointer(
+        &mut self,
+        record: RecordRef<'_>,
+        child: u32,
+    ) -> Result<(), RecordTooBig> {
         let def = record.def();
         let key: smallvec::SmallVec<[FieldRef<'_>; 16]> = record.fields().take(def.n_unique).collect();
         self.encode_fields(def, &key, Status::NodePointer)?;
@@ -52,7 +58,12 @@ impl RecordBuffer {
         Ok(())
     }
 
-    fn encode_fields(&mut self, def: &IndexDef, fields: &[FieldRef<'_>], status: Status) -> Result<(), RecordTooBig> {
+    fn encode_fields(
+        &mut self,
+        def: &IndexDef,
+        fields: &[FieldRef<'_>],
+        status: Status,
+    ) -> Result<(), RecordTooBig> {
         let (extra, data) = sizes(def, fields);
         self.bytes.clear();
         self.bytes.resize(extra, 0);
@@ -63,7 +74,11 @@ impl RecordBuffer {
         for (index, (field, layout)) in fields.iter().zip(&def.layout).enumerate() {
             let (value, reference) = match field {
                 FieldRef::Null => {
-                    assert!(layout.null_bit != NOT_NULLABLE, "NULL in NOT NULL field {index} of {}", def.name);
+                    assert!(
+                        layout.null_bit != NOT_NULLABLE,
+                        "NULL in NOT NULL field {index} of {}",
+                        def.name
+                    );
                     let bit = usize::from(layout.null_bit);
                     self.bytes[extra - HEADER_SIZE - 1 - bit / 8] |= 1 << (bit % 8);
                     continue;

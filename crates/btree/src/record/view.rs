@@ -73,7 +73,10 @@ impl<'a> RecordRef<'a> {
 
     fn extent(&self, field: usize) -> Extent {
         let layout = self.def.layout[field];
-        if layout.offset != UNKNOWN_OFFSET && layout.fixed_len != crate::definition::VARIABLE && layout.null_bit == crate::definition::NOT_NULLABLE {
+        if layout.offset != UNKNOWN_OFFSET
+            && layout.fixed_len != crate::definition::VARIABLE
+            && layout.null_bit == crate::definition::NOT_NULLABLE
+        {
             let start = self.origin + usize::from(layout.offset);
             return Extent { start, len: usize::from(layout.fixed_len), null: false, external: false };
         }
@@ -108,7 +111,9 @@ impl<'a> RecordRef<'a> {
 
     /// Pointer to the undo record that leads to the previous version; 0 in a secondary index.
     pub fn roll_ptr(&self) -> u64 {
-        self.def.trx_id_field().map_or(0, |field| self.big_endian(self.field_offset(field) + TRX_ID_SIZE, ROLL_PTR_SIZE))
+        self.def
+            .trx_id_field()
+            .map_or(0, |field| self.big_endian(self.field_offset(field) + TRX_ID_SIZE, ROLL_PTR_SIZE))
     }
 
     fn big_endian(&self, at: usize, len: usize) -> u64 {
