@@ -1,0 +1,233 @@
+//! How a tablespace begins and how it grows.
+//!
+//! SIZE in the header is what the tablespace has; the file may be longer, never shorter. So a change that may
+//! need room first makes the *file* long enough ([`reserve`], nothing logged, waits allowed); taking that room in later
+//! is a change of SIZE that cannot fail.
+//!
+//! Rules of InnoDB: below one extent the file grows page by page; from there by one extent up to 32 extents, then by
+//! four. From one extent on its size is a whole number of extents (servers round it down when they open the file).
+//! Descriptors are initialised in steps of up to four extents, up to FREE_LIMIT.
+
+use super::context::Latched;
+use super::extent::State;
+use super::{INITIAL_PAGES, Layout, layout, list};
+use crate::page::kind;
+use crate::{Error, Interrupt, Mtr, PageStore};
+
+/// Extents whose descriptors are initialised in one go.
+const EXTENTS_AT_A_TIME: u32 = 4;
+/// Below this many extents the file grows by one of them.
+const SMALL_EXTENTS: u32 = 32;
+/// Pages a structure change may take in a tablespace that still lends single pages only.
+const PAGES_OF_A_CHANGE: u32 = 16;
+
+/// What room is wanted for; decides how much has to be left over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve {
+    /// Inserts: leave 2 extents and 1 % of the tablespace.
+    Normal,
+    /// Undo logs: leave 1 extent and 0.5 %.
+    Undo,
+    /// Purge and rollback, which give space back in the end: leave nothing.
+    Cleaning,
+    /// Off-page columns: leave nothing.
+    OffPage,
+}
+
+impl Reserve {
+    fn extents_left(self, size: u32, extent_pages: u32) -> u32 {
+        let extents = size / extent_pages;
+        match self {
+            Reserve::Normal => 2 + extents * 2 / 200,
+            Reserve::Undo => 1 + extents / 200,
+            Reserve::Cleaning | Reserve::OffPage => 0,
+        }
+    }
+}
+
+/// Extents to [`reserve`] before an insert that may split a tree of this height.
+pub const fn extents_for_insert(height: u32) -> u32 {
+    height / 16 + 3
+}
+
+/// Extents to [`reserve`] before a delete that may merge pages of a tree of this height.
+pub const fn extents_for_delete(height: u32) -> u32 {
+    height / 32 + 1
+}
+
+/// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually [`INITIAL_PAGES`]).
+///
+/// # Errors
+/// [`Interrupt`] from the page store.
+pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(), Interrupt> {
+    let structure = Layout::new(mtr.store().page_size());
+    assert!(
+        pages >= 3,
+        "a tablespace has at least a header, a bitmap and an inode page, so {pages} pages are too few"
+    );
+    debug_assert!(INITIAL_PAGES < structure.extent_pages());
+    mtr.space_size(space, pages);
+    let header = super::context::create_page(mtr, disk::PageId { space, page: 0 }, kind::FSP_HDR)?;
+
+    let mut bytes = [0; layout::EXTENTS - layout::HEADER];
+    let mut put =
+        |at: usize, value: &[u8]| bytes[at - layout::HEADER..][..value.len()].copy_from_slice(value);
+    put(layout::HEADER_SPACE_ID, &space.to_be_bytes());
+    put(layout::HEADER_SIZE, &pages.to_be_bytes());
+    put(layout::HEADER_FLAGS, &structure.flags().to_be_bytes());
+    put(layout::HEADER_NEXT_SEGMENT_ID, &1u64.to_be_bytes());
+    for base in [
+        layout::HEADER_FREE,
+        layout::HEADER_FREE_FRAGMENT,
+        layout::HEADER_FULL_FRAGMENT,
+        layout::HEADER_INODES_FULL,
+        layout::HEADER_INODES_FREE,
+    ] {
+        put(base, &list::EMPTY_BASE);
+    }
+    mtr.write(header, layout::HEADER, &bytes);
+    Latched::new(mtr, space)?.describe_next_extent().map(drop)
+}
+
+/// Makes sure, before anything has changed, that `extents` extents can be had by this mini-transaction, by making the
+/// file longer where it must be. Takes the space latch; what was found stays true until the mini-transaction ends.
+///
+/// # Errors
+/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`] when it cannot be.
+pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
+    let mut space = Latched::new(mtr, space)?;
+    let extent_pages = space.layout.extent_pages();
+    let size = space.size();
+    if size < extent_pages {
+        let first = space.extent(0)?;
+        let used = space.used_in(first);
+        // A segment takes whole extents once its fragment slots are full; before that single pages will do.
+        let wanted = used + PAGES_OF_A_CHANGE;
+        let whole_extents = wanted > space.layout.fragment_slots() as u32;
+        return space.ensure_file(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
+    }
+    let listed = space.list_len(space.header_at(layout::HEADER_FREE));
+    let limit = space.free_limit();
+    let mut size = size.max(file_pages(space.mtr.store(), space.space)?);
+    loop {
+        // One extent above the limit is not counted on, and neither are those that begin a stretch.
+        let above = (size.saturating_sub(limit) / extent_pages).saturating_sub(1);
+        let above = above - above / (space.layout.described_pages() / extent_pages);
+        if listed + above > kind.extents_left(size, extent_pages) + extents {
+            return space.ensure_file(size);
+        }
+        size = space.grown(size)?;
+    }
+}
+
+/// Sets SIZE to what the file has (whole extents), for a file that is handed over, as FLUSH TABLES … FOR EXPORT does:
+/// servers want both to agree.
+///
+/// # Errors
+/// [`Interrupt`] from the page store.
+pub fn adopt_file_size(mtr: &mut Mtr<'_>, space: u32) -> Result<(), Interrupt> {
+    let mut space = Latched::new(mtr, space)?;
+    let mut pages = file_pages(space.mtr.store(), space.space)?;
+    if pages >= space.layout.extent_pages() {
+        pages = space.layout.extent_start(pages);
+    }
+    if pages > space.size() { space.extend(pages) } else { Ok(()) }
+}
+
+fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
+    store.space(space).map(|info| info.pages).ok_or(Error::NoSuchSpace(space))
+}
+
+impl Latched<'_, '_> {
+    /// The next size after `size` that is a whole number of extents.
+    fn grown(&self, size: u32) -> Result<u32, Interrupt> {
+        let extent_pages = self.layout.extent_pages();
+        let step = match size / extent_pages {
+            // The first extent is lent page by page; a free extent begins after it.
+            0 => 2,
+            extents if extents < SMALL_EXTENTS => 1,
+            _ => EXTENTS_AT_A_TIME,
+        };
+        (size / extent_pages + step)
+            .checked_mul(extent_pages)
+            .ok_or_else(|| self.no_space("it has all pages a tablespace can have"))
+    }
+
+    /// The tablespace is full.
+    pub fn no_space(&self, why: &str) -> Interrupt {
+        let file = self.mtr.store().space(self.space).map(|info| info.path).unwrap_or_default();
+        Error::NoSpace { file, why: why.to_owned() }.into()
+    }
+
+    /// Makes the file at least `pages` long. Waits only while nothing has changed; later it blocks.
+    fn ensure_file(&mut self, pages: u32) -> Result<(), Interrupt> {
+        let store = self.mtr.store();
+        while file_pages(store, self.space)? < pages {
+            match store.extend_space(self.space, pages) {
+                Err(Interrupt::Wait(wait)) if self.mtr.has_changes() => {
+                    store.environment().block_until(wait.event())
+                }
+                Err(interrupt) => return Err(interrupt),
+                Ok(()) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the tablespace `pages` pages.
+    pub fn extend(&mut self, pages: u32) -> Result<(), Interrupt> {
+        debug_assert!(pages > self.size());
+        self.ensure_file(pages)?;
+        self.mtr.space_size(self.space, pages);
+        self.set_u32(self.header_at(layout::HEADER_SIZE), pages);
+        Ok(())
+    }
+
+    /// Puts extents above FREE_LIMIT into the FREE list, growing the tablespace where it must or where it costs nothing.
+    pub fn fill_free_list(&mut self) -> Result<(), Interrupt> {
+        let extent_pages = self.layout.extent_pages();
+        let mut added = 0;
+        while added == 0 {
+            let (size, limit) = (self.size(), self.free_limit());
+            let room = size.saturating_sub(limit) / extent_pages;
+            if room < EXTENTS_AT_A_TIME {
+                let target = self.grown(size)?;
+                if room == 0 || file_pages(self.mtr.store(), self.space)? >= target {
+                    self.extend(target)?;
+                }
+            }
+            while added < EXTENTS_AT_A_TIME && self.size().saturating_sub(self.free_limit()) >= extent_pages {
+                added += u32::from(self.describe_next_extent()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Initialises the descriptor of the extent at FREE_LIMIT. The extent goes to the FREE list (true), or, where a stretch
+    /// of extents begins and its first two pages describe it, to FREE_FRAG (false).
+    fn describe_next_extent(&mut self) -> Result<bool, Interrupt> {
+        let first = self.free_limit();
+        let begins_stretch = self.layout.begins_stretch(first);
+        let end = first.checked_add(self.layout.extent_pages());
+        let end = end.ok_or_else(|| self.no_space("it has all pages a tablespace can have"))?;
+        if begins_stretch {
+            if first > 0 {
+                self.create(first, kind::XDES)?;
+            }
+            self.create(first + 1, kind::IBUF_BITMAP)?;
+        }
+        self.set_u32(self.header_at(layout::HEADER_FREE_LIMIT), end);
+        let extent = self.extent(first)?;
+        self.initialise_extent(extent);
+        if begins_stretch {
+            self.mark(extent, first, false)?;
+            self.mark(extent, first + 1, false)?;
+            self.set_state(extent, State::FreeFragment);
+            self.push_last(self.header_at(layout::HEADER_FREE_FRAGMENT), self.extent_node(extent))?;
+            self.add_fragments_used(2)?;
+        } else {
+            self.push_last(self.header_at(layout::HEADER_FREE), self.extent_node(extent))?;
+        }
+        Ok(!begins_stretch)
+    }
+}
