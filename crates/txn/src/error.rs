@@ -1,0 +1,105 @@
+//! What can go wrong for a transaction, and what a synchronous step may have to wait for.
+//!
+//! The numbers in the documentation are MySQL's error codes; the SQL layer maps variants to them.
+//!
+//! Two kinds of damage are told apart: most errors leave the transaction usable (the caller rolls back the statement to
+//! its mark), but [`Error::Deadlock`] means that the whole transaction has **already been rolled back** and its locks
+//! are gone, because only that lets the others go on.
+
+use disk::Wait;
+
+/// Why an operation of a transaction failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Chosen as victim of a deadlock; the transaction has been rolled back (1213, 40001).
+    #[error("Deadlock found when trying to get lock; try restarting transaction")]
+    Deadlock,
+    /// A row lock was not granted within `innodb_lock_wait_timeout`; only the statement is lost (1205).
+    #[error("Lock wait timeout exceeded; try restarting transaction")]
+    LockWaitTimeout,
+    /// A row is locked and the statement said NOWAIT (3572).
+    #[error("Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.")]
+    NoWaitLocked,
+    /// The statement or connection was killed (1317).
+    #[error("Query execution was interrupted")]
+    Killed,
+    /// A unique index has this key already (1062).
+    #[error("Duplicate entry for key '{index}'")]
+    DuplicateKey {
+        /// Name of the index.
+        index: String,
+        /// Its user columns in storage encoding, as the new row has them.
+        entry: Vec<Option<Vec<u8>>>,
+    },
+    /// The row does not fit into a page even with its long columns off-page (1118).
+    #[error("Row size too large: table {table}, {bytes} bytes")]
+    RowTooLarge {
+        /// Table id.
+        table: u64,
+        /// Size of the record in bytes.
+        bytes: usize,
+    },
+    /// An update or delete names a row that does not exist (the caller did not hold its lock).
+    #[error("the row to change does not exist in table {table}")]
+    RowNotFound {
+        /// Table id.
+        table: u64,
+    },
+    /// All undo slots are taken by active transactions (1637).
+    #[error("Too many active concurrent transactions ({0})")]
+    TooManyTransactions(usize),
+    /// An undo log does not hold what it should.
+    #[error("undo log, page {page}: {why}; restore a backup")]
+    UndoCorrupt {
+        /// Page of the undo tablespace.
+        page: disk::PageId,
+        /// What was expected and what was found.
+        why: String,
+    },
+    /// Pages, tablespaces or the redo log.
+    #[error(transparent)]
+    Store(#[from] pagestore::Error),
+    /// A bug or damage found by a check above the pages.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<redo::Error> for Error {
+    fn from(error: redo::Error) -> Self {
+        Error::Store(error.into())
+    }
+}
+
+/// Why a synchronous step did not complete. All its latches are released.
+#[must_use]
+pub enum Interrupt {
+    /// Await this, keep it until the retry has finished, and call again.
+    Wait(Wait),
+    /// The operation failed.
+    Error(Error),
+}
+
+impl<E: Into<Error>> From<E> for Interrupt {
+    fn from(error: E) -> Self {
+        Interrupt::Error(error.into())
+    }
+}
+
+impl From<pagestore::Interrupt> for Interrupt {
+    fn from(interrupt: pagestore::Interrupt) -> Self {
+        match interrupt {
+            pagestore::Interrupt::Wait(wait) => Interrupt::Wait(wait),
+            pagestore::Interrupt::Error(error) => Interrupt::Error(Error::Store(error)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Interrupt {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Interrupt::Wait(_) => formatter.write_str("Wait"),
+            Interrupt::Error(error) => formatter.debug_tuple("Error").field(error).finish(),
+        }
+    }
+}
