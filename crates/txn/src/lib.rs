@@ -6,7 +6,10 @@ mod table;
 mod transaction;
 
 pub use error::{Error, Interrupt};
-pub use row::{Control, Direction, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete, fetch_external, get, insert, update};
+pub use row::{
+    Control, Direction, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
+    fetch_external, get, insert, update,
+};
 pub use system::{Options, PurgePause, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};

@@ -26,7 +26,12 @@ impl Options {
     /// Defaults, with the undo tablespace at `undo_path`.
     #[must_use]
     pub fn new(undo_path: PathBuf) -> Options {
-        Options { undo_path, deadlock_detect: true, background_purge: true, lock_wait_timeout: Duration::from_secs(50) }
+        Options {
+            undo_path,
+            deadlock_detect: true,
+            background_purge: true,
+            lock_wait_timeout: Duration::from_secs(50),
+        }
     }
 }
 

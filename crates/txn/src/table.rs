@@ -88,7 +88,11 @@ impl Table {
         let key_fields = clustered_columns.iter().position(|field| *field == ClusteredField::TrxId);
         let key_fields = key_fields.unwrap_or(0);
         assert!(key_fields > 0, "table {id}: the clustered index needs a key before DB_TRX_ID");
-        assert_eq!(clustered_columns.get(key_fields + 1), Some(&ClusteredField::RollPtr), "table {id}: DB_ROLL_PTR follows DB_TRX_ID");
+        assert_eq!(
+            clustered_columns.get(key_fields + 1),
+            Some(&ClusteredField::RollPtr),
+            "table {id}: DB_ROLL_PTR follows DB_TRX_ID"
+        );
         let mut column_field = vec![NO_FIELD; column_count];
         let mut row_id_field = NO_FIELD;
         for (position, field) in clustered_columns.iter().enumerate() {
@@ -101,9 +105,15 @@ impl Table {
         let mut ordering = vec![false; clustered_columns.len()];
         for secondary in &secondaries {
             for field in &secondary.columns {
-                let position =
-                    if field.column == ROW_ID_COLUMN { row_id_field } else { column_field[field.column as usize] };
-                assert!(position != NO_FIELD, "table {id}: an index names a column the clustered index lacks");
+                let position = if field.column == ROW_ID_COLUMN {
+                    row_id_field
+                } else {
+                    column_field[field.column as usize]
+                };
+                assert!(
+                    position != NO_FIELD,
+                    "table {id}: an index names a column the clustered index lacks"
+                );
                 ordering[position as usize] = true;
             }
         }

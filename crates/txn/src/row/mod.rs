@@ -143,29 +143,51 @@ impl<'a> Row<'a> {
 
 /// Reads one row by its clustered key as the transaction's read view shows it: synchronous, and without
 /// allocation when the newest version is visible. `f` borrows the latched page.
-pub fn get<R>(transaction: &mut Transaction, table: &Table, key: &[Field<'_>], f: impl FnOnce(&Row<'_>) -> R) -> Result<Option<R>, Interrupt> {
+pub fn get<R>(
+    transaction: &mut Transaction,
+    table: &Table,
+    key: &[Field<'_>],
+    f: impl FnOnce(&Row<'_>) -> R,
+) -> Result<Option<R>, Interrupt> {
     todo!()
 }
 
 /// Inserts a row given by table column.
-pub async fn insert(transaction: &mut Transaction, table: &Arc<Table>, row: &[Field<'_>]) -> Result<(), Error> {
+pub async fn insert(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    row: &[Field<'_>],
+) -> Result<(), Error> {
     todo!()
 }
 
 /// Changes columns of the row with this clustered key, locking it if the transaction has not done so already.
 /// A change of key columns moves the row.
-pub async fn update(transaction: &mut Transaction, table: &Arc<Table>, key: &[Field<'_>], changes: &[(u16, Field<'_>)]) -> Result<(), Error> {
+pub async fn update(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+    changes: &[(u16, Field<'_>)],
+) -> Result<(), Error> {
     todo!()
 }
 
 /// Deletes the row with this clustered key, locking it if the transaction has not done so already.
-pub async fn delete(transaction: &mut Transaction, table: &Arc<Table>, key: &[Field<'_>]) -> Result<(), Error> {
+pub async fn delete(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+) -> Result<(), Error> {
     todo!()
 }
 
 /// Reads a column stored off-page: give it what [`Row::column`] showed, copied. Call it while the transaction's read view (or lock) still protects
 /// the version it came from, that is before the statement ends.
-pub async fn fetch_external(transaction: &Transaction, prefix: &[u8], reference: &[u8; 20]) -> Result<Vec<u8>, Error> {
+pub async fn fetch_external(
+    transaction: &Transaction,
+    prefix: &[u8],
+    reference: &[u8; 20],
+) -> Result<Vec<u8>, Error> {
     todo!()
 }
 
@@ -175,12 +197,23 @@ pub struct Scan {}
 impl Scan {
     /// Prepares a scan. `index_only`: the callback needs no column outside the index, so the clustered record is
     /// looked up only where visibility demands it.
-    pub fn new(table: Arc<Table>, index: ScanIndex, range: KeyRange, direction: Direction, mode: ReadMode, index_only: bool) -> Scan {
+    pub fn new(
+        table: Arc<Table>,
+        index: ScanIndex,
+        range: KeyRange,
+        direction: Direction,
+        mode: ReadMode,
+        index_only: bool,
+    ) -> Scan {
         todo!()
     }
     /// Goes on. Consistent scans show many rows under one latch; locking scans lock each row before `f` sees it.
     /// Returns to the runtime now and then, so that one long scan does not hold up others.
-    pub async fn run(&mut self, transaction: &mut Transaction, f: &mut dyn FnMut(&Row<'_>) -> Control) -> Result<ScanState, Error> {
+    pub async fn run(
+        &mut self,
+        transaction: &mut Transaction,
+        f: &mut dyn FnMut(&Row<'_>) -> Control,
+    ) -> Result<ScanState, Error> {
         todo!()
     }
 }
