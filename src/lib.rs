@@ -1,1 +1,33 @@
-//! See ARCHITECTURE.md.
+//! Untorn: an embeddable InnoDB.
+
+mod auto_increment;
+pub mod catalog;
+mod database;
+mod ddl;
+mod error;
+pub mod layout;
+mod metadata_lock;
+mod open;
+mod options;
+mod report;
+mod retry;
+pub mod schema;
+mod table;
+mod timeout;
+mod transaction;
+pub mod types;
+
+pub use auto_increment::AutoIncrement;
+pub use database::Database;
+pub use error::{Error, Result};
+pub use options::{Doublewrite, Options};
+pub use report::OpenReport;
+pub use table::{Table, file_name, table_file};
+pub use transaction::{NotUsable, Transaction};
+
+/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does.
+pub mod engine {
+    pub use btree::{Comparison, Field, FieldRef};
+    pub use disk::{Environment, Event, RealEnvironment, RealOptions, Wait, block_on};
+    pub use txn::*;
+}

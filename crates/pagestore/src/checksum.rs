@@ -53,7 +53,9 @@ pub fn verify(page: &[u8]) -> Result<(), String> {
              (checksum expected {computed:08x}, found {stored:08x} and {stored_again:08x})"
         ));
     }
-    Err(format!("checksum expected {computed:08x}, found {stored:08x} in front and {stored_again:08x} at the end"))
+    Err(format!(
+        "checksum expected {computed:08x}, found {stored:08x} in front and {stored_again:08x} at the end"
+    ))
 }
 
 /// Whether a page read from a file is valid and is the page that was asked for.

@@ -5,10 +5,9 @@ mod system;
 mod table;
 mod transaction;
 
-pub use btree::OwnedKey;
 pub use error::{Error, Interrupt};
 pub use row::{
-    Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
+    Control, Direction, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
     fetch_external, get, insert, update,
 };
 pub use system::{Options, PurgePause, RecoveryReport, Status, TransactionInfo, TransactionSystem};

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use btree::{Field, FieldRef, OwnedKey};
+use btree::{Field, FieldRef};
 
 use crate::error::{Error, Interrupt};
 use crate::table::Table;
@@ -55,6 +55,23 @@ pub enum Direction {
     Forward,
     /// Descending.
     Backward,
+}
+
+/// Leading key fields of an index, in storage encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnedKey(pub Vec<Option<Vec<u8>>>);
+
+impl OwnedKey {
+    /// Copies a key.
+    #[must_use]
+    pub fn from_fields(fields: &[Field<'_>]) -> OwnedKey {
+        OwnedKey(fields.iter().map(|field| field.map(<[u8]>::to_vec)).collect())
+    }
+    /// As borrowed fields.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field<'_>> {
+        self.0.iter().map(|field| field.as_deref()).collect()
+    }
 }
 
 /// What a scan covers. A bound may have fewer fields than the index: it then stands for all entries that start so

@@ -1,0 +1,205 @@
+//! An open data directory: everything below put together, opened, recovered and closed.
+//!
+//! Start: lock the directory → read the catalog → finish or undo file work that a crash interrupted → restore
+//! torn pages from the doublewrite files → open the tablespaces → apply the redo log → open the undo logs and
+//! roll back what had not committed → open for work. What was decided and found on the way is kept in an
+//! [`OpenReport`], for the person who started it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use disk::{Environment, PageWriter, RealEnvironment, RealOptions};
+use pagestore::PageStore;
+use parking_lot::RwLock;
+use redo::RedoLog;
+use txn::TransactionSystem;
+
+use crate::catalog::{Catalog, DatabaseDef};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::report::OpenReport;
+use crate::table::Table;
+
+/// An open database (data directory). Clones share it.
+#[derive(Clone)]
+pub struct Database(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub environment: Arc<dyn Environment>,
+    pub directory: PathBuf,
+    pub catalog: Catalog,
+    pub tables: Arc<Tables>,
+    pub store: Arc<PageStore>,
+    pub redo: Arc<RedoLog>,
+    pub system: TransactionSystem,
+    pub writer: Writer,
+    pub report: OpenReport,
+    pub closed: AtomicBool,
+    /// Dropped last: until then nobody else may open the directory.
+    pub _lock: Box<dyn Send + Sync>,
+}
+
+/// Where page writes go, kept for its counters.
+pub(crate) enum Writer {
+    Doublewrite(Arc<dblwr::Doublewrite>),
+    Direct(Arc<dblwr::DirectWriter>),
+}
+
+impl Writer {
+    pub fn page_writer(&self) -> Arc<dyn PageWriter> {
+        match self {
+            Writer::Doublewrite(writer) => writer.clone(),
+            Writer::Direct(writer) => writer.clone(),
+        }
+    }
+
+    /// Counters, and whether they are those of a doublewrite.
+    pub fn status(&self) -> (dblwr::Status, bool) {
+        match self {
+            Writer::Doublewrite(writer) => (writer.status(), true),
+            Writer::Direct(writer) => (writer.status(), false),
+        }
+    }
+}
+
+/// The open tables.
+#[derive(Default)]
+pub(crate) struct Tables {
+    pub by_name: RwLock<HashMap<(String, String), Arc<Table>>>,
+    /// What purge and recovery look up.
+    pub by_id: RwLock<HashMap<u64, Arc<txn::Table>>>,
+    /// Counts changes of the catalog; plans made for another count must be made anew.
+    pub version: AtomicU64,
+}
+
+impl txn::TableSource for Tables {
+    fn table(&self, id: u64) -> Option<Arc<txn::Table>> {
+        self.by_id.read().get(&id).cloned()
+    }
+}
+
+impl Database {
+    /// Opens the data directory, or makes one. Blocks until recovery is done.
+    ///
+    /// # Errors
+    /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
+    /// that do not fit it; the message names the file and says what can be done.
+    pub fn open(options: Options) -> Result<Database> {
+        let environment = RealEnvironment::new(real_options(&options))?;
+        let environment: Arc<dyn Environment> = Arc::new(environment);
+        disk::block_on(Database::open_in(environment, options))
+    }
+
+    /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
+    pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
+        crate::open::open(environment, options).await
+    }
+
+    /// What was decided and found when the database was opened.
+    pub fn report(&self) -> &OpenReport {
+        &self.0.report
+    }
+
+    /// Counts definitions that changed. A plan made for another count must be made anew.
+    pub fn catalog_version(&self) -> u64 {
+        self.0.tables.version.load(Ordering::Acquire)
+    }
+
+    /// Names of the databases, in order.
+    pub fn databases(&self) -> Vec<String> {
+        self.0.catalog.snapshot().databases.keys().cloned().collect()
+    }
+
+    /// A database's definition.
+    pub fn database(&self, name: &str) -> Option<DatabaseDef> {
+        self.0.catalog.snapshot().databases.get(name).cloned()
+    }
+
+    /// An open table.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
+        let key = (database.to_owned(), name.to_owned());
+        if let Some(table) = self.0.tables.by_name.read().get(&key) {
+            return Ok(table.clone());
+        }
+        if self.database(database).is_none() {
+            return Err(Error::NoSuchDatabase(database.to_owned()));
+        }
+        Err(Error::NoSuchTable(database.to_owned(), name.to_owned()))
+    }
+
+    /// All tables of a database, by name.
+    pub fn tables(&self, database: &str) -> Vec<Arc<Table>> {
+        let mut tables: Vec<_> = self
+            .0
+            .tables
+            .by_name
+            .read()
+            .values()
+            .filter(|table| table.database == database)
+            .cloned()
+            .collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        tables
+    }
+
+    /// The environment the database runs in: clock, background tasks, storage.
+    pub fn environment(&self) -> &Arc<dyn Environment> {
+        &self.0.environment
+    }
+
+    /// The page store, for status and tools.
+    pub fn store(&self) -> &Arc<PageStore> {
+        &self.0.store
+    }
+
+    /// The redo log, for status and tools.
+    pub fn redo(&self) -> &Arc<RedoLog> {
+        &self.0.redo
+    }
+
+    /// The transaction system, for status and tools.
+    pub fn transaction_system(&self) -> &TransactionSystem {
+        &self.0.system
+    }
+
+    /// The data directory.
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
+    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to recover.
+    /// Transactions still open are rolled back at the next start.
+    pub async fn close(&self) -> Result<()> {
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.0.system.shutdown().await?;
+        let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
+        for table in tables {
+            if let Some(counter) = &table.auto_increment {
+                counter.store_exact(&self.0.store).await?;
+            }
+        }
+        self.0.store.shutdown().await?;
+        self.0.redo.close().await?;
+        Ok(())
+    }
+
+    /// [`Database::close`] for callers without an executor.
+    pub fn close_blocking(&self) -> Result<()> {
+        disk::block_on(self.close())
+    }
+}
+
+fn real_options(options: &Options) -> RealOptions {
+    RealOptions {
+        backend: (!options.io_uring).then_some(disk::Backend::Threads),
+        buffered: !options.direct_io,
+        ..RealOptions::default()
+    }
+}

@@ -1,0 +1,123 @@
+//! What can go wrong, as the person who embeds or runs the engine sees it.
+
+use std::path::PathBuf;
+
+use crate::schema::SchemaError;
+use crate::types::EncodeError;
+
+/// An error of the engine. Its text says what happened, to which file or table, and what can be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call to the storage failed.
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
+    /// The redo log cannot be used.
+    #[error(transparent)]
+    Redo(#[from] redo::Error),
+    /// Pages cannot be read, written or understood.
+    #[error(transparent)]
+    Store(pagestore::Error),
+    /// A transaction could not go on: lock wait timeout, deadlock, duplicate key and the like.
+    #[error(transparent)]
+    Transaction(#[from] txn::Error),
+    /// The catalog file is damaged.
+    #[error("the catalog {path}: {why}")]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// The data directory was written by a newer version.
+    #[error(
+        "{path} is of format {found} (written by version {written_by}), this version knows formats up to {known}: \
+         start it with the newer version"
+    )]
+    NewerDirectory {
+        /// The file that says so.
+        path: PathBuf,
+        /// Format found.
+        found: u32,
+        /// Newest format known here.
+        known: u32,
+        /// Version that wrote it.
+        written_by: String,
+    },
+    /// Another process works on the data directory.
+    #[error(
+        "the data directory {0} is in use by another process: stop that one first, or choose another directory"
+    )]
+    DirectoryInUse(PathBuf),
+    /// A setting cannot have the value given.
+    #[error("{setting}: {why}")]
+    Setting {
+        /// Its name.
+        setting: &'static str,
+        /// What is wrong and what would be right.
+        why: String,
+    },
+    /// No database of this name.
+    #[error("unknown database '{0}'")]
+    NoSuchDatabase(String),
+    /// There is one of this name already.
+    #[error("can't create database '{0}'; database exists")]
+    DatabaseExists(String),
+    /// No table of this name.
+    #[error("table '{0}.{1}' doesn't exist")]
+    NoSuchTable(String, String),
+    /// There is one of this name already.
+    #[error("table '{0}.{1}' already exists")]
+    TableExists(String, String),
+    /// No index of this name.
+    #[error("can't find index '{0}'; check that the name is right")]
+    NoSuchIndex(String),
+    /// A name that cannot be one: empty, longer than 64 characters, or ending in a blank.
+    #[error("incorrect name '{0}'")]
+    WrongName(String),
+    /// A definition that no table can be made of.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A value that does not fit its column.
+    #[error("column '{column}': {why}")]
+    Value {
+        /// The column.
+        column: String,
+        /// Why it does not fit.
+        why: EncodeError,
+    },
+    /// NULL for a column that may not be NULL.
+    #[error("column '{0}' cannot be null")]
+    NullValue(String),
+    /// A row with another number of values than the table has columns.
+    #[error("a row of {given} values for a table of {columns} columns")]
+    WrongRowLength {
+        /// Values given.
+        given: usize,
+        /// Columns of the table.
+        columns: usize,
+    },
+    /// A metadata lock was not had in time (`lock_wait_timeout`).
+    #[error("lock wait timeout exceeded: the table is in use by other transactions; end them or wait longer")]
+    MetadataLockTimeout,
+    /// AUTO_INCREMENT has reached the end of its column's type.
+    #[error(
+        "failed to read auto-increment value from storage engine: the column's type has no greater value"
+    )]
+    AutoIncrementExhausted,
+    /// The database is closed or closing.
+    #[error("the database is shut down")]
+    Closed,
+    /// A mistake of ours.
+    #[error("internal error, please report it: {0}")]
+    Internal(String),
+}
+
+impl From<pagestore::Error> for Error {
+    fn from(error: pagestore::Error) -> Self {
+        Error::Store(error)
+    }
+}
+
+/// Result with the engine's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,325 @@
+//! Opening a data directory, step by step. The order matters and is explained in [`crate::database`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use disk::{Environment, OpenHow, PageId, PageWriter, Storage};
+use pagestore::{PageSize, PageStore};
+use redo::RedoLog;
+use txn::TransactionSystem;
+
+use crate::catalog::{CATALOG_FILE, Catalog, Pending};
+use crate::database::{Database, Inner, Tables, Writer};
+use crate::error::{Error, Result};
+use crate::options::{Doublewrite, Options};
+use crate::report::OpenReport;
+use crate::table::table_file;
+
+/// File that a process locks while it works on the directory.
+const LOCK_FILE: &str = "untorn.lock";
+
+const UNDO_SPACE: u32 = 0xFFFF_FFF0;
+
+struct RecoveredPages {
+    bytes: u64,
+    mini_transactions: u64,
+}
+
+#[allow(clippy::todo, clippy::unused_async)]
+async fn recover_pages(_store: &Arc<PageStore>) -> Result<RecoveredPages> {
+    todo!()
+}
+
+/// File of the undo tablespace.
+const UNDO_FILE: &str = "undo_001";
+
+/// Pages a doublewrite segment takes.
+const DOUBLEWRITE_BATCH_PAGES: usize = 128;
+
+/// Doublewrite batches of each purpose that may be under way at once.
+const DOUBLEWRITE_SEGMENTS: usize = 2;
+
+const DEFAULT_PAGE_BYTES: u32 = 16 << 10;
+
+pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
+    let started = environment.now();
+    check_options(&options)?;
+    let storage = environment.storage().clone();
+    let directory = options.directory.clone();
+    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
+    if !exists {
+        refuse_foreign_directory(&*storage, &directory)?;
+        storage.create_dir_all(&directory)?;
+    }
+    let lock = lock_directory(&*storage, &directory)?;
+    let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
+    let catalog = Catalog::open(storage.clone(), &directory, wanted_page)?;
+    let page_bytes = catalog.snapshot().page_size;
+    if options.page_size.is_some_and(|wanted| wanted != page_bytes) {
+        return Err(Error::Setting {
+            setting: "innodb_page_size",
+            why: format!(
+                "the data directory has pages of {page_bytes} bytes, which cannot be changed; leave the setting out or open another directory"
+            ),
+        });
+    }
+    let page_size = PageSize::new(page_bytes as usize).ok_or_else(|| Error::Setting {
+        setting: "innodb_page_size",
+        why: format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536"),
+    })?;
+    finish_file_work(&*storage, &directory, &catalog)?;
+    let spaces = space_files(&*storage, &directory, &catalog)?;
+    let restored = restore_torn_pages(&*storage, &directory, page_size, &spaces)?;
+    let log = open_redo(&environment, &directory, &options)?;
+    let writer = open_writer(&environment, &directory, page_bytes as usize, options.doublewrite)?;
+    let store = open_store(&environment, &log, page_size, &options, writer.page_writer())?;
+    for (space, path) in &spaces {
+        store.open_space(*space, path)?;
+    }
+    let recovered = recover_pages(&store).await?;
+    let mut system_options = txn::Options::new(directory.join(UNDO_FILE));
+    system_options.lock_wait_timeout = options.lock_wait_timeout;
+    let system = TransactionSystem::open(store.clone(), system_options).await?;
+    if !exists {
+        // The first version of the catalog: from here on the directory is one of ours.
+        catalog.change(|_| Ok(()))?;
+    }
+    let protection = match options.doublewrite {
+        Doublewrite::On => {
+            "doublewrite (innodb_doublewrite=ON): each page goes to the doublewrite file first"
+        }
+        Doublewrite::Off => "NOT protected from torn pages (innodb_doublewrite=OFF)",
+    };
+    let report = OpenReport {
+        directory: directory.clone(),
+        created: !exists,
+        page_size: page_bytes,
+        buffer_pool_bytes: options.buffer_pool_bytes,
+        redo_capacity_bytes: log.capacity(),
+        protection: protection.to_owned(),
+        io: describe_io(&*storage, &directory),
+        tables: catalog.snapshot().tables().count(),
+        restored_pages: restored,
+        redo_applied_bytes: recovered.bytes,
+        redo_applied: recovered.mini_transactions,
+        ..OpenReport::default()
+    };
+    let mut inner = Inner {
+        environment: environment.clone(),
+        directory,
+        catalog,
+        tables: Arc::new(Tables::default()),
+        store,
+        redo: log,
+        system,
+        writer,
+        report: OpenReport::default(),
+        closed: AtomicBool::new(false),
+        _lock: lock,
+    };
+    let opened = Database(Arc::new(inner));
+    load_tables(&opened).await?;
+    let tables = opened.0.tables.clone();
+    let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
+    // Nobody else has a clone yet but the table handles, which keep none.
+    inner = Arc::try_unwrap(opened.0)
+        .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
+    inner.report = OpenReport { rolled_back, took: environment.now() - started, ..report };
+    Ok(Database(Arc::new(inner)))
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    const MIB: u64 = 1 << 20;
+    if options.buffer_pool_bytes < 5 * MIB {
+        return Err(Error::Setting {
+            setting: "innodb_buffer_pool_size",
+            why: format!("{} bytes is too small; the least is 5 MiB", options.buffer_pool_bytes),
+        });
+    }
+    if options.redo_capacity_bytes < 8 * MIB {
+        return Err(Error::Setting {
+            setting: "innodb_redo_log_capacity",
+            why: format!("{} bytes is too small; the least is 8 MiB", options.redo_capacity_bytes),
+        });
+    }
+    Ok(())
+}
+
+/// A directory with another server's files must not be mixed with ours.
+fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    for name in ["ibdata1", "mysql.ibd", "auto.cnf", "aria_log_control"] {
+        if storage.exists(&directory.join(name))? {
+            return Err(Error::Setting {
+                setting: "datadir",
+                why: format!(
+                    "{} holds {name}: it is the data directory of another server. Choose an empty one; tables move by FLUSH TABLES … FOR EXPORT and IMPORT TABLESPACE",
+                    directory.display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Send + Sync>> {
+    storage.lock(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::DirectoryInUse(directory.to_owned()),
+        _ => Error::Disk(error),
+    })
+}
+
+/// Finishes or undoes what DDL was doing with files when the process ended.
+fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<()> {
+    let pending = catalog.snapshot().pending.clone();
+    if pending.is_empty() {
+        return Ok(());
+    }
+    let move_file = |from: &Path, to: &Path| -> Result<()> {
+        if storage.exists(&directory.join(from))? {
+            storage.rename(&directory.join(from), &directory.join(to))?;
+            sync_parents(storage, directory, &[from, to])?;
+        }
+        Ok(())
+    };
+    for work in &pending {
+        match work {
+            Pending::Create { path, .. } | Pending::Drop { path, .. } => {
+                if storage.exists(&directory.join(path))? {
+                    storage.remove(&directory.join(path))?;
+                    sync_parents(storage, directory, &[path])?;
+                }
+            }
+            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => move_file(from, to)?,
+            Pending::BuildIndex { .. } => {}
+        }
+        tracing::info!("finished what a DDL statement had begun before the last stop: {work:?}");
+    }
+    catalog.change(|data| {
+        data.pending.retain(|work| matches!(work, Pending::BuildIndex { .. }));
+        Ok(())
+    })
+}
+
+fn sync_parents(storage: &dyn Storage, directory: &Path, paths: &[&Path]) -> Result<()> {
+    for path in paths {
+        if let Some(parent) = directory.join(path).parent() {
+            storage.sync_dir(parent)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every tablespace file by its id.
+fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<BTreeMap<u32, PathBuf>> {
+    let mut files = BTreeMap::new();
+    let undo = directory.join(UNDO_FILE);
+    if storage.exists(&undo)? {
+        files.insert(UNDO_SPACE, undo);
+    }
+    for (database, name, def) in catalog.snapshot().tables() {
+        let path = directory.join(table_file(database, name));
+        if !storage.exists(&path)? {
+            return Err(Error::Catalog {
+                path: directory.join(CATALOG_FILE),
+                why: format!(
+                    "it lists table '{database}.{name}', but its file {} is not there. Put the file back, or restore the directory from a backup",
+                    path.display()
+                ),
+            });
+        }
+        files.insert(def.space, path);
+    }
+    Ok(files)
+}
+
+fn restore_torn_pages(
+    storage: &dyn Storage,
+    directory: &Path,
+    page_size: PageSize,
+    spaces: &BTreeMap<u32, PathBuf>,
+) -> Result<Vec<PageId>> {
+    let bytes = page_size.bytes();
+    let mut open_files = BTreeMap::new();
+    let mut locate = |page: PageId| -> disk::Result<_> {
+        let Some(path) = spaces.get(&page.space) else { return Ok(None) };
+        let file = match open_files.get(&page.space) {
+            Some(file) => file,
+            None => open_files.entry(page.space).or_insert(storage.open(path, OpenHow::EXISTING)?),
+        };
+        Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
+    };
+    let verify = |image: &[u8]| pagestore::checksum::verify(image).is_ok();
+    let recovered = dblwr::recover(storage, directory, bytes, &verify, &mut locate)?;
+    for page in &recovered.restored {
+        tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
+    }
+    Ok(recovered.restored)
+}
+
+fn open_redo(
+    environment: &Arc<dyn Environment>,
+    directory: &Path,
+    options: &Options,
+) -> Result<Arc<RedoLog>> {
+    let settings = redo::Options {
+        capacity: options.redo_capacity_bytes,
+        buffer_size: options.log_buffer_bytes as usize,
+        ..redo::Options::default()
+    };
+    Ok(match RedoLog::exists(environment, directory)? {
+        true => RedoLog::open(environment, directory, settings)?,
+        false => RedoLog::create(environment, directory, settings)?,
+    })
+}
+
+fn open_writer(
+    environment: &Arc<dyn Environment>,
+    directory: &Path,
+    page_bytes: usize,
+    doublewrite: Doublewrite,
+) -> Result<Writer> {
+    Ok(match doublewrite {
+        Doublewrite::On => Writer::Doublewrite(Arc::new(dblwr::Doublewrite::open(
+            environment.clone(),
+            dblwr::Options {
+                directory: directory.to_owned(),
+                page_size: page_bytes,
+                batch_pages: DOUBLEWRITE_BATCH_PAGES,
+                segments: DOUBLEWRITE_SEGMENTS,
+            },
+        )?)),
+        Doublewrite::Off => Writer::Direct(Arc::new(dblwr::DirectWriter::new(environment.clone()))),
+    })
+}
+
+fn open_store(
+    environment: &Arc<dyn Environment>,
+    log: &Arc<RedoLog>,
+    page_size: PageSize,
+    options: &Options,
+    writer: Arc<dyn PageWriter>,
+) -> Result<Arc<PageStore>> {
+    let settings = pagestore::Options {
+        pool_bytes: options.buffer_pool_bytes as usize,
+        page_size,
+        ..pagestore::Options::default()
+    };
+    Ok(PageStore::open(environment.clone(), log.clone(), settings, writer)?)
+}
+
+fn describe_io(storage: &dyn Storage, directory: &Path) -> String {
+    let direct = storage
+        .open(&directory.join(CATALOG_FILE), OpenHow::READ_ONLY)
+        .map(|file| file.is_direct())
+        .unwrap_or(false);
+    if direct { "direct".to_owned() } else { "buffered: the file system refuses direct I/O".to_owned() }
+}
+
+async fn load_tables(database: &Database) -> Result<()> {
+    for (name, table, def) in database.0.catalog.snapshot().tables() {
+        database.open_table_handle(name, table, def.clone(), Arc::default()).await?;
+    }
+    Ok(())
+}

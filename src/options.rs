@@ -1,0 +1,95 @@
+//! What can be chosen when a database is opened, and how the defaults follow from the machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How page writes are kept from tearing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Doublewrite {
+    /// Each page goes to the doublewrite file first (`innodb_doublewrite=ON`).
+    #[default]
+    On,
+    /// Pages are written in place only (`innodb_doublewrite=OFF`): a crash in the middle of a page write can
+    /// leave a page that nothing can repair. For experiments, and for storage known to write pages whole.
+    Off,
+}
+
+/// Settings of a database. [`Options::new`] has the best defaults for the machine it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The data directory; made if it is not there.
+    pub directory: PathBuf,
+    /// Bytes of the buffer pool (`innodb_buffer_pool_size`).
+    pub buffer_pool_bytes: u64,
+    /// Bytes of the redo log on disk (`innodb_redo_log_capacity`); never exceeded.
+    pub redo_capacity_bytes: u64,
+    /// Bytes of the log buffer in memory (`innodb_log_buffer_size`).
+    pub log_buffer_bytes: u64,
+    /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps its
+    /// own; another value here is an error then.
+    pub page_size: Option<u32>,
+    /// Protection from torn pages (`innodb_doublewrite`).
+    pub doublewrite: Doublewrite,
+    /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
+    pub lock_wait_timeout: Duration,
+    /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
+    pub direct_io: bool,
+    /// Use io_uring where the kernel allows it.
+    pub io_uring: bool,
+}
+
+/// Memory this process may use: the machine's, or its control group's limit if that is lower.
+fn memory_bytes() -> u64 {
+    let kib = |text: String| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?.to_owned();
+        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let machine =
+        std::fs::read_to_string("/proc/meminfo").ok().and_then(kib).map_or(1 << 30, |kib| kib * 1024);
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    limits
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .fold(machine, u64::min)
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Options {
+    /// Settings for this directory, with the best defaults for the machine: a quarter of the memory for the
+    /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB to
+    /// 1 GiB). The server sizes its pool more generously.
+    pub fn new(directory: impl Into<PathBuf>) -> Options {
+        let pool = (memory_bytes() / 4 / MIB * MIB).clamp(128 * MIB, 8192 * MIB);
+        Options {
+            directory: directory.into(),
+            buffer_pool_bytes: pool,
+            redo_capacity_bytes: (pool / 2).clamp(64 * MIB, 1024 * MIB),
+            log_buffer_bytes: 16 * MIB,
+            page_size: None,
+            doublewrite: Doublewrite::On,
+            lock_wait_timeout: Duration::from_secs(50),
+            direct_io: true,
+            io_uring: true,
+        }
+    }
+
+    /// The same with a buffer pool of so many bytes.
+    pub fn buffer_pool_bytes(mut self, bytes: u64) -> Options {
+        self.buffer_pool_bytes = bytes;
+        self
+    }
+
+    /// The same with a redo log of so many bytes.
+    pub fn redo_capacity_bytes(mut self, bytes: u64) -> Options {
+        self.redo_capacity_bytes = bytes;
+        self
+    }
+
+    /// The same with pages of so many bytes.
+    pub fn page_size(mut self, bytes: u32) -> Options {
+        self.page_size = Some(bytes);
+        self
+    }
+}

@@ -1,0 +1,365 @@
+//! Tables as people define them: columns and keys.
+//!
+//! A [`TableDef`] is what stands in the catalog: it is plain data and knows nothing of pages but the numbers
+//! of its tablespace and index roots. [`crate::layout`] turns it into the index definitions of the B-trees.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Collation, ColumnType};
+
+/// A default that is not NULL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Default {
+    /// A constant, as text (bytes for binary columns are valid too: they are kept as they were written).
+    Literal(Vec<u8>),
+    /// The time of the statement.
+    CurrentTimestamp,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnDef {
+    /// Name, in the letter case it was given.
+    pub name: String,
+    /// Declared type.
+    pub kind: ColumnType,
+    /// May it be NULL?
+    pub nullable: bool,
+    /// Its default; `None` is NULL for nullable columns and "no default" for the others.
+    #[serde(default)]
+    pub default: Option<Default>,
+    /// AUTO_INCREMENT.
+    #[serde(default)]
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    #[serde(default)]
+    pub on_update_now: bool,
+    /// COMMENT.
+    #[serde(default)]
+    pub comment: String,
+}
+
+impl ColumnDef {
+    /// A column that may not be NULL and has no default.
+    pub fn new(name: impl Into<String>, kind: ColumnType) -> ColumnDef {
+        ColumnDef {
+            name: name.into(),
+            kind,
+            nullable: false,
+            default: None,
+            auto_increment: false,
+            on_update_now: false,
+            comment: String::new(),
+        }
+    }
+
+    /// The same column, nullable.
+    pub fn nullable(mut self) -> ColumnDef {
+        self.nullable = true;
+        self
+    }
+
+    /// The same column, AUTO_INCREMENT.
+    pub fn auto_increment(mut self) -> ColumnDef {
+        self.auto_increment = true;
+        self
+    }
+}
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyKind {
+    /// The clustered index: rows are stored in its order.
+    Primary,
+    /// No two rows with the same values (NULL is never the same).
+    Unique,
+    /// A plain secondary index.
+    Secondary,
+}
+
+/// A column of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// Number of the column in the table, from 0.
+    pub column: u16,
+    /// Only so many characters (bytes for binary types) of it.
+    #[serde(default)]
+    pub prefix_chars: Option<u32>,
+}
+
+/// A key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyDef {
+    /// `PRIMARY`, or the name it was given.
+    pub name: String,
+    /// What it is for.
+    pub kind: KeyKind,
+    /// Its columns.
+    pub parts: Vec<KeyPart>,
+    /// Index id, unique in the data directory; 0 until the table is created.
+    #[serde(default)]
+    pub id: u64,
+    /// Page number of the root; 0 until the table is created.
+    #[serde(default)]
+    pub root: u32,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableDef {
+    /// Table id, unique in the data directory; 0 until created. A table that is truncated gets a new one.
+    #[serde(default)]
+    pub id: u64,
+    /// Tablespace id; 0 until created.
+    #[serde(default)]
+    pub space: u32,
+    /// Columns in order.
+    pub columns: Vec<ColumnDef>,
+    /// Keys: the primary key first if there is one, then unique keys, then the others, each in the order given
+    /// (InnoDB's order of indexes; `.cfg` files and imports without one rely on it).
+    pub keys: Vec<KeyDef>,
+    /// Index id and root of the hidden clustered index of a table without primary key.
+    #[serde(default)]
+    pub hidden_clustered: Option<(u64, u32)>,
+    /// Default collation of the table's text columns.
+    pub collation: Collation,
+    /// COMMENT.
+    #[serde(default)]
+    pub comment: String,
+    /// Seconds since 1970 of the creation.
+    #[serde(default)]
+    pub created_unix_s: u64,
+}
+
+/// Why a definition is not one that a table can be made of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// No columns at all.
+    #[error("a table must have at least 1 column")]
+    NoColumns,
+    /// Two columns of the same name (letter case does not count).
+    #[error("duplicate column name '{0}'")]
+    DuplicateColumn(String),
+    /// Two keys of the same name.
+    #[error("duplicate key name '{0}'")]
+    DuplicateKey(String),
+    /// A key that names no column, or one that is not there.
+    #[error("key column '{0}' doesn't exist in table")]
+    NoSuchColumn(String),
+    /// More than one primary key.
+    #[error("multiple primary key defined")]
+    MultiplePrimary,
+    /// A TEXT or BLOB column in a key without a prefix length.
+    #[error("BLOB/TEXT column '{0}' used in key specification without a key length")]
+    BlobKeyWithoutLength(String),
+    /// A key prefix on a column that has none, or longer than the column.
+    #[error("incorrect prefix key; the used key part '{0}' isn't a string or the prefix is too long")]
+    WrongPrefix(String),
+    /// A key part wider than 3072 bytes, or all of them together.
+    #[error("specified key was too long; max key length is 3072 bytes")]
+    KeyTooLong,
+    /// AUTO_INCREMENT on more than one column, on a type that cannot count, or without a key.
+    #[error("incorrect table definition; there can be only one auto column and it must be defined as a key")]
+    WrongAutoIncrement,
+    /// A row of this shape can never fit a page even with all that may go off-page moved out.
+    #[error("row size too large: {0} bytes; the maximum on a page is {1}")]
+    RowTooLarge(usize, usize),
+    /// A primary key over a prefix of a column; not supported.
+    #[error("primary key over a prefix of column '{0}': not supported, use the whole column")]
+    PrimaryPrefix(String),
+    /// More than 1017 columns, 64 keys or 16 parts of a key.
+    #[error("too many {0}")]
+    TooMany(&'static str),
+}
+
+/// InnoDB's limit of a key in bytes, for DYNAMIC tables and 16 KiB pages.
+const KEY_BYTES_MAX: u32 = 3072;
+
+impl TableDef {
+    /// A table of these columns with no keys yet, in `utf8mb4_general_ci`.
+    pub fn new(columns: Vec<ColumnDef>) -> TableDef {
+        TableDef {
+            id: 0,
+            space: 0,
+            columns,
+            keys: Vec::new(),
+            hidden_clustered: None,
+            collation: Collation::Utf8mb4GeneralCi,
+            comment: String::new(),
+            created_unix_s: 0,
+        }
+    }
+
+    /// The same table with a primary key over these columns. Unknown names are reported by [`Self::validate`].
+    pub fn primary_key(self, columns: &[&str]) -> TableDef {
+        self.key("PRIMARY", KeyKind::Primary, columns)
+    }
+
+    /// The same table with one more key.
+    pub fn key(mut self, name: impl Into<String>, kind: KeyKind, columns: &[&str]) -> TableDef {
+        let parts = columns
+            .iter()
+            .map(|name| KeyPart { column: self.column_number(name).unwrap_or(u16::MAX), prefix_chars: None })
+            .collect();
+        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0 });
+        self.sort_keys();
+        self
+    }
+
+    /// Puts the keys into InnoDB's order: primary, unique, others; stable. Unique keys without nullable
+    /// columns come before those with, as MySQL sorts them.
+    pub fn sort_keys(&mut self) {
+        let nullable = |key: &KeyDef| {
+            key.parts
+                .iter()
+                .any(|part| self.columns.get(usize::from(part.column)).is_some_and(|c| c.nullable))
+        };
+        let rank: Vec<u8> = self
+            .keys
+            .iter()
+            .map(|key| match key.kind {
+                KeyKind::Primary => 0,
+                KeyKind::Unique if !nullable(key) => 1,
+                KeyKind::Unique => 2,
+                KeyKind::Secondary => 3,
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..self.keys.len()).collect();
+        order.sort_by_key(|at| rank[*at]);
+        self.keys = order.into_iter().map(|at| self.keys[at].clone()).collect();
+    }
+
+    /// Number of the column of this name, letter case not counting.
+    pub fn column_number(&self, name: &str) -> Option<u16> {
+        let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+        u16::try_from(at).ok()
+    }
+
+    /// The key of this name, letter case not counting.
+    pub fn key_named(&self, name: &str) -> Option<&KeyDef> {
+        self.keys.iter().find(|key| key.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The primary key.
+    pub fn primary(&self) -> Option<&KeyDef> {
+        self.keys.first().filter(|key| key.kind == KeyKind::Primary)
+    }
+
+    /// The key that orders the rows: the primary key, or as in InnoDB the first unique key whose columns are
+    /// all whole and NOT NULL. Without one the rows are ordered by a hidden number.
+    pub fn clustered_key(&self) -> Option<&KeyDef> {
+        let whole = |part: &KeyPart| {
+            let column = self.columns.get(usize::from(part.column));
+            part.prefix_chars.is_none() && column.is_some_and(|column| !column.nullable)
+        };
+        self.keys.first().filter(|key| {
+            key.kind == KeyKind::Primary || key.kind == KeyKind::Unique && key.parts.iter().all(whole)
+        })
+    }
+
+    /// The keys that are not clustered, in the order of the secondary indexes.
+    pub fn secondary_keys(&self) -> &[KeyDef] {
+        &self.keys[usize::from(self.clustered_key().is_some())..]
+    }
+
+    /// The AUTO_INCREMENT column.
+    pub fn auto_increment_column(&self) -> Option<u16> {
+        let at = self.columns.iter().position(|column| column.auto_increment)?;
+        u16::try_from(at).ok()
+    }
+
+    /// Bytes of a key part at most.
+    pub fn key_part_bytes(&self, part: &KeyPart) -> u32 {
+        let kind = &self.columns[usize::from(part.column)].kind;
+        match part.prefix_chars {
+            Some(chars) => (chars * kind.collation().bytes_per_char_max()).min(kind.bytes_max()),
+            None => kind.bytes_max(),
+        }
+    }
+
+    /// Checks the definition; what it returns as fine can be created.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, see [`SchemaError`].
+    pub fn validate(&self) -> Result<(), SchemaError> {
+        if self.columns.is_empty() {
+            return Err(SchemaError::NoColumns);
+        }
+        if self.columns.len() > 1017 {
+            return Err(SchemaError::TooMany("columns"));
+        }
+        for (at, column) in self.columns.iter().enumerate() {
+            if self.columns[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+                return Err(SchemaError::DuplicateColumn(column.name.clone()));
+            }
+        }
+        self.validate_keys()?;
+        self.validate_auto_increment()
+    }
+
+    fn validate_keys(&self) -> Result<(), SchemaError> {
+        if self.keys.len() > 64 {
+            return Err(SchemaError::TooMany("keys"));
+        }
+        for (at, key) in self.keys.iter().enumerate() {
+            if key.kind == KeyKind::Primary && at > 0 {
+                return Err(SchemaError::MultiplePrimary);
+            }
+            if self.keys[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&key.name)) {
+                return Err(SchemaError::DuplicateKey(key.name.clone()));
+            }
+            if key.parts.is_empty() || key.parts.len() > 16 {
+                return Err(SchemaError::TooMany("key parts"));
+            }
+            let mut bytes = 0;
+            for part in &key.parts {
+                if let (KeyKind::Primary, Some(_), Some(column)) =
+                    (key.kind, part.prefix_chars, self.columns.get(usize::from(part.column)))
+                {
+                    return Err(SchemaError::PrimaryPrefix(column.name.clone()));
+                }
+                bytes += self.validate_key_part(part)?;
+            }
+            if bytes > KEY_BYTES_MAX {
+                return Err(SchemaError::KeyTooLong);
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_key_part(&self, part: &KeyPart) -> Result<u32, SchemaError> {
+        let Some(column) = self.columns.get(usize::from(part.column)) else {
+            return Err(SchemaError::NoSuchColumn(format!("#{}", part.column)));
+        };
+        match part.prefix_chars {
+            None if column.kind.is_blob() => {
+                return Err(SchemaError::BlobKeyWithoutLength(column.name.clone()));
+            }
+            Some(chars) => {
+                let bytes = u64::from(chars) * u64::from(column.kind.collation().bytes_per_char_max());
+                let fits =
+                    column.kind.is_string() && chars > 0 && bytes <= u64::from(column.kind.bytes_max());
+                if !fits {
+                    return Err(SchemaError::WrongPrefix(column.name.clone()));
+                }
+            }
+            None => {}
+        }
+        Ok(self.key_part_bytes(part))
+    }
+
+    fn validate_auto_increment(&self) -> Result<(), SchemaError> {
+        let mut columns = self.columns.iter().enumerate().filter(|(_, column)| column.auto_increment);
+        let Some((at, column)) = columns.next() else { return Ok(()) };
+        let counts = column.kind.integer().is_some();
+        let first_in_key =
+            self.keys.iter().any(|key| key.parts.first().is_some_and(|part| usize::from(part.column) == at));
+        if columns.next().is_some() || !counts || !first_in_key {
+            return Err(SchemaError::WrongAutoIncrement);
+        }
+        Ok(())
+    }
+}

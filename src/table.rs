@@ -1,0 +1,73 @@
+//! An open table: its definition, its trees, its counter and its metadata lock.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::auto_increment::AutoIncrement;
+use crate::metadata_lock::MetadataLock;
+use crate::schema::TableDef;
+
+/// An open table. DDL does not change it: it makes a new one, and this one is no longer [`Table::is_current`].
+pub struct Table {
+    /// Name of the database.
+    pub database: String,
+    /// Name of the table.
+    pub name: String,
+    /// Its definition.
+    pub def: TableDef,
+    /// Its trees, for scans and changes.
+    pub rows: Arc<txn::Table>,
+    /// Its AUTO_INCREMENT counter.
+    pub auto_increment: Option<AutoIncrement>,
+    pub(crate) metadata: Arc<MetadataLock>,
+    pub(crate) current: AtomicBool,
+    pub(crate) row_count: AtomicU64,
+}
+
+impl Table {
+    /// Is this still the table of its name? Ask again after a use was taken.
+    pub fn is_current(&self) -> bool {
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// Rows, roughly: counted by changes since the last full count.
+    pub fn row_count_estimate(&self) -> u64 {
+        self.row_count.load(Ordering::Relaxed)
+    }
+
+    /// Adds to the rough row count; the SQL layer calls it at the end of statements.
+    pub fn note_rows(&self, change: i64) {
+        let _ = self.row_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rows| {
+            Some(rows.saturating_add_signed(change))
+        });
+    }
+
+    /// Where its file is, relative to the data directory.
+    pub fn file(&self) -> PathBuf {
+        table_file(&self.database, &self.name)
+    }
+}
+
+/// Where a table's file is, relative to the data directory, as in MySQL: `<database>/<table>.ibd`. Characters
+/// that a file name should not have are written `@` and four hexadecimal digits.
+pub fn table_file(database: &str, name: &str) -> PathBuf {
+    PathBuf::from(file_name(database)).join(format!("{}.ibd", file_name(name)))
+}
+
+/// A database's or table's name as a file name (MySQL's filename encoding for what is not a letter, digit or
+/// underscore).
+pub fn file_name(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            encoded.push(c);
+        } else {
+            let mut units = [0u16; 2];
+            for unit in c.encode_utf16(&mut units) {
+                encoded.push_str(&format!("@{unit:04x}"));
+            }
+        }
+    }
+    encoded
+}
