@@ -34,6 +34,7 @@
 //! on where this one stopped.
 
 mod allocate;
+mod check;
 mod context;
 mod extent;
 mod free;
@@ -45,6 +46,7 @@ mod list;
 use crate::page;
 
 pub use allocate::{allocate_page, prepare};
+pub use check::{Owner, Report, Run, SegmentReport, check, check_pages};
 pub use free::{free_page, free_segment_step, prepare_free};
 pub use grow::{
     Reserve, adopt_file_size, create_space_pages, extents_for_delete, extents_for_insert, reserve,
