@@ -190,8 +190,12 @@ impl Wake for ThreadWaker {
 
 /// Runs a future on the calling thread, which sleeps while the future waits.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    thread_local! {
+        // One waker per thread: a blocked commit should not allocate.
+        static WAKER: Waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+    }
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+    let waker = WAKER.with(Waker::clone);
     let mut context = Context::from_waker(&waker);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

@@ -1,1 +1,265 @@
-//! Executor.
+//! A small executor: tasks that share one thread, and timers.
+//!
+//! A task is its own waker: waking puts it into the ready queue once, however often it is woken. While a task runs its
+//! future is taken out of it, so that a nested run (the simulator's blocking waits) can see that it is busy. Timers are
+//! an ordered map, so that a sleep that is dropped early (a deadline that was not needed) leaves nothing behind.
+//!
+//! Both environments are built of these parts; they differ in who picks the next ready task and what moves the clock.
+
+use crate::environment::TaskFuture;
+use crate::{Event, EventWait};
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// One background task.
+pub(crate) struct Task {
+    pub(crate) name: &'static str,
+    number: u64,
+    queued: AtomicBool,
+    future: Mutex<Option<TaskFuture>>,
+    scheduler: Arc<Scheduler>,
+}
+
+impl Task {
+    /// Polls the future once. A finished task is forgotten by its scheduler.
+    pub(crate) fn run(self: &Arc<Task>) {
+        self.queued.store(false, Ordering::Release);
+        let Some(mut future) = self.future.lock().take() else { return };
+        let waker = Waker::from(self.clone());
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => {
+                // A shutdown in the meantime wants the future gone, not put back.
+                if self.scheduler.knows(self.number) {
+                    *self.future.lock() = Some(future);
+                }
+            }
+            Poll::Ready(()) => self.scheduler.forget(self.number),
+        }
+    }
+
+    /// Whether a poll of this task is under way further up the stack.
+    pub(crate) fn is_running(&self) -> bool {
+        self.future.lock().is_none()
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.scheduler.make_ready(self.clone());
+        }
+    }
+}
+
+/// Ready queue, timers, and all living tasks.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Arc<Task>>,
+    tasks: BTreeMap<u64, Arc<Task>>,
+    timers: BTreeMap<(Duration, u64), Event>,
+    next_number: u64,
+    stopped: bool,
+}
+
+/// What the executor's thread does next.
+pub(crate) enum Next {
+    /// Run this task.
+    Run(Arc<Task>),
+    /// Everything was stopped.
+    Stop,
+}
+
+impl Scheduler {
+    pub(crate) fn spawn(self: &Arc<Scheduler>, name: &'static str, future: TaskFuture) {
+        let mut state = self.state.lock();
+        if state.stopped {
+            drop(state);
+            tracing::warn!(task = name, "a background task was started after shutdown and is dropped");
+            return;
+        }
+        let number = state.next_number;
+        state.next_number += 1;
+        let task = Arc::new(Task {
+            name,
+            number,
+            queued: AtomicBool::new(true),
+            future: Mutex::new(Some(future)),
+            scheduler: self.clone(),
+        });
+        state.tasks.insert(number, task.clone());
+        state.ready.push_back(task);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn make_ready(&self, task: Arc<Task>) {
+        let mut state = self.state.lock();
+        if state.stopped {
+            return;
+        }
+        state.ready.push_back(task);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn knows(&self, number: u64) -> bool {
+        self.state.lock().tasks.contains_key(&number)
+    }
+
+    fn forget(&self, number: u64) {
+        self.state.lock().tasks.remove(&number);
+    }
+
+    /// Drops every task and refuses new ones. The futures are dropped here, on the calling thread, except one that is
+    /// being polled right now.
+    pub(crate) fn stop(&self) {
+        let (ready, tasks, timers) = {
+            let mut state = self.state.lock();
+            state.stopped = true;
+            let state = &mut *state;
+            (
+                std::mem::take(&mut state.ready),
+                std::mem::take(&mut state.tasks),
+                std::mem::take(&mut state.timers),
+            )
+        };
+        self.changed.notify_all();
+        drop((ready, timers));
+        for task in tasks.into_values() {
+            let future = task.future.lock().take();
+            drop(future);
+        }
+    }
+
+    /// Blocks until a task is ready, firing timers as `now` passes them.
+    pub(crate) fn next(&self, now: &dyn Fn() -> Duration) -> Next {
+        let mut state = self.state.lock();
+        loop {
+            if state.stopped {
+                return Next::Stop;
+            }
+            let time = now();
+            let due = take_due(&mut state, time);
+            if !due.is_empty() {
+                drop(state);
+                due.iter().for_each(Event::set);
+                state = self.state.lock();
+                continue;
+            }
+            if let Some(task) = state.ready.pop_front() {
+                return Next::Run(task);
+            }
+            match state.timers.first_key_value().map(|((deadline, _), _)| *deadline) {
+                Some(deadline) => {
+                    self.changed.wait_for(&mut state, deadline.saturating_sub(time));
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Number of ready tasks.
+    pub(crate) fn ready_count(&self) -> usize {
+        self.state.lock().ready.len()
+    }
+
+    /// Takes the ready task at `index`, unless it is being polled further up the stack.
+    pub(crate) fn take_ready(&self, index: usize) -> Option<Arc<Task>> {
+        let mut state = self.state.lock();
+        if state.ready.get(index)?.is_running() {
+            return None;
+        }
+        state.ready.remove(index)
+    }
+
+    /// Fires the timers due at `now`; whether there were any.
+    pub(crate) fn fire(&self, now: Duration) -> bool {
+        let due = take_due(&mut self.state.lock(), now);
+        due.iter().for_each(Event::set);
+        !due.is_empty()
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        self.state.lock().timers.first_key_value().map(|((deadline, _), _)| *deadline)
+    }
+
+    /// Names of the living tasks, for messages.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.state.lock().tasks.values().map(|task| task.name).collect()
+    }
+
+    fn add_timer(&self, deadline: Duration, event: Event) -> (Duration, u64) {
+        let mut state = self.state.lock();
+        let key = (deadline, state.next_number);
+        state.next_number += 1;
+        let earliest = state.timers.first_key_value().is_none_or(|(first, _)| key < *first);
+        state.timers.insert(key, event);
+        drop(state);
+        if earliest {
+            self.changed.notify_one();
+        }
+        key
+    }
+
+    fn remove_timer(&self, key: (Duration, u64)) {
+        self.state.lock().timers.remove(&key);
+    }
+}
+
+fn take_due(state: &mut State, now: Duration) -> Vec<Event> {
+    let mut due = Vec::new();
+    while let Some(first) = state.timers.first_entry() {
+        if first.key().0 > now {
+            break;
+        }
+        due.push(first.remove());
+    }
+    due
+}
+
+/// A sleep: the timer is set when the future is made, and removed when it is dropped early.
+pub(crate) struct Sleep {
+    key: (Duration, u64),
+    wait: EventWait,
+    event: Event,
+    scheduler: Arc<Scheduler>,
+}
+
+impl Sleep {
+    pub(crate) fn until(scheduler: &Arc<Scheduler>, deadline: Duration) -> Sleep {
+        let event = Event::new();
+        let key = scheduler.add_timer(deadline, event.clone());
+        Sleep { key, wait: event.wait(), event, scheduler: scheduler.clone() }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.wait).poll(context)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if !self.event.is_set() {
+            self.scheduler.remove_timer(self.key);
+        }
+    }
+}

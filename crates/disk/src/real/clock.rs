@@ -1,0 +1,124 @@
+//! Real time and the background thread.
+//!
+//! One thread named `untorn-tasks` runs every background task of an engine: tasks do short work between awaits, so one
+//! thread is enough, and the engine costs an application one thread for tasks and one for completions.
+
+use crate::environment::TaskFuture;
+use crate::executor::{Next, Scheduler, Sleep};
+use crate::real::storage::{Backend, RealStorage};
+use crate::{Environment, Error, Event, Result, Storage, block_on};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Settings of a [`RealEnvironment`].
+#[derive(Clone, Debug, Default)]
+pub struct RealOptions {
+    /// Forces a backend; `None` tries io_uring first (environment variable `UNTORN_IO=threads` forces threads).
+    pub backend: Option<Backend>,
+    /// Never bypass the page cache.
+    pub buffered: bool,
+}
+
+/// The environment of a production engine.
+pub struct RealEnvironment {
+    start: Instant,
+    real_storage: Arc<RealStorage>,
+    storage: Arc<dyn Storage>,
+    scheduler: Arc<Scheduler>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl RealEnvironment {
+    /// Starts the background threads.
+    pub fn new(options: RealOptions) -> Result<RealEnvironment> {
+        let real_storage = Arc::new(RealStorage::new(options)?);
+        let storage: Arc<dyn Storage> = real_storage.clone();
+        let scheduler = Arc::new(Scheduler::default());
+        let start = Instant::now();
+        let thread = {
+            let scheduler = scheduler.clone();
+            std::thread::Builder::new()
+                .name("untorn-tasks".into())
+                .spawn(move || run_tasks(&scheduler, start))
+                .map_err(|error| Error::new("start the background thread of", "the engine", error))?
+        };
+        Ok(RealEnvironment { start, real_storage, storage, scheduler, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// How asynchronous requests reach the kernel.
+    pub fn backend(&self) -> Backend {
+        self.real_storage.backend()
+    }
+
+    /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive until this
+    /// is called. Requests under way still complete.
+    pub fn shutdown(&self) {
+        self.scheduler.stop();
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // A task that drops the last reference to its own environment cannot join itself; its thread ends anyway.
+            if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+                tracing::error!("the background thread had panicked");
+            }
+        }
+    }
+}
+
+fn run_tasks(scheduler: &Arc<Scheduler>, start: Instant) {
+    let now = || start.elapsed();
+    while let Next::Run(task) = scheduler.next(&now) {
+        // One broken task must not take the cleaner, the purge and the checkpoints with it.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.run()));
+        if outcome.is_err() {
+            tracing::error!(task = task.name, "a background task panicked and has ended");
+        }
+    }
+}
+
+impl Drop for RealEnvironment {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl Environment for RealEnvironment {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn unix_time(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    fn spawn(&self, name: &'static str, task: TaskFuture) {
+        self.scheduler.spawn(name, task);
+    }
+
+    fn sleep(&self, duration: Duration) -> TaskFuture {
+        Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
+    }
+
+    fn block_until(&self, event: &Event) {
+        if !event.is_set() {
+            block_on(event.wait());
+        }
+    }
+
+    fn random_u64(&self) -> u64 {
+        let mut bytes = [0u8; 8];
+        loop {
+            // SAFETY: the pointer and the length describe `bytes`.
+            let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+            // Eight bytes come whole or not at all; only an early signal can interrupt.
+            if got == 8 {
+                return u64::from_ne_bytes(bytes);
+            }
+        }
+    }
+}

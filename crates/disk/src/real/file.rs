@@ -1,0 +1,288 @@
+//! A file of the operating system, with blocking whole-or-error transfers.
+//!
+//! Direct I/O is decided per file at open: asked for by flag, believed only after one aligned read went through,
+//! because some file systems accept the flag and refuse the transfer. After a short transfer the rest is asked for
+//! from the last aligned boundary, because an unaligned rest would be refused.
+
+use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes written per call while preallocating.
+const ZERO_STEP: usize = 1 << 20;
+
+/// Transfer alignment assumed for direct I/O where the kernel does not tell.
+const USUAL_BLOCK: usize = 512;
+
+/// An open file of the operating system.
+pub(crate) struct RealFile {
+    file: std::fs::File,
+    path: PathBuf,
+    /// 1 when the page cache is used.
+    alignment: usize,
+}
+
+impl RealFile {
+    /// Opens a file. The flag says whether direct I/O was wanted and refused.
+    pub(crate) fn open(path: &Path, how: OpenHow) -> Result<(RealFile, bool)> {
+        let failed = |error| Error::new("open", path, error);
+        if !how.direct {
+            let file = options(how.mode, 0).open(path).map_err(failed)?;
+            return Ok((RealFile { file, path: path.into(), alignment: 1 }, false));
+        }
+        let existed = path.exists();
+        match options(how.mode, libc::O_DIRECT).open(path) {
+            Ok(file) => {
+                if let Some(alignment) = direct_alignment(&file) {
+                    return Ok((RealFile { file, path: path.into(), alignment }, false));
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // The refused attempt may have created the file; then it is ours although it now exists.
+        let mode = if how.mode == OpenMode::CreateNew && !existed { OpenMode::Create } else { how.mode };
+        let file = options(mode, 0).open(path).map_err(failed)?;
+        Ok((RealFile { file, path: path.into(), alignment: 1 }, true))
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Refuses a transfer that direct I/O cannot do, with a clearer word than EINVAL.
+    pub(crate) fn check_aligned(&self, offset: u64, length: usize) -> io::Result<()> {
+        if offset.is_multiple_of(self.alignment as u64) && length.is_multiple_of(self.alignment) {
+            return Ok(());
+        }
+        let text = format!("direct transfers need multiples of {} bytes", self.alignment);
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+
+    fn read_whole(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.file.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Read)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_whole(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.file.write_at(&buf[done..], offset + done as u64) {
+                Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Write)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// One all-or-nothing write.
+    pub(crate) fn write_atomic(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let part = libc::iovec { iov_base: buf.as_ptr().cast_mut().cast(), iov_len: buf.len() };
+        let position = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        loop {
+            // SAFETY: one iovec that describes `buf`, which lives across the call and is only read.
+            let count = unsafe { libc::pwritev2(self.fd(), &raw const part, 1, position, RWF_ATOMIC) };
+            match usize::try_from(count) {
+                Ok(count) if count == buf.len() => return Ok(()),
+                Ok(count) => return Err(torn_atomic(count, buf.len())),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a second
+    /// call would succeed without having written anything.
+    pub(crate) fn sync_once(&self) -> io::Result<()> {
+        // SAFETY: a system call on a descriptor that `self.file` keeps open.
+        if unsafe { libc::fdatasync(self.fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// `RWF_ATOMIC` of Linux 6.11 (include/uapi/linux/fs.h).
+pub(crate) const RWF_ATOMIC: i32 = 0x40;
+
+/// A device that took only a part of an all-or-nothing write has broken its word.
+pub(crate) fn torn_atomic(count: usize, length: usize) -> io::Error {
+    io::Error::other(format!("an atomic write was torn: {count} of {length} bytes were taken"))
+}
+
+/// Which way a transfer goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    /// From the file.
+    Read,
+    /// To the file.
+    Write,
+}
+
+/// How many bytes of a transfer of `total` bytes are done when `count` more were transferred after `done`.
+pub(crate) fn advance(
+    done: usize,
+    count: usize,
+    total: usize,
+    alignment: usize,
+    direction: Direction,
+) -> io::Result<usize> {
+    debug_assert!(done + count <= total, "the kernel transferred more than was asked for");
+    if done + count >= total {
+        return Ok(total);
+    }
+    let next = (done + count) / alignment * alignment;
+    if next > done {
+        return Ok(next);
+    }
+    Err(match direction {
+        Direction::Read => io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!("the file ends after {} of these bytes", done + count),
+        ),
+        Direction::Write => io::Error::new(
+            io::ErrorKind::WriteZero,
+            format!("the file system took only {} of these bytes", done + count),
+        ),
+    })
+}
+
+fn options(mode: OpenMode, flags: i32) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags);
+    match mode {
+        OpenMode::ReadOnly | OpenMode::Existing => {}
+        OpenMode::Create => drop(options.create(true).truncate(false)),
+        OpenMode::CreateNew => drop(options.create_new(true)),
+    }
+    options
+}
+
+/// The transfer alignment of a file opened with `O_DIRECT`; `None` when direct transfers are refused after all.
+fn direct_alignment(file: &std::fs::File) -> Option<usize> {
+    let mut buf = AlignedBuf::zeroed(crate::ALIGNMENT);
+    let alignment = told_alignment(file);
+    let mut attempt = |length: usize| file.read_at(&mut buf[..length], 0).is_ok();
+    match alignment {
+        Some(told) if told <= crate::ALIGNMENT => attempt(crate::ALIGNMENT).then_some(told),
+        Some(_) => None,
+        None if attempt(USUAL_BLOCK) => Some(USUAL_BLOCK),
+        None => attempt(crate::ALIGNMENT).then_some(crate::ALIGNMENT),
+    }
+}
+
+/// What statx says (`STATX_DIOALIGN`, Linux 6.1).
+fn told_alignment(file: &std::fs::File) -> Option<usize> {
+    // SAFETY: statx is plain integers, for which zero is a value.
+    let mut told: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an empty C string, an open descriptor, and a statx to fill.
+    let result = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut told)
+    };
+    let known = result == 0 && told.stx_mask & libc::STATX_DIOALIGN != 0 && told.stx_dio_offset_align != 0;
+    known.then_some(told.stx_dio_offset_align as usize)
+}
+
+/// Whether memory at `address` can be handed to direct I/O as it is.
+fn memory_is_aligned(address: *const u8) -> bool {
+    (address as usize).is_multiple_of(USUAL_BLOCK)
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.file
+            .metadata()
+            .map(|data| data.len())
+            .map_err(|error| Error::new("look up the length of", &self.path, error))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let length = buf.len();
+        let read = |buf: &mut [u8]| {
+            self.check_aligned(offset, length)?;
+            if self.alignment > 1 && !memory_is_aligned(buf.as_ptr()) {
+                let mut bounce = AlignedBuf::zeroed(length);
+                self.read_whole(&mut bounce, offset)?;
+                buf.copy_from_slice(&bounce);
+                return Ok(());
+            }
+            self.read_whole(buf, offset)
+        };
+        read(buf).map_err(|error| Error::at("read", &self.path, offset, length, error))
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        let write = || {
+            self.check_aligned(offset, buf.len())?;
+            if self.alignment > 1 && !memory_is_aligned(buf.as_ptr()) {
+                return self.write_whole(&AlignedBuf::copy_of(buf), offset);
+            }
+            self.write_whole(buf, offset)
+        };
+        write().map_err(|error| Error::at("write", &self.path, offset, buf.len(), error))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.sync_once().map_err(|error| Error::new("sync", &self.path, error))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|error| Error::new("set the length of", &self.path, error))
+    }
+
+    fn write_zeros(&self, from: u64, to: u64) -> Result<()> {
+        let step = usize::try_from(to.saturating_sub(from)).unwrap_or(ZERO_STEP).min(ZERO_STEP);
+        let zeros = AlignedBuf::zeroed(step);
+        let mut at = from;
+        while at < to {
+            let length = usize::try_from(to - at).unwrap_or(step).min(step);
+            self.write_at(&zeros[..length], at)?;
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    fn is_direct(&self) -> bool {
+        self.alignment > 1
+    }
+
+    fn io_alignment(&self) -> usize {
+        self.alignment
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_transfer_goes_on_from_an_aligned_boundary() {
+        let read = Direction::Read;
+        assert_eq!(advance(0, 8192, 8192, 512, read).unwrap(), 8192);
+        assert_eq!(advance(0, 700, 8192, 512, read).unwrap(), 512);
+        assert_eq!(advance(512, 512, 8192, 512, read).unwrap(), 1024);
+        assert_eq!(advance(0, 700, 8192, 1, read).unwrap(), 700);
+        assert_eq!(advance(512, 100, 8192, 512, read).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(advance(0, 0, 8192, 1, Direction::Write).unwrap_err().kind(), io::ErrorKind::WriteZero);
+    }
+}

@@ -1,0 +1,117 @@
+//! One asynchronous request on its way, the same for the ring and for the threads: the file it keeps open, the buffers
+//! it keeps alive, how much is done, whom to tell.
+
+use crate::real::file::{Direction, RealFile, advance, torn_atomic};
+use crate::{Error, File, Io, IoBuf, IoDone, IoKind, Result};
+use std::io;
+use std::sync::Arc;
+
+/// A request that was checked and can be started.
+pub(crate) struct Request {
+    file: Arc<dyn File>,
+    pub(crate) kind: IoKind,
+    done: IoDone,
+    /// Bytes transferred so far.
+    pub(crate) transferred: usize,
+}
+
+impl Request {
+    /// Checks a request. An impossible one is answered at once and `None` is returned.
+    pub(crate) fn new(file: Arc<dyn File>, io: Io) -> Option<Request> {
+        let Io { kind, done } = io;
+        let problem = match file.as_any().downcast_ref::<RealFile>() {
+            None => Some(io::Error::new(io::ErrorKind::InvalidInput, "the file belongs to another storage")),
+            Some(real) => match &kind {
+                IoKind::Read { buf: IoBuf::Shared(..), .. } => {
+                    Some(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer"))
+                }
+                other => {
+                    let (offset, length) = other.place();
+                    real.check_aligned(offset, length).err()
+                }
+            },
+        };
+        let request = Request { file, kind, done, transferred: 0 };
+        match problem {
+            None => Some(request),
+            Some(error) => {
+                request.fail(error);
+                None
+            }
+        }
+    }
+
+    /// The file, which `new` checked to be one of ours.
+    pub(crate) fn file(&self) -> &RealFile {
+        match self.file.as_any().downcast_ref::<RealFile>() {
+            Some(file) => file,
+            None => unreachable!("checked when the request was made"),
+        }
+    }
+
+    /// Bytes to transfer in all.
+    pub(crate) fn length(&self) -> usize {
+        self.kind.place().1
+    }
+
+    /// Notes that `count` bytes were transferred; whether that was all.
+    pub(crate) fn transfer(&mut self, count: usize) -> io::Result<bool> {
+        let total = self.length();
+        let direction = match &self.kind {
+            IoKind::Write { atomic: true, .. } if count != total => return Err(torn_atomic(count, total)),
+            IoKind::Write { .. } => Direction::Write,
+            _ => Direction::Read,
+        };
+        self.transferred = advance(self.transferred, count, total, self.file().io_alignment(), direction)?;
+        Ok(self.transferred == total)
+    }
+
+    /// Tells that it is done.
+    pub(crate) fn succeed(self) {
+        call(self.done, Ok(self.kind));
+    }
+
+    /// Tells that it failed.
+    pub(crate) fn fail(self, error: io::Error) {
+        let error = self.kind.error(self.file.path(), error);
+        call(self.done, Err(error));
+    }
+
+    /// Tells that the sync after a write failed.
+    pub(crate) fn fail_sync(self, error: io::Error) {
+        let error = Error::new("sync", self.file.path(), error);
+        call(self.done, Err(error));
+    }
+
+    /// Does it all on the calling thread.
+    pub(crate) fn run_blocking(mut self) {
+        let file = self.file.clone();
+        let outcome = match &mut self.kind {
+            IoKind::Read { buf, offset } => match buf.bytes_mut() {
+                Some(bytes) => file.read_at(bytes, *offset),
+                None => unreachable!("checked when the request was made"),
+            },
+            IoKind::Write { buf, offset, atomic, sync } => {
+                let (offset, bytes) = (*offset, buf.bytes());
+                let written = if *atomic {
+                    let real = file.as_any().downcast_ref::<RealFile>();
+                    real.map_or(Ok(()), |real| real.write_atomic(bytes, offset))
+                        .map_err(|error| Error::at("write", file.path(), offset, bytes.len(), error))
+                } else {
+                    file.write_at(bytes, offset)
+                };
+                written.and_then(|()| if *sync { file.sync_data() } else { Ok(()) })
+            }
+            IoKind::Sync => file.sync_data(),
+        };
+        call(self.done, outcome.map(|()| self.kind));
+    }
+}
+
+/// Calls a completion. A panic in it must not end the thread that completes everybody's requests.
+fn call(done: IoDone, result: Result<IoKind>) {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| done(result)));
+    if outcome.is_err() {
+        tracing::error!("the completion of an I/O request panicked");
+    }
+}

@@ -1,0 +1,204 @@
+//! Files of the operating system: names, locks, and where requests go.
+
+use crate::real::clock::RealOptions;
+use crate::real::file::RealFile;
+use crate::real::request::Request;
+use crate::real::ring::Ring;
+use crate::real::threads::ThreadPool;
+use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How asynchronous requests reach the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// One io_uring ring.
+    IoUring,
+    /// A few threads with blocking calls.
+    Threads,
+}
+
+enum Engine {
+    Ring(Ring),
+    Threads(ThreadPool),
+}
+
+/// Files of the operating system.
+pub struct RealStorage {
+    engine: Engine,
+    buffered: bool,
+    told_buffered: AtomicBool,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    reads: AtomicU64,
+    bytes_read: AtomicU64,
+    writes: AtomicU64,
+    bytes_written: AtomicU64,
+    syncs: AtomicU64,
+    batches: AtomicU64,
+}
+
+impl Counts {
+    fn count(&self, kind: &IoKind) {
+        let length = kind.place().1 as u64;
+        let (requests, bytes, syncs) = match kind {
+            IoKind::Read { .. } => (&self.reads, &self.bytes_read, 0),
+            IoKind::Write { sync, .. } => (&self.writes, &self.bytes_written, u64::from(*sync)),
+            IoKind::Sync => {
+                self.syncs.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        };
+        requests.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(length, Ordering::Relaxed);
+        if syncs > 0 {
+            self.syncs.fetch_add(syncs, Ordering::Relaxed);
+        }
+    }
+}
+
+impl RealStorage {
+    /// A storage with its own completion thread or threads.
+    pub fn new(options: RealOptions) -> Result<RealStorage> {
+        let engine = start_engine(options.backend)?;
+        let told_buffered = AtomicBool::new(options.buffered);
+        Ok(RealStorage { engine, buffered: options.buffered, told_buffered, counts: Counts::default() })
+    }
+
+    /// How asynchronous requests reach the kernel.
+    pub fn backend(&self) -> Backend {
+        match self.engine {
+            Engine::Ring(_) => Backend::IoUring,
+            Engine::Threads(_) => Backend::Threads,
+        }
+    }
+}
+
+fn start_engine(wanted: Option<Backend>) -> Result<Engine> {
+    let forced = std::env::var_os("UNTORN_IO").is_some_and(|value| value == "threads");
+    if wanted == Some(Backend::Threads) || (wanted.is_none() && forced) {
+        tracing::info!("asynchronous I/O by threads, as asked for");
+        return ThreadPool::new().map(Engine::Threads);
+    }
+    match Ring::new() {
+        Ok(ring) => Ok(Engine::Ring(ring)),
+        Err(error) if wanted == Some(Backend::IoUring) => Err(Error::new("set up", "io_uring", error)),
+        Err(error) => {
+            tracing::info!(%error, "io_uring is refused here; asynchronous I/O by threads");
+            ThreadPool::new().map(Engine::Threads)
+        }
+    }
+}
+
+impl Storage for RealStorage {
+    fn open(&self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>> {
+        let how = if self.buffered { how.buffered() } else { how };
+        let (file, refused) = RealFile::open(path, how)?;
+        if refused && !self.told_buffered.swap(true, Ordering::Relaxed) {
+            tracing::warn!(path = %path.display(), "the file system refuses direct I/O; the page cache is used");
+        }
+        Ok(Arc::new(file))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|error| Error::new("look for", path, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(|error| Error::new("remove", path, error))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        std::fs::remove_dir(path).map_err(|error| Error::new("remove the directory", path, error))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let failed = |error: std::io::Error| {
+            let text = format!("to {}: {error}", to.display());
+            Error::new("rename", from, std::io::Error::new(error.kind(), text))
+        };
+        std::fs::rename(from, to).map_err(failed)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        std::fs::create_dir_all(path).map_err(|error| Error::new("create the directory", path, error))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        // An empty parent is what `Path::parent` gives for a bare file name: the current directory.
+        let directory = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let synced = std::fs::File::open(directory).and_then(|file| file.sync_all());
+        synced.map_err(|error| Error::new("sync the directory", path, error))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        let failed = |error| Error::new("list the directory", path, error);
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_directory = entry.path().is_dir();
+            // Names that are not UTF-8 are not ours.
+            if let Ok(name) = entry.file_name().into_string() {
+                entries.push(Entry { name, is_directory });
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let failed = |error| Error::new("lock", path, error);
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(std::fs::TryLockError::WouldBlock) => Err(failed(std::io::Error::new(
+                std::io::ErrorKind::WouldBlock,
+                "another process uses this directory; only one database may have it open",
+            ))),
+            Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    fn submit(&self, batch: Vec<(Arc<dyn File>, Io)>) {
+        self.counts.batches.fetch_add(1, Ordering::Relaxed);
+        let start = |(file, io): (Arc<dyn File>, Io)| {
+            self.counts.count(&io.kind);
+            Request::new(file, io)
+        };
+        let requests: Vec<Request> = batch.into_iter().filter_map(start).collect();
+        match &self.engine {
+            Engine::Ring(ring) => ring.submit(requests),
+            Engine::Threads(threads) => threads.submit(requests),
+        }
+    }
+
+    unsafe fn register_buffers(&self, buffers: &[(*mut u8, usize)]) -> bool {
+        match &self.engine {
+            // SAFETY: the caller promises that the memory stays mapped as long as the storage lives.
+            Engine::Ring(ring) => unsafe { ring.register_buffers(buffers) },
+            Engine::Threads(_) => false,
+        }
+    }
+
+    fn counters(&self) -> IoCounters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        IoCounters {
+            reads: get(&self.counts.reads),
+            bytes_read: get(&self.counts.bytes_read),
+            writes: get(&self.counts.writes),
+            bytes_written: get(&self.counts.bytes_written),
+            syncs: get(&self.counts.syncs),
+            batches: get(&self.counts.batches),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The real storage, over both backends: bulk transfers, linked syncs, ends of files, locks, tasks and timers.
+#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use untorn_disk::*;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let directory = std::env::temp_dir().join(format!("untorn-disk-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        Scratch(directory)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn environments(name: &str) -> Vec<(RealEnvironment, Scratch)> {
+    let mut made = Vec::new();
+    for (backend, buffered) in
+        [(None, false), (None, true), (Some(Backend::Threads), false), (Some(Backend::Threads), true)]
+    {
+        let scratch = Scratch::new(&format!("{name}-{}", made.len()));
+        made.push((RealEnvironment::new(RealOptions { backend, buffered }).unwrap(), scratch));
+    }
+    made
+}
+
+fn page(number: usize, round: usize) -> AlignedBuf {
+    let mut random = Random::new((number * 1000 + round) as u64);
+    let mut buf = AlignedBuf::zeroed(16384);
+    buf.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next_u64().to_le_bytes()));
+    buf
+}
+
+#[test]
+fn a_batch_larger_than_the_ring_is_written_and_read_back() {
+    for (env, scratch) in environments("batch") {
+        let storage = env.storage().clone();
+        let file = storage.open(&scratch.0.join("t.ibd"), OpenHow::CREATE_NEW).unwrap();
+        const PAGES: usize = 2500;
+        let left = Arc::new(AtomicUsize::new(PAGES));
+        let all = Event::new();
+        let mut batch = Vec::new();
+        for number in 0..PAGES {
+            let (left, all) = (left.clone(), all.clone());
+            let kind = IoKind::Write {
+                buf: IoBuf::owned(page(number, 0)),
+                offset: number as u64 * 16384,
+                atomic: false,
+                sync: number % 500 == 0,
+            };
+            let io = Io::new(kind, move |result| {
+                assert!(matches!(result.unwrap(), IoKind::Write { buf: IoBuf::Owned(..), .. }));
+                if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    all.set();
+                }
+            });
+            batch.push((file.clone(), io));
+        }
+        storage.submit(batch);
+        env.block_until(&all);
+        assert_eq!(left.load(Ordering::Acquire), 0);
+        file.sync_data().unwrap();
+        assert_eq!(file.len().unwrap(), PAGES as u64 * 16384);
+        for number in [0, 1, 777, PAGES - 1] {
+            let mut buf = AlignedBuf::zeroed(16384);
+            file.read_at(&mut buf, number as u64 * 16384).unwrap();
+            assert_eq!(&buf[..], &page(number, 0)[..], "page {number} by {:?}", env.backend());
+            let async_read = read_async(&*storage, &file, number as u64 * 16384, 16384);
+            assert_eq!(&block_on(async_read).unwrap()[..], &page(number, 0)[..]);
+        }
+        let counters = storage.counters();
+        assert_eq!((counters.writes, counters.syncs, counters.reads), (PAGES as u64, 5, 4));
+    }
+}
+
+#[test]
+fn the_end_of_a_file_is_an_error_that_says_so() {
+    for (env, scratch) in environments("eof") {
+        let storage = env.storage();
+        let file = storage.open(&scratch.0.join("short"), OpenHow::CREATE_NEW).unwrap();
+        file.write_zeros(0, 4096).unwrap();
+        let mut buf = AlignedBuf::zeroed(8192);
+        let error = file.read_at(&mut buf, 0).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+        let error = block_on(read_async(&**storage, &file, 0, 8192)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+        assert!(error.to_string().contains("short"), "{error}");
+        let error = block_on(read_async(&**storage, &file, 1 << 20, 4096)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+    }
+}
+
+#[test]
+fn preallocation_writes_zeros_of_any_length() {
+    for (env, scratch) in environments("zeros") {
+        let file = env.storage().open(&scratch.0.join("z"), OpenHow::CREATE_NEW).unwrap();
+        let to = (5 << 20) + 8192;
+        file.write_zeros(4096, to).unwrap();
+        assert_eq!(file.len().unwrap(), to);
+        assert!(
+            block_on(read_async(&**env.storage(), &file, 0, to as usize))
+                .unwrap()
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+    }
+}
+
+#[test]
+fn an_unaligned_direct_transfer_is_refused_in_words() {
+    let scratch = Scratch::new("unaligned");
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    let file = env.storage().open(&scratch.0.join("a"), OpenHow::CREATE_NEW).unwrap();
+    if !file.is_direct() {
+        return; // The temporary directory refuses direct I/O; the check below is about nothing else.
+    }
+    assert!(file.write_at(&[1, 2, 3], 0).unwrap_err().to_string().contains("multiples of"));
+    // Memory that is not aligned is copied instead.
+    let mut bytes = vec![9u8; 4096 + 1];
+    file.write_at(&bytes[1..], 0).unwrap();
+    file.read_at(&mut bytes[1..], 0).unwrap();
+    let buffered = env.storage().open(&scratch.0.join("b"), OpenHow::CREATE_NEW.buffered()).unwrap();
+    buffered.write_at(&[1, 2, 3], 5).unwrap();
+    assert_eq!(buffered.io_alignment(), 1);
+}
+
+#[test]
+fn a_second_lock_on_a_directory_is_refused() {
+    let scratch = Scratch::new("lock");
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    let path = scratch.0.join("untorn.lock");
+    let held = env.storage().lock(&path).unwrap();
+    let error = env.storage().lock(&path).err().unwrap().to_string();
+    assert!(error.contains("another process"), "{error}");
+    drop(held);
+    assert!(env.storage().lock(&path).is_ok());
+}
+
+#[test]
+fn names_are_listed_renamed_and_removed() {
+    let scratch = Scratch::new("names");
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    let storage = env.storage();
+    storage.create_dir_all(&scratch.0.join("d/e")).unwrap();
+    drop(storage.open(&scratch.0.join("b"), OpenHow::CREATE_NEW).unwrap());
+    assert!(storage.open(&scratch.0.join("b"), OpenHow::CREATE_NEW).is_err());
+    storage.rename(&scratch.0.join("b"), &scratch.0.join("a")).unwrap();
+    storage.sync_dir(&scratch.0).unwrap();
+    let names: Vec<_> =
+        storage.list(&scratch.0).unwrap().into_iter().map(|e| (e.name, e.is_directory)).collect();
+    assert_eq!(names, [("a".to_owned(), false), ("d".to_owned(), true)]);
+    storage.remove(&scratch.0.join("a")).unwrap();
+    assert!(!storage.exists(&scratch.0.join("a")).unwrap());
+    let error = storage.open(&scratch.0.join("a"), OpenHow::EXISTING).err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn registered_memory_is_read_and_written_like_any_other() {
+    let scratch = Scratch::new("registered");
+    // Declared before the environment: dropped after it, as `register_buffers` demands.
+    let mut pool = AlignedBuf::zeroed(64 * 16384);
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    let storage = env.storage().clone();
+    // SAFETY: `pool` outlives the environment and its storage.
+    let registered = unsafe { storage.register_buffers(&[(pool.as_mut_ptr(), pool.len())]) };
+    println!("registered: {registered} by {:?}", env.backend());
+    let file = storage.open(&scratch.0.join("r"), OpenHow::CREATE_NEW).unwrap();
+    pool[16384..2 * 16384].copy_from_slice(&page(1, 1));
+    let frame = |number: usize, start: *mut u8| {
+        // SAFETY: the frame lies in `pool`, which nobody touches until the request is done.
+        unsafe { IoBuf::raw(start.wrapping_add(number * 16384), 16384) }
+    };
+    let start = pool.as_mut_ptr();
+    block_on(write_async(&*storage, &file, frame(1, start), 0, true)).unwrap();
+    let read = IoKind::Read { buf: frame(3, start), offset: 0 };
+    block_on(submit_one(&*storage, &file, read)).unwrap();
+    assert_eq!(&pool[3 * 16384..4 * 16384], &page(1, 1)[..]);
+}
+
+#[test]
+fn requests_of_threads_that_end_are_still_completed() {
+    for (env, scratch) in environments("ending") {
+        let file = env.storage().open(&scratch.0.join("e"), OpenHow::CREATE_NEW).unwrap();
+        let left = Arc::new(AtomicUsize::new(0));
+        let all = Event::new();
+        let problem = Arc::new(std::sync::Mutex::new(None));
+        const THREADS: usize = 16;
+        left.store(THREADS, Ordering::Release);
+        for number in 0..THREADS {
+            let (storage, file, left, all) = (env.storage().clone(), file.clone(), left.clone(), all.clone());
+            let problem = problem.clone();
+            let submit = move || {
+                let kind = IoKind::Write {
+                    buf: IoBuf::owned(page(number, 2)),
+                    offset: number as u64 * 16384,
+                    atomic: false,
+                    sync: true,
+                };
+                let io = Io::new(kind, move |result| {
+                    if let Err(error) = result {
+                        *problem.lock().unwrap() = Some(error);
+                    }
+                    if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        all.set();
+                    }
+                });
+                storage.submit(vec![(file, io)]);
+            };
+            // The thread ends right after submitting.
+            drop(std::thread::spawn(submit));
+        }
+        env.block_until(&all);
+        assert!(problem.lock().unwrap().is_none(), "{problem:?}");
+        for number in 0..THREADS {
+            let read = block_on(read_async(&**env.storage(), &file, number as u64 * 16384, 16384)).unwrap();
+            assert_eq!(&read[..], &page(number, 2)[..]);
+        }
+    }
+}
+
+#[test]
+fn tasks_and_timers_run_in_the_background_and_shutdown_drops_them() {
+    let env = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
+    let (first, second) = (Event::new(), Event::new());
+    {
+        let (env2, first, second) = (env.clone(), first.clone(), second.clone());
+        env.spawn(
+            "test",
+            Box::pin(async move {
+                first.wait().await;
+                // A sleep dropped early leaves no timer behind; a real one passes.
+                drop(env2.sleep(Duration::from_secs(3600)));
+                env2.sleep(Duration::from_millis(1)).await;
+                second.set();
+            }),
+        );
+    }
+    first.set();
+    env.block_until(&second);
+    let held = Arc::new(());
+    let (env2, held2) = (env.clone(), held.clone());
+    env.spawn(
+        "forever",
+        Box::pin(async move {
+            env2.sleep(Duration::from_secs(3600)).await;
+            drop(held2);
+        }),
+    );
+    env.shutdown();
+    assert_eq!(Arc::strong_count(&held), 1, "shutdown drops the tasks that are left");
+    assert_eq!(Arc::strong_count(&env), 1);
+}
+
+#[test]
+fn a_panicking_task_or_completion_does_not_stop_the_others() {
+    let scratch = Scratch::new("panic");
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    env.spawn("broken", Box::pin(async { panic!("on purpose") }));
+    let file = env.storage().open(&scratch.0.join("p"), OpenHow::CREATE_NEW).unwrap();
+    env.storage().submit(vec![(file.clone(), Io::new(IoKind::Sync, |_| panic!("on purpose")))]);
+    block_on(sync_async(&**env.storage(), &file)).unwrap();
+    let event = Event::new();
+    let event2 = event.clone();
+    env.spawn("after", Box::pin(async move { event2.set() }));
+    env.block_until(&event);
+}
