@@ -1,8 +1,10 @@
 //! The MySQL-protocol server of Untorn: wire protocol, accounts, variables, and SQL sessions over the engine.
 
 pub mod auth;
+pub mod errors;
 pub mod result;
 pub mod server;
 pub mod service;
+pub mod sql;
 pub mod status;
 pub mod variables;

@@ -3,6 +3,9 @@
 //! The tree owns its bytes: it outlives the packet for prepared statements, and it is dropped as soon as a plan has
 //! been made. Literals keep their written form where MySQL's result depends on it (`1.50` is a DECIMAL of scale 2).
 
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
 /// A possibly qualified table name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableName {
@@ -64,7 +67,14 @@ pub enum Expr {
     /// `CASE`.
     Case { operand: Option<Box<Expr>>, whens: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
     /// A function call; `distinct` and `star` for aggregates.
-    Function { name: String, arguments: Vec<Expr>, distinct: bool, star: bool, order_by: Vec<OrderItem>, separator: Option<Vec<u8>> },
+    Function {
+        name: String,
+        arguments: Vec<Expr>,
+        distinct: bool,
+        star: bool,
+        order_by: Vec<OrderItem>,
+        separator: Option<Vec<u8>>,
+    },
     /// `CAST(x AS type)` and `CONVERT(x, type)`.
     Cast { operand: Box<Expr>, target: CastType },
     /// `CONVERT(x USING charset)`.
@@ -250,7 +260,14 @@ pub enum TableRef {
     /// `(SELECT …) alias`.
     Derived { query: Box<Query>, alias: String },
     /// A join.
-    Join { left: Box<TableRef>, right: Box<TableRef>, kind: JoinKind, on: Option<Expr>, using: Vec<String>, natural: bool },
+    Join {
+        left: Box<TableRef>,
+        right: Box<TableRef>,
+        kind: JoinKind,
+        on: Option<Expr>,
+        using: Vec<String>,
+        natural: bool,
+    },
 }
 
 /// Kinds of joins.
@@ -566,20 +583,50 @@ pub enum ShowFilter {
 #[allow(missing_docs)]
 pub enum ShowKind {
     Databases,
-    Tables { full: bool, database: Option<String> },
-    TableStatus { database: Option<String> },
-    OpenTables { database: Option<String> },
-    Columns { full: bool, table: TableName },
-    Index { table: TableName },
+    Tables {
+        full: bool,
+        database: Option<String>,
+    },
+    TableStatus {
+        database: Option<String>,
+    },
+    OpenTables {
+        database: Option<String>,
+    },
+    Columns {
+        full: bool,
+        table: TableName,
+    },
+    Index {
+        table: TableName,
+    },
     CreateTable(TableName),
-    CreateDatabase { name: String, if_not_exists: bool },
-    Variables { global: bool },
-    Status { global: bool },
-    ProcessList { full: bool },
-    Warnings { limit: Option<Limit>, count: bool },
-    Errors { limit: Option<Limit>, count: bool },
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+    },
+    Variables {
+        global: bool,
+    },
+    Status {
+        global: bool,
+    },
+    ProcessList {
+        full: bool,
+    },
+    Warnings {
+        limit: Option<Limit>,
+        count: bool,
+    },
+    Errors {
+        limit: Option<Limit>,
+        count: bool,
+    },
     Engines,
-    EngineStatus { engine: String, what: String },
+    EngineStatus {
+        engine: String,
+        what: String,
+    },
     Plugins,
     Privileges,
     CharacterSets,
@@ -684,43 +731,109 @@ pub enum Statement {
     Update(Box<Update>),
     Delete(Box<Delete>),
     Explain(Box<Statement>),
-    CreateDatabase { name: String, if_not_exists: bool, charset: Option<String>, collation: Option<String> },
-    AlterDatabase { name: Option<String>, charset: Option<String>, collation: Option<String> },
-    DropDatabase { name: String, if_exists: bool },
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+    },
     Use(String),
     CreateTable(Box<CreateTable>),
-    DropTable { names: Vec<TableName>, if_exists: bool },
+    DropTable {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
     /// Views do not exist here: `DROP VIEW IF EXISTS` is a no-op with a note.
-    DropView { names: Vec<TableName>, if_exists: bool },
+    DropView {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
     Truncate(TableName),
-    CreateIndex { key: KeyDef, table: TableName },
-    DropIndex { name: String, table: TableName },
-    AlterTable { table: TableName, changes: Vec<Alteration> },
+    CreateIndex {
+        key: KeyDef,
+        table: TableName,
+    },
+    DropIndex {
+        name: String,
+        table: TableName,
+    },
+    AlterTable {
+        table: TableName,
+        changes: Vec<Alteration>,
+    },
     RenameTable(Vec<(TableName, TableName)>),
-    Begin { snapshot: bool, read_only: Option<bool> },
-    Commit { chain: bool, release: bool },
-    Rollback { chain: bool, release: bool },
+    Begin {
+        snapshot: bool,
+        read_only: Option<bool>,
+    },
+    Commit {
+        chain: bool,
+        release: bool,
+    },
+    Rollback {
+        chain: bool,
+        release: bool,
+    },
     Savepoint(String),
     RollbackTo(String),
     ReleaseSavepoint(String),
     Set(Vec<SetItem>),
-    SetTransaction { scope: Option<Scope>, isolation: Option<Isolation>, read_only: Option<bool> },
-    SetPassword { account: Option<Account>, password: Vec<u8> },
+    SetTransaction {
+        scope: Option<Scope>,
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    },
+    SetPassword {
+        account: Option<Account>,
+        password: Vec<u8>,
+    },
     Show(Box<Show>),
-    Describe { table: TableName, column: Option<Vec<u8>> },
-    Maintain { what: Maintenance, tables: Vec<TableName> },
-    Kill { query_only: bool, connection: Expr },
+    Describe {
+        table: TableName,
+        column: Option<Vec<u8>>,
+    },
+    Maintain {
+        what: Maintenance,
+        tables: Vec<TableName>,
+    },
+    Kill {
+        query_only: bool,
+        connection: Expr,
+    },
     Flush(Flush),
     LockTables(Vec<LockTable>),
     UnlockTables,
-    CreateUser { accounts: Vec<(Account, Identification)>, if_not_exists: bool },
-    AlterUser { accounts: Vec<(Account, Identification)> },
-    DropUser { accounts: Vec<Account>, if_exists: bool },
+    CreateUser {
+        accounts: Vec<(Account, Identification)>,
+        if_not_exists: bool,
+    },
+    AlterUser {
+        accounts: Vec<(Account, Identification)>,
+    },
+    DropUser {
+        accounts: Vec<Account>,
+        if_exists: bool,
+    },
     Grant(Grant),
     Revoke(Grant),
     Do(Vec<Expr>),
-    Prepare { name: String, source: Expr },
-    Execute { name: String, using: Vec<String> },
+    Prepare {
+        name: String,
+        source: Expr,
+    },
+    Execute {
+        name: String,
+        using: Vec<String>,
+    },
     Deallocate(String),
     Shutdown,
     /// Known to MySQL, not supported here (1235 with this name).

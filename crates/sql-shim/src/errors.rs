@@ -1,0 +1,231 @@
+//! MySQL's error numbers, their SQLSTATEs and message texts, in one table.
+//!
+//! Clients branch on the number and on the SQLSTATE, and a good part of them on the text, so all three are MySQL 8.0's.
+//! [`error`] takes the number and the arguments of its template; a number that is missing in the table is a bug here,
+//! not a panic: it gets SQLSTATE HY000.
+
+use std::borrow::Cow;
+
+use crate::result::SqlError;
+
+macro_rules! error_table {
+    ($($name:ident = $code:literal, $state:literal, $template:literal;)*) => {
+        $(
+            #[doc = concat!("Error ", stringify!($code), ": ", $template)]
+            pub const $name: u16 = $code;
+        )*
+        /// Number, symbol, SQLSTATE and template (`%` stands for an argument) of every error this server raises.
+        pub const ERRORS: &[(u16, &str, &[u8; 5], &str)] = &[$(($code, stringify!($name), $state, $template),)*];
+    };
+}
+
+error_table! {
+    CANT_CREATE_TABLE = 1005, b"HY000", "Can't create table '%' (errno: %)";
+    DB_CREATE_EXISTS = 1007, b"HY000", "Can't create database '%'; database exists";
+    DB_DROP_EXISTS = 1008, b"HY000", "Can't drop database '%'; database doesn't exist";
+    DISK_FULL = 1021, b"HY000", "Disk full (%); waiting for someone to free some space...";
+    DUP_KEY = 1022, b"23000", "Can't write; duplicate key in table '%'";
+    OUT_OF_MEMORY = 1037, b"HY001", "Out of memory; restart server and try again (needed % bytes)";
+    CON_COUNT = 1040, b"08004", "Too many connections";
+    DBACCESS_DENIED = 1044, b"42000", "Access denied for user '%'@'%' to database '%'";
+    ACCESS_DENIED = 1045, b"28000", "Access denied for user '%'@'%' (using password: %)";
+    NO_DB = 1046, b"3D000", "No database selected";
+    UNKNOWN_COM = 1047, b"08S01", "Unknown command";
+    BAD_NULL = 1048, b"23000", "Column '%' cannot be null";
+    BAD_DB = 1049, b"42000", "Unknown database '%'";
+    TABLE_EXISTS = 1050, b"42S01", "Table '%' already exists";
+    BAD_TABLE = 1051, b"42S02", "Unknown table '%'";
+    NON_UNIQ = 1052, b"23000", "Column '%' in % is ambiguous";
+    SERVER_SHUTDOWN = 1053, b"08S01", "Server shutdown in progress";
+    BAD_FIELD = 1054, b"42S22", "Unknown column '%' in '%'";
+    WRONG_GROUP_FIELD = 1056, b"42000", "Can't group on '%'";
+    DUP_FIELDNAME = 1060, b"42S21", "Duplicate column name '%'";
+    DUP_KEYNAME = 1061, b"42000", "Duplicate key name '%'";
+    DUP_ENTRY = 1062, b"23000", "Duplicate entry '%' for key '%'";
+    WRONG_FIELD_SPEC = 1063, b"42000", "Incorrect column specifier for column '%'";
+    PARSE_ERROR = 1064, b"42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%' at line %";
+    EMPTY_QUERY = 1065, b"42000", "Query was empty";
+    NONUNIQ_TABLE = 1066, b"42000", "Not unique table/alias: '%'";
+    INVALID_DEFAULT = 1067, b"42000", "Invalid default value for '%'";
+    MULTIPLE_PRI_KEY = 1068, b"42000", "Multiple primary key defined";
+    TOO_MANY_KEYS = 1069, b"42000", "Too many keys specified; max % keys allowed";
+    TOO_LONG_KEY = 1071, b"42000", "Specified key was too long; max key length is % bytes";
+    KEY_COLUMN_MISSING = 1072, b"42000", "Key column '%' doesn't exist in table";
+    TOO_BIG_FIELDLENGTH = 1074, b"42000", "Column length too big for column '%' (max = %); use BLOB or TEXT instead";
+    WRONG_AUTO_KEY = 1075, b"42000", "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    WRONG_SUB_KEY = 1089, b"HY000", "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
+    CANT_REMOVE_ALL_FIELDS = 1090, b"42000", "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+    CANT_DROP_FIELD_OR_KEY = 1091, b"42000", "Can't DROP '%'; check that column/key exists";
+    NO_SUCH_THREAD = 1094, b"HY000", "Unknown thread id: %";
+    KILL_DENIED = 1095, b"HY000", "You are not owner of thread %";
+    NO_TABLES_USED = 1096, b"HY000", "No tables used";
+    TABLE_NOT_LOCKED_FOR_WRITE = 1099, b"HY000", "Table '%' was locked with a READ lock and can't be updated";
+    TABLE_NOT_LOCKED = 1100, b"HY000", "Table '%' was not locked with LOCK TABLES";
+    BLOB_CANT_HAVE_DEFAULT = 1101, b"42000", "BLOB, TEXT, GEOMETRY or JSON column '%' can't have a default value";
+    WRONG_DB_NAME = 1102, b"42000", "Incorrect database name '%'";
+    WRONG_TABLE_NAME = 1103, b"42000", "Incorrect table name '%'";
+    UNKNOWN_ERROR = 1105, b"HY000", "%";
+    UNKNOWN_TABLE = 1109, b"42S02", "Unknown table '%' in %";
+    FIELD_SPECIFIED_TWICE = 1110, b"42000", "Column '%' specified twice";
+    INVALID_GROUP_FUNC_USE = 1111, b"HY000", "Invalid use of group function";
+    TABLE_MUST_HAVE_COLUMNS = 1113, b"42000", "A table must have at least 1 column";
+    UNKNOWN_CHARACTER_SET = 1115, b"42000", "Unknown character set: '%'";
+    TOO_MANY_FIELDS = 1117, b"HY000", "Too many columns";
+    TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    WRONG_VALUE_COUNT_ON_ROW = 1136, b"21S01", "Column count doesn't match value count at row %";
+    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of SELECT list contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
+    NONEXISTING_GRANT = 1141, b"42000", "There is no such grant defined for user '%' on host '%'";
+    TABLEACCESS_DENIED = 1142, b"42000", "% command denied to user '%'@'%' for table '%'";
+    NO_SUCH_TABLE = 1146, b"42S02", "Table '%.%' doesn't exist";
+    TOO_LONG_STRING = 1162, b"42000", "Result string is longer than 'max_allowed_packet' bytes";
+    TABLE_CANT_HANDLE_AUTO_INCREMENT = 1164, b"42000", "The used table type doesn't support AUTO_INCREMENT columns";
+    WRONG_COLUMN_NAME = 1166, b"42000", "Incorrect column name '%'";
+    WRONG_KEY_COLUMN = 1167, b"42000", "The used storage engine can't index column '%'";
+    BLOB_KEY_WITHOUT_LENGTH = 1170, b"42000", "BLOB/TEXT column '%' used in key specification without a key length";
+    PRIMARY_CANT_HAVE_NULL = 1171, b"42000", "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
+    TOO_MANY_ROWS = 1172, b"42000", "Result consisted of more than one row";
+    UPDATE_WITHOUT_KEY_IN_SAFE_MODE = 1175, b"HY000", "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column. %";
+    KEY_DOES_NOT_EXIST = 1176, b"42000", "Key '%' doesn't exist in table '%'";
+    ERROR_DURING_COMMIT = 1180, b"HY000", "Got error % during COMMIT";
+    UNKNOWN_SYSTEM_VARIABLE = 1193, b"HY000", "Unknown system variable '%'";
+    CRASHED_ON_USAGE = 1194, b"HY000", "Table '%' is marked as crashed and should be repaired";
+    LOCK_OR_ACTIVE_TRANSACTION = 1192, b"HY000", "Can't execute the given command because you have active locked tables or an active transaction";
+    SET_CONSTANTS_ONLY = 1204, b"HY000", "You may only use constant expressions with SET";
+    LOCK_WAIT_TIMEOUT = 1205, b"HY000", "Lock wait timeout exceeded; try restarting transaction";
+    LOCK_TABLE_FULL = 1206, b"HY000", "The total number of locks exceeds the lock table size";
+    WRONG_ARGUMENTS = 1210, b"HY000", "Incorrect arguments to %";
+    LOCK_DEADLOCK = 1213, b"40001", "Deadlock found when trying to get lock; try restarting transaction";
+    CANNOT_ADD_FOREIGN = 1215, b"HY000", "Cannot add foreign key constraint";
+    WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
+    CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
+    SPECIFIC_ACCESS_DENIED = 1227, b"42000", "Access denied; you need (at least one of) the % privilege(s) for this operation";
+    LOCAL_VARIABLE = 1228, b"HY000", "Variable '%' is a SESSION variable and can't be used with SET GLOBAL";
+    GLOBAL_VARIABLE = 1229, b"HY000", "Variable '%' is a GLOBAL variable and should be set with SET GLOBAL";
+    NO_DEFAULT = 1230, b"42000", "Variable '%' doesn't have a default value";
+    WRONG_VALUE_FOR_VAR = 1231, b"42000", "Variable '%' can't be set to the value of '%'";
+    WRONG_TYPE_FOR_VAR = 1232, b"42000", "Incorrect argument type to variable '%'";
+    CANT_USE_OPTION_HERE = 1234, b"42000", "Incorrect usage/placement of '%'";
+    NOT_SUPPORTED_YET = 1235, b"42000", "This version of MySQL doesn't yet support '%'";
+    INCORRECT_GLOBAL_LOCAL_VAR = 1238, b"HY000", "Variable '%' is a % variable";
+    OPERAND_COLUMNS = 1241, b"21000", "Operand should contain % column(s)";
+    SUBQUERY_NO_1_ROW = 1242, b"21000", "Subquery returns more than 1 row";
+    UNKNOWN_STMT_HANDLER = 1243, b"HY000", "Unknown prepared statement handler (%) given to %";
+    DERIVED_MUST_HAVE_ALIAS = 1248, b"42000", "Every derived table must have its own alias";
+    TABLENAME_NOT_ALLOWED_HERE = 1250, b"42000", "Table '%' from one of the SELECTs cannot be used in %";
+    SPATIAL_CANT_HAVE_NULL = 1252, b"42000", "All parts of a SPATIAL index must be NOT NULL";
+    COLLATION_CHARSET_MISMATCH = 1253, b"42000", "COLLATION '%' is not valid for CHARACTER SET '%'";
+    WARN_TOO_FEW_RECORDS = 1261, b"01000", "Row % doesn't contain data for all columns";
+    WARN_DATA_OUT_OF_RANGE = 1264, b"22003", "Out of range value for column '%' at row %";
+    WARN_DATA_TRUNCATED = 1265, b"01000", "Data truncated for column '%' at row %";
+    WARN_USING_OTHER_HANDLER = 1266, b"HY000", "Using storage engine % for table '%'";
+    CANT_AGGREGATE_2COLLATIONS = 1267, b"HY000", "Illegal mix of collations (%) and (%) for operation '%'";
+    UNKNOWN_COLLATION = 1273, b"HY000", "Unknown collation: '%'";
+    UNKNOWN_STORAGE_ENGINE = 1286, b"42000", "Unknown storage engine '%'";
+    WARN_DEPRECATED_SYNTAX = 1287, b"HY000", "'%' is deprecated and will be removed in a future release. Please use % instead";
+    NON_UPDATABLE_TABLE = 1288, b"HY000", "The target table % of the % is not updatable";
+    OPTION_PREVENTS_STATEMENT = 1290, b"HY000", "The MySQL server is running with the % option so it cannot execute this statement";
+    DUPLICATED_VALUE_IN_TYPE = 1291, b"HY000", "Column '%' has duplicated value '%' in %";
+    TRUNCATED_WRONG_VALUE = 1292, b"22007", "Truncated incorrect % value: '%'";
+    UNSUPPORTED_PS = 1295, b"HY000", "This command is not supported in the prepared statement protocol yet";
+    UNKNOWN_TIME_ZONE = 1298, b"HY000", "Unknown or incorrect time zone: '%'";
+    INVALID_CHARACTER_STRING = 1300, b"HY000", "Invalid % character string: '%'";
+    SP_DOES_NOT_EXIST = 1305, b"42000", "% % does not exist";
+    QUERY_INTERRUPTED = 1317, b"70100", "Query execution was interrupted";
+    FIELD_HAS_NO_DEFAULT = 1364, b"HY000", "Field '%' doesn't have a default value";
+    DIVISION_BY_ZERO = 1365, b"22012", "Division by 0";
+    TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366, b"HY000", "Incorrect % value: '%' for column '%' at row %";
+    ILLEGAL_VALUE_FOR_TYPE = 1367, b"22007", "Illegal % '%' value found during parsing";
+    INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
+    DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
+    WRONG_STRING_LENGTH = 1470, b"HY000", "String '%' is too long for % (should be no longer than %)";
+    TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
+    TOO_BIG_PRECISION = 1426, b"42000", "Too-big precision % specified for '%'. Maximum is %.";
+    M_BIGGER_THAN_D = 1427, b"42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%').";
+    TOO_BIG_DISPLAYWIDTH = 1439, b"42000", "Display width out of range for column '%' (max = %)";
+    DATETIME_FUNCTION_OVERFLOW = 1441, b"22008", "Datetime function: % field overflow";
+    ROW_IS_REFERENCED = 1451, b"23000", "Cannot delete or update a parent row: a foreign key constraint fails (%)";
+    NO_REFERENCED_ROW = 1452, b"23000", "Cannot add or update a child row: a foreign key constraint fails (%)";
+    MAX_PREPARED_STMT_COUNT = 1461, b"42000", "Can't create more than max_prepared_stmt_count statements (current value: %)";
+    AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";
+    WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
+    WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
+    CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
+    TABLESPACE_EXISTS = 1813, b"HY000", "Tablespace '%' exists.";
+    TABLESPACE_DISCARDED = 1814, b"HY000", "Tablespace has been discarded for table '%'";
+    READ_ONLY_MODE = 1836, b"HY000", "Running in read-only mode";
+    TABLE_SCHEMA_MISMATCH = 1808, b"HY000", "Schema mismatch (%)";
+    CANT_CHANGE_TX_CHARACTERISTICS = 1568, b"25001", "Transaction characteristics can't be changed while a transaction is in progress";
+    DATA_OUT_OF_RANGE = 1690, b"22003", "% value is out of range in '%'";
+    QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
+    WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
+    UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
+    REGEXP_ILLEGAL_ARGUMENT = 3685, b"HY000", "Illegal argument to a regular expression.";
+}
+
+/// The SQLSTATE of an error number (`HY000` when unknown).
+pub fn sqlstate(code: u16) -> &'static [u8; 5] {
+    ERRORS.iter().find(|row| row.0 == code).map_or(b"HY000", |row| row.2)
+}
+
+/// The error `code` with its template filled with `arguments` in their order.
+pub fn error(code: u16, arguments: &[&dyn std::fmt::Display]) -> SqlError {
+    let template = ERRORS.iter().find(|row| row.0 == code).map_or("Unknown error", |row| row.3);
+    if arguments.is_empty() {
+        return SqlError::new(code, sqlstate(code), Cow::Borrowed(template));
+    }
+    let mut message = String::with_capacity(template.len() + 32);
+    let mut arguments = arguments.iter();
+    for (index, piece) in template.split('%').enumerate() {
+        if index > 0
+            && let Some(argument) = arguments.next()
+        {
+            message.push_str(&argument.to_string());
+        }
+        message.push_str(piece);
+    }
+    SqlError::new(code, sqlstate(code), message)
+}
+
+/// Error 1235 for something this server does not do.
+pub fn unsupported(what: &str) -> SqlError {
+    error(NOT_SUPPORTED_YET, &[&what])
+}
+
+/// Error 1064 at `near` (cut after 80 bytes as MySQL does) on `line`.
+pub fn syntax(near: &[u8], line: usize) -> SqlError {
+    let near = String::from_utf8_lossy(near.get(..80).unwrap_or(near)).into_owned();
+    error(PARSE_ERROR, &[&near, &line])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_fills_its_template() {
+        for (code, name, state, template) in ERRORS {
+            let wanted = template.matches('%').count();
+            let arguments: Vec<String> = (0..wanted).map(|n| format!("<{n}>")).collect();
+            let arguments: Vec<&dyn std::fmt::Display> = arguments.iter().map(|a| a as _).collect();
+            let made = error(*code, &arguments);
+            assert_eq!(made.code, *code, "{name}");
+            assert!(state.iter().all(u8::is_ascii_alphanumeric), "{name}");
+            assert!(wanted == 0 || made.message.contains(&format!("<{}>", wanted - 1)), "{name}");
+            assert!(!made.message.contains('%'), "{name}: {}", made.message);
+            assert_eq!(ERRORS.iter().filter(|row| row.0 == *code).count(), 1, "{code} twice");
+        }
+    }
+
+    #[test]
+    fn texts_that_clients_match_on() {
+        let duplicate = error(DUP_ENTRY, &[&"5", &"t.PRIMARY"]);
+        assert_eq!(duplicate.to_string(), "ERROR 1062 (23000): Duplicate entry '5' for key 't.PRIMARY'");
+        assert_eq!(
+            error(NO_SUCH_TABLE, &[&"d", &"t"]).to_string(),
+            "ERROR 1146 (42S02): Table 'd.t' doesn't exist"
+        );
+        assert_eq!(&error(LOCK_DEADLOCK, &[]).sqlstate, b"40001");
+        assert_eq!(syntax(b"FORM t", 1).message.split("near ").nth(1), Some("'FORM t' at line 1"));
+    }
+}

@@ -1,0 +1,391 @@
+//! Transaction control, locks, accounts, maintenance and the rest.
+
+use super::super::ast::{Account, Flush, Grant, Identification, LockTable, Maintenance, Statement};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser};
+
+impl Parser<'_> {
+    pub(crate) fn transaction_control(&mut self) -> Parsed<Statement> {
+        if self.accept("BEGIN") {
+            let _ = self.accept("WORK");
+            return Ok(Statement::Begin { snapshot: false, read_only: None });
+        }
+        if self.accept("START") {
+            if self.is_any_word(&["SLAVE", "REPLICA"]) {
+                self.skip_statement();
+                return Ok(Statement::Unsupported("replication"));
+            }
+            return self.start_transaction();
+        }
+        if self.accept("SAVEPOINT") {
+            return Ok(Statement::Savepoint(self.name()?));
+        }
+        if self.accept("RELEASE") {
+            self.expect("SAVEPOINT")?;
+            return Ok(Statement::ReleaseSavepoint(self.name()?));
+        }
+        let commit = self.accept("COMMIT");
+        if !commit {
+            self.expect("ROLLBACK")?;
+        }
+        let _ = self.accept("WORK");
+        if !commit && self.accept("TO") {
+            let _ = self.accept("SAVEPOINT");
+            return Ok(Statement::RollbackTo(self.name()?));
+        }
+        let mut chain = false;
+        if self.accept("AND") {
+            chain = !self.accept("NO");
+            self.expect("CHAIN")?;
+        }
+        let mut release = false;
+        if self.accept_all(&["NO", "RELEASE"]) {
+        } else if self.accept("RELEASE") {
+            release = true;
+        }
+        Ok(if commit { Statement::Commit { chain, release } } else { Statement::Rollback { chain, release } })
+    }
+
+    fn start_transaction(&mut self) -> Parsed<Statement> {
+        self.expect("TRANSACTION")?;
+        let (mut snapshot, mut read_only) = (false, None);
+        while !self.at_end() {
+            if self.accept_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+                snapshot = true;
+            } else if self.accept_all(&["READ", "ONLY"]) {
+                read_only = Some(true);
+            } else if self.accept_all(&["READ", "WRITE"]) {
+                read_only = Some(false);
+            } else {
+                return Err(self.unexpected());
+            }
+            if !self.accept_symbol(b",") {
+                break;
+            }
+        }
+        Ok(Statement::Begin { snapshot, read_only })
+    }
+
+    /// Statements that begin with a word of their own.
+    pub(crate) fn administration(&mut self) -> Parsed<Statement> {
+        let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
+        match word.as_str() {
+            "USE" => {
+                self.advance();
+                Ok(Statement::Use(self.name()?))
+            }
+            "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.maintenance(&word),
+            "KILL" => {
+                self.advance();
+                let query_only = self.accept("QUERY");
+                let _ = !query_only && self.accept("CONNECTION");
+                Ok(Statement::Kill { query_only, connection: self.expr()? })
+            }
+            "FLUSH" => self.flush(),
+            "LOCK" => self.lock_tables(),
+            "UNLOCK" => {
+                self.advance();
+                if self.accept_any(&["TABLES", "TABLE"]).is_none() && !self.accept_all(&["INSTANCE"]) {
+                    return Err(self.unexpected());
+                }
+                Ok(Statement::UnlockTables)
+            }
+            "GRANT" | "REVOKE" => self.grant(),
+            "DO" => {
+                self.advance();
+                Ok(Statement::Do(self.list(Self::expr)?))
+            }
+            "PREPARE" => {
+                self.advance();
+                let name = self.name()?;
+                self.expect("FROM")?;
+                Ok(Statement::Prepare { name, source: self.primary()? })
+            }
+            "EXECUTE" => {
+                self.advance();
+                let name = self.name()?;
+                let using =
+                    if self.accept("USING") { self.list(Self::user_variable_operand)? } else { Vec::new() };
+                Ok(Statement::Execute { name, using })
+            }
+            "DEALLOCATE" => {
+                self.advance();
+                self.expect("PREPARE")?;
+                Ok(Statement::Deallocate(self.name()?))
+            }
+            "SHUTDOWN" => {
+                self.advance();
+                Ok(Statement::Shutdown)
+            }
+            "LOAD" => self.refuse("LOAD DATA"),
+            "CALL" => self.refuse("CALL"),
+            "HANDLER" => self.refuse("HANDLER"),
+            "XA" => self.refuse("XA"),
+            "HELP" => self.refuse("HELP"),
+            "CHANGE" | "STOP" | "PURGE" | "RESET" => self.refuse("replication"),
+            "INSTALL" | "UNINSTALL" => self.refuse("plug-ins"),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn refuse(&mut self, what: &'static str) -> Parsed<Statement> {
+        self.skip_statement();
+        Ok(Statement::Unsupported(what))
+    }
+
+    fn user_variable_operand(&mut self) -> Parsed<String> {
+        if self.current.kind != TokenKind::UserVariable {
+            return Err(self.unexpected());
+        }
+        let token = self.advance();
+        self.user_variable_name(token)
+    }
+
+    fn maintenance(&mut self, word: &str) -> Parsed<Statement> {
+        let what = match word {
+            "ANALYZE" => Maintenance::Analyze,
+            "CHECK" => Maintenance::Check,
+            "OPTIMIZE" => Maintenance::Optimize,
+            "REPAIR" => Maintenance::Repair,
+            _ => Maintenance::Checksum,
+        };
+        self.advance();
+        let _ = self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept_any(&["TABLE", "TABLES"]).is_none() {
+            return Err(self.unexpected());
+        }
+        let tables = self.list(Self::table_name)?;
+        while self.accept_any(&["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]).is_some()
+            || self.accept_all(&["FOR", "UPGRADE"])
+        {}
+        if self.is_any_word(&["UPDATE", "DROP"]) {
+            // UPDATE HISTOGRAM: there are no histograms.
+            self.skip_statement();
+        }
+        Ok(Statement::Maintain { what, tables })
+    }
+
+    fn flush(&mut self) -> Parsed<Statement> {
+        self.advance();
+        let _ = self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept_any(&["TABLES", "TABLE"]).is_none() {
+            let flush = match String::from_utf8_lossy(self.slice()).to_ascii_uppercase().as_str() {
+                "PRIVILEGES" => Flush::Privileges,
+                "STATUS" => Flush::Status,
+                "LOGS" | "HOSTS" | "BINARY" | "ENGINE" | "ERROR" | "GENERAL" | "SLOW" | "RELAY"
+                | "USER_RESOURCES" | "OPTIMIZER_COSTS" | "THREADS" => Flush::Other,
+                _ => return Err(self.unexpected()),
+            };
+            self.skip_statement();
+            return Ok(Statement::Flush(flush));
+        }
+        let mut tables = Vec::new();
+        if !self.at_end() && !self.is_any_word(&["WITH", "FOR"]) {
+            tables = self.list(Self::table_name)?;
+        }
+        let flush = if self.accept_all(&["WITH", "READ", "LOCK"]) {
+            Flush::ReadLock(tables)
+        } else if self.accept_all(&["FOR", "EXPORT"]) {
+            Flush::ForExport(tables)
+        } else {
+            Flush::Tables(tables)
+        };
+        Ok(Statement::Flush(flush))
+    }
+
+    fn lock_tables(&mut self) -> Parsed<Statement> {
+        self.advance();
+        if self.accept_any(&["TABLES", "TABLE"]).is_none() {
+            return self.refuse("LOCK INSTANCE");
+        }
+        let locks = self.list(|parser| {
+            let table = parser.table_name()?;
+            let _ = parser.accept("AS");
+            let mut alias = None;
+            if !parser.is_any_word(&["READ", "WRITE", "LOW_PRIORITY"]) {
+                alias = Some(parser.name()?);
+            }
+            let _ = parser.accept("LOW_PRIORITY");
+            let write = parser.accept("WRITE");
+            if !write {
+                parser.expect("READ")?;
+                let _ = parser.accept("LOCAL");
+            }
+            Ok(LockTable { table, alias, write })
+        })?;
+        Ok(Statement::LockTables(locks))
+    }
+
+    /// `'user'@'host'`, `user`, `CURRENT_USER[()]`
+    pub(crate) fn account(&mut self) -> Parsed<Account> {
+        if self.accept("CURRENT_USER") {
+            if self.accept_symbol(b"(") {
+                self.expect_symbol(b")")?;
+            }
+            return Ok(Account { user: String::new(), host: String::new(), current: true });
+        }
+        let user = self.name_or_text()?;
+        let mut host = "%".to_owned();
+        if self.current.kind == TokenKind::UserVariable {
+            // The lexer sees `@'host'` as a user variable.
+            let token = self.advance();
+            let bytes = self.token_bytes(token).get(1..).unwrap_or_default();
+            let text = super::unquote(bytes, self.modes());
+            host = String::from_utf8_lossy(&text).into_owned();
+        } else if self.accept_symbol(b"@") {
+            host = self.name_or_text()?;
+        }
+        Ok(Account { user, host, current: false })
+    }
+
+    pub(crate) fn create_user(&mut self) -> Parsed<Statement> {
+        let if_not_exists = self.if_not_exists();
+        Ok(Statement::CreateUser { accounts: self.identified_accounts()?, if_not_exists })
+    }
+
+    pub(crate) fn identified_accounts(&mut self) -> Parsed<Vec<(Account, Identification)>> {
+        let accounts = self.list(|parser| {
+            let account = parser.account()?;
+            Ok((account, parser.identification()?.unwrap_or_default()))
+        })?;
+        self.account_options()?;
+        Ok(accounts)
+    }
+
+    /// `REQUIRE …`, `WITH MAX_…`, `PASSWORD EXPIRE …`, `ACCOUNT UNLOCK`: accepted and ignored.
+    fn account_options(&mut self) -> Parsed<()> {
+        let known = [
+            "REQUIRE",
+            "WITH",
+            "PASSWORD",
+            "ACCOUNT",
+            "COMMENT",
+            "ATTRIBUTE",
+            "FAILED_LOGIN_ATTEMPTS",
+            "DEFAULT",
+        ];
+        if self.is_any_word(&known) {
+            self.skip_statement();
+        }
+        Ok(())
+    }
+
+    fn identification(&mut self) -> Parsed<Option<Identification>> {
+        if !self.accept("IDENTIFIED") {
+            return Ok(None);
+        }
+        let mut found = Identification::default();
+        if self.accept("WITH") || self.accept("VIA") {
+            found.plugin = Some(self.name_or_text()?);
+            if self.accept("AS") || self.accept("USING") {
+                found.hash = Some(self.hash_text()?);
+                return Ok(Some(found));
+            }
+        }
+        if self.accept("BY") {
+            if self.accept("PASSWORD") {
+                found.hash = Some(self.text()?);
+            } else {
+                found.password = Some(self.text()?);
+            }
+        } else if found.plugin.is_none() {
+            return Err(self.unexpected());
+        }
+        Ok(Some(found))
+    }
+
+    fn hash_text(&mut self) -> Parsed<Vec<u8>> {
+        if self.current.kind == TokenKind::Hex {
+            let error = self.unexpected();
+            let token = self.advance();
+            return super::super::lexer::hex_value(self.token_bytes(token)).ok_or(error);
+        }
+        self.text()
+    }
+
+    pub(crate) fn set_password(&mut self) -> Parsed<Statement> {
+        self.expect("PASSWORD")?;
+        let account = if self.accept("FOR") { Some(self.account()?) } else { None };
+        self.expect_symbol(b"=")?;
+        let call = self.is_word("PASSWORD") && self.peek_is_symbol(b"(");
+        if call {
+            self.advance();
+            self.advance();
+        }
+        let password = self.text()?;
+        if call {
+            self.expect_symbol(b")")?;
+        }
+        Ok(Statement::SetPassword { account, password })
+    }
+
+    fn grant(&mut self) -> Parsed<Statement> {
+        let revoke = self.accept("REVOKE");
+        if !revoke {
+            self.expect("GRANT")?;
+        }
+        let mut grant = Grant {
+            privileges: Vec::new(),
+            database: None,
+            table: None,
+            accounts: Vec::new(),
+            grant_option: false,
+        };
+        grant.privileges = self.list(Self::privilege)?;
+        if revoke && self.accept("FROM") {
+            // REVOKE ALL PRIVILEGES, GRANT OPTION FROM x
+            grant.accounts = self.list(|parser| Ok((parser.account()?, None)))?;
+            return Ok(Statement::Revoke(grant));
+        }
+        self.expect("ON")?;
+        let _ = self.accept("TABLE");
+        (grant.database, grant.table) = self.privilege_level()?;
+        self.expect(if revoke { "FROM" } else { "TO" })?;
+        grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
+        if self.accept("REQUIRE") {
+            self.any_name()?;
+        }
+        if self.accept("WITH") {
+            grant.grant_option = self.accept_all(&["GRANT", "OPTION"]);
+            if !self.at_end() {
+                self.skip_statement();
+            }
+        }
+        Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
+    }
+
+    /// One or more words, up to `,`, `ON` or `FROM`; a column list behind it is accepted and dropped.
+    fn privilege(&mut self) -> Parsed<String> {
+        let mut words = Vec::new();
+        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM"]) {
+            words.push(String::from_utf8_lossy(self.slice()).to_ascii_uppercase());
+            self.advance();
+        }
+        if words.is_empty() {
+            return Err(self.unexpected());
+        }
+        if self.is_symbol(b"(") {
+            self.parenthesised(Self::name)?;
+        }
+        let name = words.join(" ");
+        Ok(if name == "ALL PRIVILEGES" { "ALL".into() } else { name })
+    }
+
+    /// `*`, `*.*`, `db.*`, `db.table`, `table`
+    fn privilege_level(&mut self) -> Parsed<(Option<String>, Option<String>)> {
+        if self.accept_symbol(b"*") {
+            if self.accept_symbol(b".") {
+                self.expect_symbol(b"*")?;
+            }
+            return Ok((None, None));
+        }
+        let first = self.name_or_text()?;
+        if !self.accept_symbol(b".") {
+            return Ok((None, Some(first)));
+        }
+        if self.accept_symbol(b"*") {
+            return Ok((Some(first), None));
+        }
+        Ok((Some(first), Some(self.any_name()?)))
+    }
+}

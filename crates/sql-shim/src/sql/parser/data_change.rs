@@ -1,0 +1,177 @@
+//! INSERT, REPLACE, UPDATE, DELETE.
+
+use super::super::ast::{Delete, Expr, Insert, InsertSource, Statement, Update};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser};
+use crate::errors;
+
+impl Parser<'_> {
+    pub(crate) fn insert(&mut self) -> Parsed<Statement> {
+        let replace = self.accept("REPLACE");
+        if !replace {
+            self.expect("INSERT")?;
+        }
+        let mut ignore = false;
+        loop {
+            if self.accept("IGNORE") {
+                ignore = true;
+            } else if self.accept_any(&["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"]).is_none() {
+                break;
+            }
+        }
+        let _ = self.accept("INTO");
+        let table = self.table_name()?;
+        if self.is_word("PARTITION") {
+            return Err(errors::unsupported("PARTITION"));
+        }
+        let mut insert = Insert {
+            table,
+            columns: Vec::new(),
+            source: InsertSource::Values(Vec::new()),
+            ignore,
+            replace,
+            on_duplicate: Vec::new(),
+            row_alias: None,
+        };
+        if self.accept("SET") {
+            let mut row = Vec::new();
+            for ((_, column), value) in self.assignments()? {
+                insert.columns.push(column);
+                row.push(value);
+            }
+            insert.source = InsertSource::Values(vec![row]);
+        } else {
+            if self.is_symbol(b"(") && !self.starts_query_behind_parenthesis() {
+                insert.columns = self.column_names()?;
+            }
+            insert.source = self.insert_source()?;
+        }
+        if self.accept("AS") {
+            insert.row_alias = Some(self.name()?);
+        }
+        if self.accept_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
+            if replace {
+                return Err(self.unexpected());
+            }
+            insert.on_duplicate =
+                self.assignments()?.into_iter().map(|((_, column), value)| (column, value)).collect();
+        }
+        Ok(Statement::Insert(Box::new(insert)))
+    }
+
+    fn starts_query_behind_parenthesis(&self) -> bool {
+        let next = self.peek();
+        next.kind == TokenKind::Word && self.token_bytes(next).eq_ignore_ascii_case(b"SELECT")
+    }
+
+    /// `()` or `(a, t.b, …)`
+    fn column_names(&mut self) -> Parsed<Vec<String>> {
+        self.expect_symbol(b"(")?;
+        let mut columns = Vec::new();
+        if !self.is_symbol(b")") {
+            columns = self.list(|parser| match parser.column()? {
+                Expr::Column { name, .. } => Ok(name),
+                _ => Err(parser.unexpected()),
+            })?;
+        }
+        self.expect_symbol(b")")?;
+        Ok(columns)
+    }
+
+    fn insert_source(&mut self) -> Parsed<InsertSource> {
+        if self.accept("VALUES") || self.accept("VALUE") {
+            let mut rows: Vec<Vec<Expr>> = Vec::new();
+            loop {
+                let _ = self.accept("ROW");
+                let width = rows.last().map_or(4, Vec::len);
+                rows.push(self.row_values(width)?);
+                if !self.accept_symbol(b",") {
+                    return Ok(InsertSource::Values(rows));
+                }
+            }
+        }
+        if self.starts_query() {
+            return Ok(InsertSource::Query(Box::new(self.query()?)));
+        }
+        Err(self.unexpected())
+    }
+
+    fn row_values(&mut self, width: usize) -> Parsed<Vec<Expr>> {
+        self.expect_symbol(b"(")?;
+        let mut values = Vec::with_capacity(width);
+        if self.accept_symbol(b")") {
+            return Ok(values);
+        }
+        loop {
+            values.push(self.row_value()?);
+            if self.accept_symbol(b")") {
+                return Ok(values);
+            }
+            self.expect_symbol(b",")?;
+        }
+    }
+
+    /// A literal directly before `,` or `)` skips the precedence levels: bulk loads consist of nothing else.
+    fn row_value(&mut self) -> Parsed<Expr> {
+        let literal = matches!(self.current.kind, TokenKind::Integer | TokenKind::Decimal | TokenKind::Text);
+        if literal {
+            let next = self.peek();
+            if next.kind == TokenKind::Symbol && matches!(self.token_bytes(next), b"," | b")") {
+                return self.primary();
+            }
+        }
+        self.expr()
+    }
+
+    /// `[t.]a = expr, …`
+    pub(crate) fn assignments(&mut self) -> Parsed<Vec<((Option<String>, String), Expr)>> {
+        self.list(|parser| {
+            let Expr::Column { table, name, .. } = parser.column()? else {
+                return Err(parser.unexpected());
+            };
+            if !parser.accept_symbol(b"=") && !parser.accept_symbol(b":=") {
+                return Err(parser.unexpected());
+            }
+            Ok(((table, name), parser.expr()?))
+        })
+    }
+
+    pub(crate) fn update(&mut self) -> Parsed<Statement> {
+        self.expect("UPDATE")?;
+        let _ = self.accept("LOW_PRIORITY");
+        let ignore = self.accept("IGNORE");
+        let table = self.table_references()?;
+        self.expect("SET")?;
+        let assignments = self.assignments()?;
+        let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
+        let (order_by, limit) = self.order_and_limit()?;
+        Ok(Statement::Update(Box::new(Update { table, assignments, filter, order_by, limit, ignore })))
+    }
+
+    fn order_and_limit(
+        &mut self,
+    ) -> Parsed<(Vec<super::super::ast::OrderItem>, Option<super::super::ast::Limit>)> {
+        let mut order_by = Vec::new();
+        if self.accept("ORDER") {
+            self.expect("BY")?;
+            order_by = self.order_items()?;
+        }
+        let limit = if self.is_word("LIMIT") { Some(self.limit()?) } else { None };
+        Ok((order_by, limit))
+    }
+
+    pub(crate) fn delete(&mut self) -> Parsed<Statement> {
+        self.expect("DELETE")?;
+        while self.accept_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]).is_some() {}
+        if !self.accept("FROM") {
+            return Err(errors::unsupported("multi-table DELETE"));
+        }
+        let table = self.table_references()?;
+        if self.is_word("USING") {
+            return Err(errors::unsupported("multi-table DELETE"));
+        }
+        let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
+        let (order_by, limit) = self.order_and_limit()?;
+        Ok(Statement::Delete(Box::new(Delete { table, filter, order_by, limit })))
+    }
+}

@@ -1,0 +1,660 @@
+//! CREATE, ALTER, DROP, RENAME, TRUNCATE of databases, tables and indexes.
+
+use super::super::ast::{
+    Alteration, ColumnDef, CreateTable, DataType, Expr, ForeignKey, KeyDef, KeyKind, KeyPart, Statement,
+    TableName,
+};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser};
+use crate::errors;
+
+impl Parser<'_> {
+    pub(crate) fn create(&mut self) -> Parsed<Statement> {
+        self.expect("CREATE")?;
+        if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_not_exists = self.if_not_exists();
+            let name = self.name()?;
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
+        }
+        if self.accept("USER") {
+            return self.create_user();
+        }
+        let temporary = self.accept("TEMPORARY");
+        if self.accept("TABLE") {
+            return self.create_table(temporary);
+        }
+        let kind = match self.accept_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
+            Some("UNIQUE") => KeyKind::Unique,
+            Some(_) => KeyKind::Other,
+            None => KeyKind::Plain,
+        };
+        if self.accept("INDEX") {
+            return self.create_index(kind);
+        }
+        let unsupported =
+            ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE", "SERVER", "TABLESPACE"];
+        if self.is_any_word(&unsupported)
+            || self.is_any_word(&["OR", "DEFINER", "ALGORITHM", "SQL", "AGGREGATE"])
+        {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("CREATE of views, stored programs and the like"));
+        }
+        Err(self.unexpected())
+    }
+
+    pub(crate) fn skip_statement(&mut self) {
+        while self.current.kind != TokenKind::End {
+            self.advance();
+        }
+    }
+
+    /// `[DEFAULT] CHARACTER SET [=] x`, `COLLATE [=] y`, `ENCRYPTION [=] 'N'`
+    fn database_options(&mut self) -> Parsed<(Option<String>, Option<String>)> {
+        let (mut charset, mut collation) = (None, None);
+        while !self.at_end() {
+            let _ = self.accept("DEFAULT");
+            if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+                let _ = self.accept_symbol(b"=");
+                charset = Some(self.name_or_text()?.to_ascii_lowercase());
+            } else if self.accept("COLLATE") {
+                let _ = self.accept_symbol(b"=");
+                collation = Some(self.name_or_text()?.to_ascii_lowercase());
+            } else if self.accept("ENCRYPTION") || self.accept("COMMENT") {
+                let _ = self.accept_symbol(b"=");
+                self.text()?;
+            } else {
+                return Err(self.unexpected());
+            }
+        }
+        Ok((charset, collation))
+    }
+
+    fn create_table(&mut self, temporary: bool) -> Parsed<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let mut table = CreateTable {
+            name: self.table_name()?,
+            if_not_exists,
+            temporary,
+            columns: Vec::new(),
+            keys: Vec::new(),
+            foreign_keys: Vec::new(),
+            options: Vec::new(),
+            like: None,
+            as_query: None,
+        };
+        if self.accept("LIKE") {
+            table.like = Some(self.table_name()?);
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if self.is_symbol(b"(") && self.peek_is_word("LIKE") {
+            self.advance();
+            self.advance();
+            table.like = Some(self.table_name()?);
+            self.expect_symbol(b")")?;
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if self.accept_symbol(b"(") {
+            loop {
+                self.create_definition(&mut table)?;
+                if !self.accept_symbol(b",") {
+                    break;
+                }
+            }
+            self.expect_symbol(b")")?;
+        }
+        while !self.at_end() && !self.is_any_word(&["AS", "SELECT", "IGNORE", "REPLACE", "PARTITION"]) {
+            table.options.push(self.table_option()?);
+            let _ = self.accept_symbol(b",");
+        }
+        if self.is_word("PARTITION") {
+            return Err(errors::unsupported("PARTITION BY"));
+        }
+        let _ = self.accept_any(&["IGNORE", "REPLACE"]);
+        let _ = self.accept("AS");
+        if self.starts_query() {
+            table.as_query = Some(Box::new(self.query()?));
+        }
+        Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    /// A table option with its value as text, the name in upper case.
+    fn table_option(&mut self) -> Parsed<(String, String)> {
+        let _ = self.accept("DEFAULT");
+        let name = if self.accept_all(&["CHARACTER", "SET"]) {
+            "CHARSET".to_owned()
+        } else if self.accept_all(&["DATA", "DIRECTORY"]) {
+            "DATA DIRECTORY".to_owned()
+        } else if self.accept_all(&["INDEX", "DIRECTORY"]) {
+            "INDEX DIRECTORY".to_owned()
+        } else {
+            self.any_name()?.to_ascii_uppercase()
+        };
+        let _ = self.accept_symbol(b"=");
+        let value = match self.current.kind {
+            TokenKind::Integer | TokenKind::Decimal => {
+                let token = self.advance();
+                String::from_utf8_lossy(self.token_bytes(token)).into_owned()
+            }
+            TokenKind::Text | TokenKind::Word | TokenKind::QuotedName => self.name_or_text()?,
+            _ => return Err(self.unexpected()),
+        };
+        Ok((name, value))
+    }
+
+    fn create_definition(&mut self, table: &mut CreateTable) -> Parsed<()> {
+        if let Some((key, foreign)) = self.constraint()? {
+            table.keys.extend(key);
+            table.foreign_keys.extend(foreign);
+            return Ok(());
+        }
+        let name = self.name()?;
+        let column = self.column_definition(name)?;
+        table.columns.push(column);
+        Ok(())
+    }
+
+    /// A key or constraint clause, or `None` when a column definition begins here.
+    fn constraint(&mut self) -> Parsed<Option<(Option<KeyDef>, Option<ForeignKey>)>> {
+        let mut constraint_name = None;
+        let constraint = self.accept("CONSTRAINT");
+        if constraint && !self.is_any_word(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
+            constraint_name = Some(self.name()?);
+        }
+        let kind = if self.accept("PRIMARY") {
+            self.expect("KEY")?;
+            KeyKind::Primary
+        } else if self.accept("UNIQUE") {
+            let _ = self.accept_any(&["KEY", "INDEX"]);
+            KeyKind::Unique
+        } else if self.accept("FULLTEXT") || self.accept("SPATIAL") {
+            let _ = self.accept_any(&["KEY", "INDEX"]);
+            KeyKind::Other
+        } else if self.is_word("KEY") || self.is_word("INDEX") {
+            self.advance();
+            KeyKind::Plain
+        } else if self.is_word("FOREIGN") {
+            return Ok(Some((None, Some(self.foreign_key(constraint_name)?))));
+        } else if self.accept("CHECK") {
+            self.expect_symbol(b"(")?;
+            self.expr()?;
+            self.expect_symbol(b")")?;
+            let _ = self.accept("NOT");
+            let _ = self.accept("ENFORCED");
+            return Ok(Some((None, None)));
+        } else if constraint {
+            return Err(self.unexpected());
+        } else {
+            return Ok(None);
+        };
+        let mut name = constraint_name;
+        if !self.is_symbol(b"(") && !self.is_word("USING") {
+            name = Some(self.name()?);
+        }
+        if kind == KeyKind::Primary {
+            name = None;
+        }
+        let parts = self.key_parts()?;
+        Ok(Some((Some(KeyDef { name, kind, parts }), None)))
+    }
+
+    /// `[USING BTREE] (a, b(10) DESC) [options]`
+    fn key_parts(&mut self) -> Parsed<Vec<KeyPart>> {
+        self.using_btree()?;
+        let parts = self.parenthesised(|parser| {
+            if parser.is_symbol(b"(") {
+                return Err(errors::unsupported("functional key parts"));
+            }
+            let column = parser.name()?;
+            let mut length = None;
+            if parser.accept_symbol(b"(") {
+                length = Some(parser.small_integer()?);
+                parser.expect_symbol(b")")?;
+            }
+            let descending = parser.accept("DESC");
+            let _ = !descending && parser.accept("ASC");
+            Ok(KeyPart { column, length, descending })
+        })?;
+        loop {
+            if self.is_word("USING") {
+                self.using_btree()?;
+            } else if self.accept("COMMENT") {
+                self.text()?;
+            } else if self.accept("KEY_BLOCK_SIZE") {
+                let _ = self.accept_symbol(b"=");
+                self.integer()?;
+            } else if self.accept_any(&["VISIBLE", "INVISIBLE"]).is_none() {
+                return Ok(parts);
+            }
+        }
+    }
+
+    fn using_btree(&mut self) -> Parsed<()> {
+        if self.accept("USING") || self.accept("TYPE") {
+            self.any_name()?;
+        }
+        Ok(())
+    }
+
+    fn foreign_key(&mut self, name: Option<String>) -> Parsed<ForeignKey> {
+        self.expect("FOREIGN")?;
+        self.expect("KEY")?;
+        let mut name = name;
+        if !self.is_symbol(b"(") {
+            let index = self.name()?;
+            name = name.or(Some(index));
+        }
+        let columns = self.parenthesised(Self::name)?;
+        let (references, referenced_columns) = self.references()?;
+        Ok(ForeignKey { name, columns, references, referenced_columns })
+    }
+
+    fn references(&mut self) -> Parsed<(TableName, Vec<String>)> {
+        self.expect("REFERENCES")?;
+        let table = self.table_name()?;
+        let columns = if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
+        if self.accept("MATCH") {
+            self.any_name()?;
+        }
+        while self.accept("ON") {
+            let _ = self.accept("DELETE") || self.accept("UPDATE");
+            let _ = self.accept("RESTRICT")
+                || self.accept("CASCADE")
+                || self.accept_all(&["SET", "NULL"])
+                || self.accept_all(&["SET", "DEFAULT"])
+                || self.accept_all(&["NO", "ACTION"]);
+        }
+        Ok((table, columns))
+    }
+
+    pub(crate) fn column_definition(&mut self, name: String) -> Parsed<ColumnDef> {
+        let data_type = self.data_type()?;
+        let serial = data_type.serial;
+        let mut column = ColumnDef {
+            name,
+            data_type,
+            nullable: serial.then_some(false),
+            default: None,
+            on_update_now: false,
+            auto_increment: serial,
+            primary: false,
+            unique: serial,
+            comment: String::new(),
+        };
+        while self.column_attribute(&mut column)? {}
+        Ok(column)
+    }
+
+    fn column_attribute(&mut self, column: &mut ColumnDef) -> Parsed<bool> {
+        if self.accept_all(&["NOT", "NULL"]) {
+            column.nullable = Some(false);
+        } else if self.accept("NULL") {
+            column.nullable = Some(true);
+        } else if self.accept("DEFAULT") {
+            column.default = Some(self.default_expr()?);
+        } else if self.accept_all(&["ON", "UPDATE"]) {
+            self.default_expr()?;
+            column.on_update_now = true;
+        } else if self.accept("AUTO_INCREMENT") {
+            column.auto_increment = true;
+        } else if self.accept("UNIQUE") {
+            let _ = self.accept("KEY");
+            column.unique = true;
+        } else if self.accept("PRIMARY") {
+            self.expect("KEY")?;
+            column.primary = true;
+        } else if self.accept("KEY") {
+            column.primary = true;
+        } else if self.accept("COMMENT") {
+            column.comment = self.text_string()?;
+        } else if self.accept("COLLATE") {
+            column.data_type.collation = Some(self.name_or_text()?.to_ascii_lowercase());
+        } else if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+            column.data_type.charset = Some(self.name_or_text()?.to_ascii_lowercase());
+        } else if self.accept("COLUMN_FORMAT") || self.accept("STORAGE") {
+            self.any_name()?;
+        } else if self.is_word("REFERENCES") {
+            self.references()?;
+        } else if self.is_word("GENERATED") || (self.is_word("AS") && self.peek_is_symbol(b"(")) {
+            return Err(errors::unsupported("generated columns"));
+        } else if self.accept("CHECK") {
+            self.expect_symbol(b"(")?;
+            self.expr()?;
+            self.expect_symbol(b")")?;
+        } else if self.accept_any(&["VISIBLE"]).is_none() {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// A literal with sign, NULL, CURRENT_TIMESTAMP, or an expression in parentheses.
+    fn default_expr(&mut self) -> Parsed<Expr> {
+        if self.is_symbol(b"-") || self.is_symbol(b"+") {
+            let negative = self.is_symbol(b"-");
+            self.advance();
+            let value = self.primary()?;
+            return Ok(match negative {
+                true => Expr::Unary(super::super::ast::UnaryOperator::Minus, Box::new(value)),
+                false => value,
+            });
+        }
+        if self.is_word("NOW") {
+            let call = self.primary()?;
+            return Ok(call);
+        }
+        self.primary()
+    }
+
+    pub(crate) fn data_type(&mut self) -> Parsed<DataType> {
+        let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
+        if self.current.kind != TokenKind::Word {
+            return Err(self.unexpected());
+        }
+        let error = self.unexpected();
+        self.advance();
+        let name = match word.as_str() {
+            "INTEGER" | "INT4" => "INT",
+            "INT1" => "TINYINT",
+            "INT2" => "SMALLINT",
+            "INT3" | "MIDDLEINT" => "MEDIUMINT",
+            "INT8" | "SERIAL" => "BIGINT",
+            "BOOL" | "BOOLEAN" => "TINYINT",
+            "DEC" | "NUMERIC" | "FIXED" => "DECIMAL",
+            "REAL" | "FLOAT8" => "DOUBLE",
+            "FLOAT4" => "FLOAT",
+            "CHARACTER" | "NCHAR" => {
+                if self.accept("VARYING") {
+                    "VARCHAR"
+                } else {
+                    "CHAR"
+                }
+            }
+            "CHAR" if self.accept("VARYING") => "VARCHAR",
+            "NATIONAL" => {
+                let varying = self.accept("VARCHAR") || {
+                    let _ = self.accept("CHAR") || self.accept("CHARACTER");
+                    self.accept("VARYING")
+                };
+                if varying { "VARCHAR" } else { "CHAR" }
+            }
+            "NVARCHAR" | "VARCHARACTER" => "VARCHAR",
+            "LONG" => {
+                if self.accept("VARBINARY") {
+                    "MEDIUMBLOB"
+                } else {
+                    let _ = self.accept("VARCHAR");
+                    "MEDIUMTEXT"
+                }
+            }
+            "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" | "DECIMAL" | "FLOAT" | "DOUBLE"
+            | "DATE" | "DATETIME" | "TIMESTAMP" | "TIME" | "YEAR" | "CHAR" | "VARCHAR" | "BINARY"
+            | "VARBINARY" | "TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT" | "TINYBLOB" | "BLOB"
+            | "MEDIUMBLOB" | "LONGBLOB" | "ENUM" | "SET" | "BIT" | "JSON" => word.as_str(),
+            _ => return Err(error),
+        };
+        let mut data_type = DataType {
+            name: name.to_owned(),
+            arguments: Vec::new(),
+            members: Vec::new(),
+            unsigned: word == "SERIAL",
+            charset: None,
+            collation: None,
+            serial: word == "SERIAL",
+        };
+        if word == "BOOL" || word == "BOOLEAN" {
+            data_type.arguments.push(1);
+        }
+        let _ = name == "DOUBLE" && self.accept("PRECISION");
+        if self.is_symbol(b"(") {
+            if name == "ENUM" || name == "SET" {
+                data_type.members = self.parenthesised(Self::text)?;
+            } else {
+                data_type.arguments = self.parenthesised(Self::small_integer)?;
+            }
+        }
+        self.type_attributes(&mut data_type)?;
+        Ok(data_type)
+    }
+
+    fn type_attributes(&mut self, data_type: &mut DataType) -> Parsed<()> {
+        loop {
+            if self.accept("UNSIGNED") || self.accept("ZEROFILL") {
+                data_type.unsigned = true;
+            } else if self.accept("SIGNED") {
+                data_type.unsigned = false;
+            } else if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+                data_type.charset = Some(self.name_or_text()?.to_ascii_lowercase());
+            } else if self.accept("COLLATE") {
+                data_type.collation = Some(self.name_or_text()?.to_ascii_lowercase());
+            } else if self.accept("BINARY") {
+                data_type.collation = Some("utf8mb4_bin".into());
+            } else if self.accept("ASCII") {
+                data_type.charset = Some("latin1".into());
+            } else if !self.accept("UNICODE") {
+                return Ok(());
+            }
+        }
+    }
+
+    fn create_index(&mut self, kind: KeyKind) -> Parsed<Statement> {
+        let name = self.name()?;
+        self.using_btree()?;
+        self.expect("ON")?;
+        let table = self.table_name()?;
+        let parts = self.key_parts()?;
+        self.index_algorithm()?;
+        Ok(Statement::CreateIndex { key: KeyDef { name: Some(name), kind, parts }, table })
+    }
+
+    /// `ALGORITHM [=] x`, `LOCK [=] y`: accepted, the engine decides.
+    fn index_algorithm(&mut self) -> Parsed<()> {
+        while self.accept("ALGORITHM") || self.accept("LOCK") {
+            let _ = self.accept_symbol(b"=");
+            self.any_name()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_statement(&mut self) -> Parsed<Statement> {
+        self.expect("DROP")?;
+        if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_exists = self.if_exists();
+            return Ok(Statement::DropDatabase { name: self.name()?, if_exists });
+        }
+        if self.accept("USER") {
+            let if_exists = self.if_exists();
+            return Ok(Statement::DropUser { accounts: self.list(Self::account)?, if_exists });
+        }
+        if self.accept("INDEX") {
+            let name = self.any_name()?;
+            self.expect("ON")?;
+            let table = self.table_name()?;
+            self.index_algorithm()?;
+            return Ok(Statement::DropIndex { name, table });
+        }
+        if self.accept_all(&["PREPARE"]) {
+            return Ok(Statement::Deallocate(self.name()?));
+        }
+        let _ = self.accept("TEMPORARY");
+        let view = self.is_word("VIEW");
+        if view || self.is_any_word(&["TABLE", "TABLES"]) {
+            self.advance();
+            let if_exists = self.if_exists();
+            let names = self.list(Self::table_name)?;
+            let _ = self.accept_any(&["RESTRICT", "CASCADE"]);
+            return Ok(match view {
+                true => Statement::DropView { names, if_exists },
+                false => Statement::DropTable { names, if_exists },
+            });
+        }
+        if self.is_any_word(&["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE"]) {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("DROP of stored programs"));
+        }
+        Err(self.unexpected())
+    }
+
+    pub(crate) fn truncate(&mut self) -> Parsed<Statement> {
+        self.expect("TRUNCATE")?;
+        let _ = self.accept("TABLE");
+        Ok(Statement::Truncate(self.table_name()?))
+    }
+
+    pub(crate) fn rename(&mut self) -> Parsed<Statement> {
+        self.expect("RENAME")?;
+        if self.accept("USER") {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("RENAME USER"));
+        }
+        self.expect("TABLE")?;
+        let pairs = self.list(|parser| {
+            let from = parser.table_name()?;
+            parser.expect("TO")?;
+            Ok((from, parser.table_name()?))
+        })?;
+        Ok(Statement::RenameTable(pairs))
+    }
+
+    pub(crate) fn alter(&mut self) -> Parsed<Statement> {
+        self.expect("ALTER")?;
+        if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
+            let named = !self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE"]);
+            let name = if named { Some(self.name()?) } else { None };
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::AlterDatabase { name, charset, collation });
+        }
+        if self.accept("USER") {
+            let _ = self.if_exists();
+            let accounts = self.identified_accounts()?;
+            return Ok(Statement::AlterUser { accounts });
+        }
+        let _ = self.accept("IGNORE");
+        self.expect("TABLE")?;
+        let table = self.table_name()?;
+        let mut changes = Vec::new();
+        while !self.at_end() {
+            self.alteration(&mut changes)?;
+            if !self.accept_symbol(b",") && !self.at_end() && !self.continues_options() {
+                return Err(self.unexpected());
+            }
+        }
+        Ok(Statement::AlterTable { table, changes })
+    }
+
+    /// Table options may follow each other without commas.
+    fn continues_options(&self) -> bool {
+        self.is_any_word(&[
+            "DEFAULT",
+            "CHARACTER",
+            "CHARSET",
+            "COLLATE",
+            "ROW_FORMAT",
+            "COMMENT",
+            "ENGINE",
+            "STATS_PERSISTENT",
+        ])
+    }
+
+    fn alteration(&mut self, changes: &mut Vec<Alteration>) -> Parsed<()> {
+        if self.accept("ADD") {
+            return self.alter_add(changes);
+        }
+        let change = if self.accept("DROP") {
+            self.alter_drop()?
+        } else if self.accept("MODIFY") {
+            let _ = self.accept("COLUMN");
+            let name = self.name()?;
+            let column = self.column_definition(name.clone())?;
+            self.column_position()?;
+            Alteration::ChangeColumn(name, column)
+        } else if self.accept("CHANGE") {
+            let _ = self.accept("COLUMN");
+            let old = self.name()?;
+            let new = self.name()?;
+            let column = self.column_definition(new)?;
+            self.column_position()?;
+            Alteration::ChangeColumn(old, column)
+        } else if self.accept("RENAME") {
+            if self.accept_any(&["INDEX", "KEY"]).is_some() {
+                let old = self.any_name()?;
+                self.expect("TO")?;
+                Alteration::RenameKey(old, self.any_name()?)
+            } else {
+                let _ = self.accept_any(&["TO", "AS"]);
+                Alteration::RenameTo(self.table_name()?)
+            }
+        } else if self.is_any_word(&["ENABLE", "DISABLE"]) && self.peek_is_word("KEYS") {
+            self.advance();
+            self.advance();
+            Alteration::Keys
+        } else if self.accept("FORCE") {
+            Alteration::Rebuild
+        } else if self.accept_all(&["DISCARD", "TABLESPACE"]) {
+            Alteration::DiscardTablespace
+        } else if self.accept_all(&["IMPORT", "TABLESPACE"]) {
+            Alteration::ImportTablespace
+        } else if self.is_any_word(&["ALGORITHM", "LOCK"]) {
+            self.index_algorithm()?;
+            Alteration::Keys
+        } else if self.accept_all(&["CONVERT", "TO"]) {
+            return Err(errors::unsupported("ALTER TABLE … CONVERT TO CHARACTER SET"));
+        } else if self.accept("ORDER") {
+            self.expect("BY")?;
+            self.order_items()?;
+            Alteration::Keys
+        } else {
+            let (name, value) = self.table_option()?;
+            if name == "ENGINE" { Alteration::Rebuild } else { Alteration::Option(name, value) }
+        };
+        changes.push(change);
+        Ok(())
+    }
+
+    fn alter_add(&mut self, changes: &mut Vec<Alteration>) -> Parsed<()> {
+        if let Some((key, foreign)) = self.constraint()? {
+            changes.extend(key.map(Alteration::AddKey));
+            changes.extend(foreign.map(Alteration::AddForeignKey));
+            return Ok(());
+        }
+        let _ = self.accept("COLUMN");
+        if self.accept_symbol(b"(") {
+            let columns = self.list(|parser| {
+                let name = parser.name()?;
+                parser.column_definition(name)
+            })?;
+            self.expect_symbol(b")")?;
+            changes.extend(columns.into_iter().map(|column| Alteration::AddColumn(column, None)));
+            return Ok(());
+        }
+        let name = self.name()?;
+        let column = self.column_definition(name)?;
+        let position = self.column_position()?;
+        changes.push(Alteration::AddColumn(column, position));
+        Ok(())
+    }
+
+    fn column_position(&mut self) -> Parsed<Option<Option<String>>> {
+        if self.accept("FIRST") {
+            return Ok(Some(None));
+        }
+        if self.accept("AFTER") {
+            return Ok(Some(Some(self.name()?)));
+        }
+        Ok(None)
+    }
+
+    fn alter_drop(&mut self) -> Parsed<Alteration> {
+        if self.accept("PRIMARY") {
+            self.expect("KEY")?;
+            return Ok(Alteration::DropKey(None));
+        }
+        if self.accept_any(&["KEY", "INDEX"]).is_some() {
+            return Ok(Alteration::DropKey(Some(self.any_name()?)));
+        }
+        if self.accept_all(&["FOREIGN", "KEY"]) || self.accept("CONSTRAINT") {
+            return Ok(Alteration::DropForeignKey(self.any_name()?));
+        }
+        let _ = self.accept("COLUMN");
+        Ok(Alteration::DropColumn(self.name()?))
+    }
+}

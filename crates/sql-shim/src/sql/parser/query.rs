@@ -1,0 +1,349 @@
+//! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
+
+use super::super::ast::{
+    Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem, TableRef,
+};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser, reserved};
+use crate::errors;
+
+/// Words between SELECT and its list that change nothing here.
+const SELECT_OPTIONS: &[&str] = &[
+    "ALL",
+    "HIGH_PRIORITY",
+    "STRAIGHT_JOIN",
+    "SQL_SMALL_RESULT",
+    "SQL_BIG_RESULT",
+    "SQL_BUFFER_RESULT",
+    "SQL_NO_CACHE",
+    "SQL_CACHE",
+    "SQL_CALC_FOUND_ROWS",
+];
+
+impl Parser<'_> {
+    /// `SELECT … [UNION [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
+    pub(crate) fn query(&mut self) -> Parsed<Query> {
+        if self.is_word("WITH") {
+            return Err(errors::unsupported("WITH"));
+        }
+        let mut query = self.query_term()?;
+        while self.accept("UNION") {
+            let all = self.accept("ALL");
+            let _ = !all && self.accept("DISTINCT");
+            let next = self.query_term()?;
+            if next.limit.is_some() && next.selects.len() == 1 || query.limit.is_some() {
+                return Err(errors::unsupported("LIMIT inside of a UNION"));
+            }
+            for (index, (inner_all, select)) in next.selects.into_iter().enumerate() {
+                query.selects.push((if index == 0 { all } else { inner_all }, select));
+            }
+        }
+        if self.is_any_word(&["EXCEPT", "INTERSECT"]) {
+            return Err(errors::unsupported("EXCEPT and INTERSECT"));
+        }
+        if self.accept("ORDER") {
+            self.expect("BY")?;
+            query.order_by = self.order_items()?;
+        }
+        if self.is_word("LIMIT") {
+            query.limit = Some(self.limit()?);
+        }
+        if self.is_word("INTO") {
+            self.into(&mut query)?;
+        }
+        query.locking = self.locking()?.or(query.locking);
+        if self.is_word("INTO") {
+            self.into(&mut query)?;
+        }
+        Ok(query)
+    }
+
+    fn query_term(&mut self) -> Parsed<Query> {
+        if self.accept_symbol(b"(") {
+            let query = self.nested(Self::query)?;
+            self.expect_symbol(b")")?;
+            return Ok(query);
+        }
+        if self.accept("TABLE") {
+            let name = self.table_name()?;
+            let select = Select {
+                items: vec![SelectItem::Star { database: None, table: None }],
+                from: Some(TableRef::Table { name, alias: None, hints: Vec::new() }),
+                ..Select::default()
+            };
+            return Ok(single(select));
+        }
+        Ok(single(self.select()?))
+    }
+
+    fn select(&mut self) -> Parsed<Select> {
+        self.expect("SELECT")?;
+        let mut select = Select::default();
+        loop {
+            if self.accept("DISTINCT") || self.accept("DISTINCTROW") {
+                select.distinct = true;
+            } else if self.accept_any(SELECT_OPTIONS).is_none() {
+                break;
+            }
+        }
+        select.items = self.list(Self::select_item)?;
+        if self.is_word("INTO") {
+            select.into = self.into_variables()?;
+        }
+        if self.accept("FROM") {
+            if self.accept("DUAL") {
+                select.from = None;
+            } else {
+                select.from = Some(self.table_references()?);
+            }
+        }
+        if self.accept("WHERE") {
+            select.filter = Some(self.expr()?);
+        }
+        if self.accept("GROUP") {
+            self.expect("BY")?;
+            select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
+            select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+        }
+        if self.accept("HAVING") {
+            select.having = Some(self.expr()?);
+        }
+        if self.is_word("WINDOW") {
+            return Err(errors::unsupported("window functions"));
+        }
+        Ok(select)
+    }
+
+    fn into(&mut self, query: &mut Query) -> Parsed<()> {
+        let variables = self.into_variables()?;
+        match query.selects.first_mut() {
+            Some((_, select)) => select.into = variables,
+            None => return Err(self.unexpected()),
+        }
+        Ok(())
+    }
+
+    fn into_variables(&mut self) -> Parsed<Vec<String>> {
+        self.expect("INTO")?;
+        if self.is_any_word(&["OUTFILE", "DUMPFILE"]) {
+            return Err(errors::unsupported("SELECT INTO OUTFILE"));
+        }
+        self.list(|parser| {
+            if parser.current.kind != TokenKind::UserVariable {
+                return Err(parser.unexpected());
+            }
+            let token = parser.advance();
+            parser.user_variable_name(token)
+        })
+    }
+
+    fn select_item(&mut self) -> Parsed<SelectItem> {
+        if self.accept_symbol(b"*") {
+            return Ok(SelectItem::Star { database: None, table: None });
+        }
+        if let Some(star) = self.qualified_star()? {
+            return Ok(star);
+        }
+        let start = self.current.start;
+        let expr = self.expr()?;
+        let text = match &expr {
+            Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+            Expr::Column { name, .. } => name.clone(),
+            _ => self.text_since(start),
+        };
+        let alias = self.alias(true)?;
+        Ok(SelectItem::Expr { expr, alias, text })
+    }
+
+    /// `t.*` or `db.t.*`, looking ahead.
+    fn qualified_star(&mut self) -> Parsed<Option<SelectItem>> {
+        if !matches!(self.current.kind, TokenKind::Word | TokenKind::QuotedName) {
+            return Ok(None);
+        }
+        let mut lexer = self.lexer.clone_at();
+        for parts in 1..=2usize {
+            let point = lexer.next_token();
+            if point.kind != TokenKind::Symbol || lexer.slice(point) != b"." {
+                return Ok(None);
+            }
+            let next = lexer.next_token();
+            if next.kind == TokenKind::Symbol && lexer.slice(next) == b"*" {
+                let first = self.any_name()?;
+                self.expect_symbol(b".")?;
+                let mut item = SelectItem::Star { database: None, table: Some(first.clone()) };
+                if parts == 2 {
+                    item = SelectItem::Star { database: Some(first), table: Some(self.any_name()?) };
+                    self.expect_symbol(b".")?;
+                }
+                self.expect_symbol(b"*")?;
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `[AS] alias`; strings only for columns.
+    fn alias(&mut self, text_allowed: bool) -> Parsed<Option<String>> {
+        let said = self.accept("AS");
+        match self.current.kind {
+            TokenKind::Text if text_allowed => self.text_string().map(Some),
+            TokenKind::QuotedName => self.any_name().map(Some),
+            TokenKind::Word if !reserved::is_reserved(self.slice()) => self.any_name().map(Some),
+            _ if said => Err(self.unexpected()),
+            _ => Ok(None),
+        }
+    }
+
+    /// `t1, t2 JOIN t3 ON …`; the comma binds weaker than JOIN.
+    pub(crate) fn table_references(&mut self) -> Parsed<TableRef> {
+        let mut left = self.joined_table()?;
+        while self.accept_symbol(b",") {
+            let right = self.joined_table()?;
+            left = join(left, right, JoinKind::Inner);
+        }
+        Ok(left)
+    }
+
+    fn joined_table(&mut self) -> Parsed<TableRef> {
+        let mut left = self.table_factor()?;
+        loop {
+            let natural = self.accept("NATURAL");
+            let kind = if self.accept("INNER") || self.accept("CROSS") {
+                self.expect("JOIN")?;
+                JoinKind::Inner
+            } else if self.accept("JOIN") {
+                JoinKind::Inner
+            } else if self.accept("STRAIGHT_JOIN") {
+                JoinKind::Straight
+            } else if (self.is_word("LEFT") || self.is_word("RIGHT")) && !self.peek_is_symbol(b"(") {
+                let kind = if self.is_word("LEFT") { JoinKind::Left } else { JoinKind::Right };
+                self.advance();
+                let _ = self.accept("OUTER");
+                self.expect("JOIN")?;
+                kind
+            } else if natural {
+                return Err(self.unexpected());
+            } else {
+                return Ok(left);
+            };
+            let right = self.table_factor()?;
+            let mut on = None;
+            let mut using = Vec::new();
+            if self.accept("ON") {
+                on = Some(self.expr()?);
+            } else if self.accept("USING") {
+                using = self.parenthesised(Self::name)?;
+            } else if matches!(kind, JoinKind::Left | JoinKind::Right) && !natural {
+                return Err(self.unexpected());
+            }
+            left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural };
+        }
+    }
+
+    fn table_factor(&mut self) -> Parsed<TableRef> {
+        if self.is_symbol(b"(") {
+            let derived = self.starts_query();
+            self.advance();
+            if derived || self.is_word("SELECT") {
+                let query = Box::new(self.nested(Self::query)?);
+                self.expect_symbol(b")")?;
+                let alias = self.alias(false)?;
+                let alias = alias.ok_or_else(|| errors::error(errors::DERIVED_MUST_HAVE_ALIAS, &[]))?;
+                return Ok(TableRef::Derived { query, alias });
+            }
+            let inner = self.nested(Self::table_references)?;
+            self.expect_symbol(b")")?;
+            return Ok(inner);
+        }
+        let name = self.table_name()?;
+        if self.is_word("PARTITION") {
+            return Err(errors::unsupported("PARTITION"));
+        }
+        let alias = self.alias(false)?;
+        let mut hints = Vec::new();
+        while let Some(hint) = self.index_hint()? {
+            hints.push(hint);
+            let _ = self.accept_symbol(b",");
+        }
+        Ok(TableRef::Table { name, alias, hints })
+    }
+
+    fn index_hint(&mut self) -> Parsed<Option<IndexHint>> {
+        let kind = match () {
+            () if !(self.peek_is_word("INDEX") || self.peek_is_word("KEY")) => return Ok(None),
+            () if self.is_word("FORCE") => HintKind::Force,
+            () if self.is_word("USE") => HintKind::Use,
+            () if self.is_word("IGNORE") => HintKind::Ignore,
+            () => return Ok(None),
+        };
+        self.advance();
+        self.advance();
+        if self.accept("FOR") {
+            let _ =
+                self.accept("JOIN") || self.accept_all(&["ORDER", "BY"]) || self.accept_all(&["GROUP", "BY"]);
+        }
+        self.expect_symbol(b"(")?;
+        let mut indexes = Vec::new();
+        if !self.is_symbol(b")") {
+            indexes = self.list(Self::any_name)?;
+        }
+        self.expect_symbol(b")")?;
+        Ok(Some(IndexHint { kind, indexes }))
+    }
+
+    /// `LIMIT count`, `LIMIT offset, count`, `LIMIT count OFFSET offset`.
+    pub(crate) fn limit(&mut self) -> Parsed<Limit> {
+        self.expect("LIMIT")?;
+        let first = self.limit_value()?;
+        if self.accept_symbol(b",") {
+            return Ok(Limit { count: self.limit_value()?, offset: Some(first) });
+        }
+        let offset = if self.accept("OFFSET") { Some(self.limit_value()?) } else { None };
+        Ok(Limit { count: first, offset })
+    }
+
+    fn limit_value(&mut self) -> Parsed<Expr> {
+        match self.current.kind {
+            TokenKind::Integer | TokenKind::Parameter => self.primary(),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn locking(&mut self) -> Parsed<Option<Locking>> {
+        let exclusive = if self.accept_all(&["LOCK", "IN", "SHARE", "MODE"]) {
+            return Ok(Some(Locking { exclusive: false, wait: LockWait::Wait }));
+        } else if self.accept_all(&["FOR", "UPDATE"]) {
+            true
+        } else if self.accept_all(&["FOR", "SHARE"]) {
+            false
+        } else {
+            return Ok(None);
+        };
+        if self.accept("OF") {
+            self.list(Self::table_name)?;
+        }
+        let wait = if self.accept("NOWAIT") {
+            LockWait::NoWait
+        } else if self.accept_all(&["SKIP", "LOCKED"]) {
+            LockWait::SkipLocked
+        } else {
+            LockWait::Wait
+        };
+        Ok(Some(Locking { exclusive, wait }))
+    }
+}
+
+fn single(select: Select) -> Query {
+    Query { selects: vec![(true, select)], order_by: Vec::new(), limit: None, locking: None }
+}
+
+fn join(left: TableRef, right: TableRef, kind: JoinKind) -> TableRef {
+    TableRef::Join {
+        left: Box::new(left),
+        right: Box::new(right),
+        kind,
+        on: None,
+        using: Vec::new(),
+        natural: false,
+    }
+}

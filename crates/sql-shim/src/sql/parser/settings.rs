@@ -1,0 +1,375 @@
+//! SET, SHOW and DESCRIBE.
+
+use super::super::ast::{Expr, Isolation, Scope, SetItem, Show, ShowFilter, ShowKind, Statement, TableName};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser};
+
+impl Parser<'_> {
+    pub(crate) fn set(&mut self) -> Parsed<Statement> {
+        self.expect("SET")?;
+        if self.is_word("PASSWORD") {
+            return self.set_password();
+        }
+        if let Some(statement) = self.set_transaction()? {
+            return Ok(statement);
+        }
+        Ok(Statement::Set(self.list(Self::set_item)?))
+    }
+
+    /// `SET [GLOBAL|SESSION] TRANSACTION …`, or `None` with nothing consumed.
+    fn set_transaction(&mut self) -> Parsed<Option<Statement>> {
+        let scope = if self.is_any_word(&["GLOBAL", "SESSION", "LOCAL"]) && self.peek_is_word("TRANSACTION") {
+            let global = self.is_word("GLOBAL");
+            self.advance();
+            Some(if global { Scope::Global } else { Scope::Session })
+        } else {
+            None
+        };
+        if !(self.is_word("TRANSACTION") && (self.peek_is_word("ISOLATION") || self.peek_is_word("READ"))) {
+            return Ok(None);
+        }
+        self.advance();
+        let (mut isolation, mut read_only) = (None, None);
+        loop {
+            if self.accept_all(&["ISOLATION", "LEVEL"]) {
+                isolation = Some(self.isolation()?);
+            } else if self.accept_all(&["READ", "ONLY"]) {
+                read_only = Some(true);
+            } else if self.accept_all(&["READ", "WRITE"]) {
+                read_only = Some(false);
+            } else {
+                return Err(self.unexpected());
+            }
+            if !self.accept_symbol(b",") {
+                return Ok(Some(Statement::SetTransaction { scope, isolation, read_only }));
+            }
+        }
+    }
+
+    fn isolation(&mut self) -> Parsed<Isolation> {
+        if self.accept_all(&["READ", "UNCOMMITTED"]) {
+            Ok(Isolation::ReadUncommitted)
+        } else if self.accept_all(&["READ", "COMMITTED"]) {
+            Ok(Isolation::ReadCommitted)
+        } else if self.accept_all(&["REPEATABLE", "READ"]) {
+            Ok(Isolation::RepeatableRead)
+        } else if self.accept("SERIALIZABLE") {
+            Ok(Isolation::Serializable)
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn set_item(&mut self) -> Parsed<SetItem> {
+        if self.current.kind == TokenKind::UserVariable {
+            let token = self.advance();
+            let name = self.user_variable_name(token)?;
+            self.assignment_sign()?;
+            return Ok(SetItem::User(name, self.expr()?));
+        }
+        if self.accept("NAMES") {
+            if self.accept("DEFAULT") {
+                return Ok(SetItem::Names(None, None));
+            }
+            let charset = self.name_or_text()?.to_ascii_lowercase();
+            let collation =
+                if self.accept("COLLATE") { Some(self.name_or_text()?.to_ascii_lowercase()) } else { None };
+            return Ok(SetItem::Names(Some(charset), collation));
+        }
+        if self.accept_all(&["CHARACTER", "SET"])
+            || (self.is_word("CHARSET") && !self.peek_is_symbol(b"=") && {
+                self.advance();
+                true
+            })
+        {
+            if self.accept("DEFAULT") {
+                return Ok(SetItem::CharacterSet(None));
+            }
+            return Ok(SetItem::CharacterSet(Some(self.name_or_text()?.to_ascii_lowercase())));
+        }
+        let (scope, name) = if self.current.kind == TokenKind::SystemVariable {
+            self.advance();
+            self.system_variable_name()?
+        } else {
+            let scope = if self.peek_is_symbol(b"=") || self.peek_is_symbol(b":=") {
+                None
+            } else {
+                match self.accept_any(&["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"]) {
+                    Some("GLOBAL") => Some(Scope::Global),
+                    Some("PERSIST" | "PERSIST_ONLY") => Some(Scope::Persist),
+                    Some(_) => Some(Scope::Session),
+                    None => None,
+                }
+            };
+            let (_, name) = self.system_variable_name()?;
+            (scope, name)
+        };
+        self.assignment_sign()?;
+        Ok(SetItem::System { scope, name, value: self.set_value()? })
+    }
+
+    fn assignment_sign(&mut self) -> Parsed<()> {
+        if self.accept_symbol(b"=") || self.accept_symbol(b":=") { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    /// A value: `DEFAULT`, a bare word (`ON`, `NONE`, `binary`), or an expression.
+    fn set_value(&mut self) -> Parsed<Option<Expr>> {
+        let next = self.peek();
+        let ends = next.kind == TokenKind::End
+            || (next.kind == TokenKind::Symbol && matches!(self.token_bytes(next), b"," | b";"));
+        if ends && self.accept("DEFAULT") {
+            return Ok(None);
+        }
+        let plain = !self.is_any_word(&["NULL", "TRUE", "FALSE"]);
+        if ends && plain && matches!(self.current.kind, TokenKind::Word | TokenKind::QuotedName) {
+            let word = self.any_name()?;
+            return Ok(Some(Expr::Text { bytes: word.into_bytes(), introducer: None }));
+        }
+        self.expr().map(Some)
+    }
+
+    pub(crate) fn show(&mut self) -> Parsed<Statement> {
+        self.expect("SHOW")?;
+        let scope = self.accept_any(&["GLOBAL", "SESSION", "LOCAL"]);
+        let full = self.accept("FULL");
+        let _ = self.accept("EXTENDED");
+        let kind = match self.show_kind(scope == Some("GLOBAL"), full)? {
+            Some(kind) => kind,
+            None => return Err(self.unexpected()),
+        };
+        let filter = if self.accept("LIKE") {
+            Some(ShowFilter::Like(self.text()?))
+        } else if self.accept("WHERE") {
+            Some(ShowFilter::Where(self.expr()?))
+        } else {
+            None
+        };
+        Ok(Statement::Show(Box::new(Show { kind, filter })))
+    }
+
+    fn show_kind(&mut self, global: bool, full: bool) -> Parsed<Option<ShowKind>> {
+        let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
+        if self.current.kind != TokenKind::Word {
+            return Ok(None);
+        }
+        if word == "COUNT" {
+            return self.show_count().map(Some);
+        }
+        self.advance();
+        Ok(Some(match word.as_str() {
+            "DATABASES" | "SCHEMAS" => ShowKind::Databases,
+            "TABLES" => ShowKind::Tables { full, database: self.from_database()? },
+            "TABLE" => {
+                self.expect("STATUS")?;
+                ShowKind::TableStatus { database: self.from_database()? }
+            }
+            "OPEN" => {
+                self.expect("TABLES")?;
+                ShowKind::OpenTables { database: self.from_database()? }
+            }
+            "COLUMNS" | "FIELDS" => ShowKind::Columns { full, table: self.from_table()? },
+            "INDEX" | "INDEXES" | "KEYS" => ShowKind::Index { table: self.from_table()? },
+            "CREATE" => return self.show_create(),
+            "VARIABLES" => ShowKind::Variables { global },
+            "STATUS" => ShowKind::Status { global },
+            "PROCESSLIST" => ShowKind::ProcessList { full },
+            "WARNINGS" | "ERRORS" => {
+                let limit = if self.is_word("LIMIT") { Some(self.limit()?) } else { None };
+                match word.as_str() {
+                    "WARNINGS" => ShowKind::Warnings { limit, count: false },
+                    _ => ShowKind::Errors { limit, count: false },
+                }
+            }
+            "ENGINES" => ShowKind::Engines,
+            "STORAGE" => {
+                self.expect("ENGINES")?;
+                ShowKind::Engines
+            }
+            "ENGINE" => {
+                let engine = self.name_or_text()?;
+                ShowKind::EngineStatus { engine, what: self.any_name()?.to_ascii_uppercase() }
+            }
+            "PLUGINS" => ShowKind::Plugins,
+            "PRIVILEGES" => ShowKind::Privileges,
+            "CHARSET" => ShowKind::CharacterSets,
+            "CHARACTER" => {
+                self.expect("SET")?;
+                ShowKind::CharacterSets
+            }
+            "COLLATION" => ShowKind::Collations,
+            "GRANTS" => {
+                let account = if self.accept("FOR") { Some(self.account()?) } else { None };
+                ShowKind::Grants(account)
+            }
+            _ => return self.show_empty(&word),
+        }))
+    }
+
+    /// `COUNT(*) WARNINGS|ERRORS`
+    fn show_count(&mut self) -> Parsed<ShowKind> {
+        self.advance();
+        self.expect_symbol(b"(")?;
+        self.expect_symbol(b"*")?;
+        self.expect_symbol(b")")?;
+        match self.accept_any(&["WARNINGS", "ERRORS"]) {
+            Some("WARNINGS") => Ok(ShowKind::Warnings { limit: None, count: true }),
+            Some(_) => Ok(ShowKind::Errors { limit: None, count: true }),
+            None => Err(self.unexpected()),
+        }
+    }
+
+    fn show_create(&mut self) -> Parsed<Option<ShowKind>> {
+        Ok(
+            match self.accept_any(&[
+                "TABLE",
+                "VIEW",
+                "DATABASE",
+                "SCHEMA",
+                "TRIGGER",
+                "PROCEDURE",
+                "FUNCTION",
+            ]) {
+                Some("TABLE" | "VIEW") => Some(ShowKind::CreateTable(self.table_name()?)),
+                Some("DATABASE" | "SCHEMA") => {
+                    let if_not_exists = self.if_not_exists();
+                    Some(ShowKind::CreateDatabase { name: self.name()?, if_not_exists })
+                }
+                Some(_) => {
+                    self.table_name()?;
+                    Some(ShowKind::Empty(&["Trigger", "sql_mode", "SQL Original Statement"]))
+                }
+                None => None,
+            },
+        )
+    }
+
+    /// What this server never has anything of.
+    fn show_empty(&mut self, word: &str) -> Parsed<Option<ShowKind>> {
+        let columns: &'static [&'static str] = match word {
+            "TRIGGERS" => {
+                self.from_database()?;
+                &[
+                    "Trigger",
+                    "Event",
+                    "Table",
+                    "Statement",
+                    "Timing",
+                    "Created",
+                    "sql_mode",
+                    "Definer",
+                    "character_set_client",
+                    "collation_connection",
+                    "Database Collation",
+                ]
+            }
+            "EVENTS" => {
+                self.from_database()?;
+                &[
+                    "Db",
+                    "Name",
+                    "Definer",
+                    "Time zone",
+                    "Type",
+                    "Execute at",
+                    "Interval value",
+                    "Interval field",
+                    "Starts",
+                    "Ends",
+                    "Status",
+                    "Originator",
+                    "character_set_client",
+                    "collation_connection",
+                    "Database Collation",
+                ]
+            }
+            "FUNCTION" | "PROCEDURE" => {
+                self.expect("STATUS")?;
+                &[
+                    "Db",
+                    "Name",
+                    "Type",
+                    "Definer",
+                    "Modified",
+                    "Created",
+                    "Security_type",
+                    "Comment",
+                    "character_set_client",
+                    "collation_connection",
+                    "Database Collation",
+                ]
+            }
+            "MASTER" | "BINARY" => match self.accept_any(&["STATUS", "LOGS", "LOG"]) {
+                Some("LOGS") => &["Log_name", "File_size", "Encrypted"],
+                Some("LOG") => {
+                    self.expect("STATUS")?;
+                    &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
+                }
+                Some(_) => &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"],
+                None => return Ok(None),
+            },
+            "SLAVE" | "REPLICA" => {
+                if self.accept("HOSTS") {
+                    &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"]
+                } else {
+                    self.expect("STATUS")?;
+                    let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
+                    &["Slave_IO_State", "Master_Host"]
+                }
+            }
+            "ALL" => {
+                self.expect("SLAVES")?;
+                self.expect("STATUS")?;
+                let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
+                &["Connection_name", "Slave_IO_State", "Master_Host"]
+            }
+            "REPLICAS" => &["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"],
+            "BINLOG" => {
+                self.expect("EVENTS")?;
+                self.skip_statement();
+                &["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"]
+            }
+            "PROFILES" => &["Query_ID", "Duration", "Query"],
+            _ => return Ok(None),
+        };
+        Ok(Some(ShowKind::Empty(columns)))
+    }
+
+    fn from_database(&mut self) -> Parsed<Option<String>> {
+        if self.accept_any(&["FROM", "IN"]).is_some() { self.name().map(Some) } else { Ok(None) }
+    }
+
+    /// `FROM table [FROM database]`
+    fn from_table(&mut self) -> Parsed<TableName> {
+        if self.accept_any(&["FROM", "IN"]).is_none() {
+            return Err(self.unexpected());
+        }
+        let mut table = self.table_name()?;
+        if let Some(database) = self.from_database()? {
+            table.database = Some(database);
+        }
+        Ok(table)
+    }
+
+    /// `DESCRIBE table [column]`, or EXPLAIN of a statement.
+    pub(crate) fn describe(&mut self) -> Parsed<Statement> {
+        self.advance();
+        if self.accept("FORMAT") {
+            self.expect_symbol(b"=")?;
+            self.any_name()?;
+        }
+        let _ = self.accept_any(&["EXTENDED", "PARTITIONS"]);
+        if self.is_any_word(&["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"])
+            || self.is_symbol(b"(")
+        {
+            let statement = self.statement()?;
+            return Ok(Statement::Explain(Box::new(statement)));
+        }
+        let table = self.table_name()?;
+        let column = match self.current.kind {
+            TokenKind::Text => Some(self.text()?),
+            TokenKind::Word | TokenKind::QuotedName => Some(self.any_name()?.into_bytes()),
+            _ => None,
+        };
+        Ok(Statement::Describe { table, column })
+    }
+}

@@ -1,0 +1,114 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+//! The corpus: every statement of the tools this server is for must parse; precedence is compared with MySQL's table by
+//! writing out the parentheses.
+
+use super::super::ast::{Expr, Statement};
+use super::super::lexer::LexicalModes;
+use super::*;
+
+const CORPUS: &str = include_str!("../../../tests/corpus.sql");
+
+fn parse_one(sql: &str) -> Result<ParsedStatement, SqlError> {
+    parse(sql.as_bytes(), LexicalModes::default())
+}
+
+#[test]
+fn corpus_parses() {
+    let mut failed = Vec::new();
+    let mut count = 0;
+    for line in CORPUS.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("-- ")) {
+        count += 1;
+        match parse_one(line) {
+            Ok(parsed) if parsed.consumed >= line.trim_end_matches(';').len() => {}
+            Ok(_) => failed.push(format!("{line}: not to the end")),
+            Err(error) => failed.push(format!("{line}: {error}")),
+        }
+    }
+    assert!(count > 150, "the corpus has shrunk to {count}");
+    assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));
+}
+
+fn expr(sql: &str) -> Expr {
+    let mut parser = Parser::new(sql.as_bytes(), LexicalModes::default());
+    let expr = parser.expr().unwrap_or_else(|error| panic!("{sql}: {error}"));
+    assert!(parser.at_end(), "{sql} was not read to its end");
+    expr
+}
+
+#[test]
+fn precedence() {
+    for (plain, explicit) in [
+        ("a OR b AND c", "a OR (b AND c)"),
+        ("a OR b XOR c AND d", "a OR (b XOR (c AND d))"),
+        ("NOT a = b", "NOT (a = b)"),
+        ("NOT a AND b", "(NOT a) AND b"),
+        ("!a = b", "(!a) = b"),
+        ("a = b = c", "(a = b) = c"),
+        ("a | b & c", "a | (b & c)"),
+        ("a & b << c", "a & (b << c)"),
+        ("a << b + c", "a << (b + c)"),
+        ("a + b * c", "a + (b * c)"),
+        ("a - b - c", "(a - b) - c"),
+        ("a * b ^ c", "a * (b ^ c)"),
+        ("-a ^ b", "(-a) ^ b"),
+        ("a DIV b * c MOD d", "((a DIV b) * c) MOD d"),
+        ("a BETWEEN b AND c AND d", "(a BETWEEN b AND c) AND d"),
+        ("a BETWEEN b AND c OR d BETWEEN e AND f", "(a BETWEEN b AND c) OR (d BETWEEN e AND f)"),
+        ("a = b LIKE c", "a = (b LIKE c)"),
+        ("a IN (1, 2) = b", "(a IN (1, 2)) = b"),
+        ("a IS NULL AND b", "(a IS NULL) AND b"),
+        ("a = b IS NULL", "(a = b) IS NULL"),
+        ("a || b", "a OR b"),
+        ("a && b || c", "(a AND b) OR c"),
+        ("BINARY a = b", "(BINARY a) = b"),
+        ("a NOT LIKE b OR c NOT IN (1)", "(a NOT LIKE b) OR (c NOT IN (1))"),
+        ("CASE WHEN a THEN b ELSE c END + 1", "(CASE WHEN a THEN b ELSE c END) + 1"),
+    ] {
+        assert_eq!(expr(plain), expr(explicit), "{plain}");
+    }
+}
+
+#[test]
+fn pipes_concatenate_when_the_mode_says_so() {
+    let modes = LexicalModes { pipes_as_concat: true, ..LexicalModes::default() };
+    let mut parser = Parser::new(b"a || b = c", modes);
+    let Expr::Binary2(operator, ..) = parser.expr().unwrap() else { panic!() };
+    assert_eq!(operator, super::super::ast::BinaryOperator::Equal);
+}
+
+#[test]
+fn errors_show_the_text_from_the_offending_token() {
+    let error = parse_one("SELECT a FORM t").err();
+    // `FORM` is an alias; the trouble starts behind it.
+    assert_eq!(error.unwrap().message.split("near ").nth(1), Some("'t' at line 1"));
+    let error = parse_one("SELECT\n* FROM\nWHERE").unwrap_err();
+    assert_eq!((error.code, error.message.ends_with("near 'WHERE' at line 3")), (1064, true));
+    assert_eq!(parse_one("SELECT 'abc").unwrap_err().code, 1064);
+}
+
+#[test]
+fn statements_are_split_at_semicolons() {
+    let sql = b"SELECT 1; SELECT ';' ;\n";
+    let first = parse(sql, LexicalModes::default()).unwrap();
+    assert_eq!(first.consumed, 9);
+    let rest = &sql[first.consumed..];
+    let second = parse(rest, LexicalModes::default()).unwrap();
+    assert!(is_blank(&rest[second.consumed..], LexicalModes::default()));
+    assert_eq!(parse_one("/* only a comment */").unwrap().statement, Statement::Empty);
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
+    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
+    let deep = format!("SELECT {}1", "NOT ".repeat(5000));
+    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
+    let deep = format!("SELECT {}1", "- ".repeat(5000));
+    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
+}
+
+#[test]
+fn parameters_are_counted_in_order() {
+    let parsed = parse_one("UPDATE t SET a = ?, b = b + ? WHERE id = ? LIMIT ?").unwrap();
+    assert_eq!(parsed.parameters, 4);
+}
