@@ -18,12 +18,35 @@
 //! Differences from the first contract: calls that may find the log poisoned by an I/O error return
 //! `Result<_, Interrupt>` ([`Interrupt::Wait`] or [`Interrupt::Error`]) instead of an `Option<Wait>`.
 
+#[cfg_attr(loom, allow(dead_code))]
+mod admission;
+#[cfg(not(loom))]
+mod checkpoint;
+#[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod flush;
+#[cfg(not(loom))]
+mod group;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
 mod log;
 mod lsn;
+#[cfg(not(loom))]
+mod open;
 mod record;
+#[cfg(not(loom))]
+mod scan;
+mod sync;
 
-pub use error::{Error, Interrupt, Result};
-pub use log::{Admission, Flush, Options, RedoLog, ScanSummary, Status};
+#[cfg(not(loom))]
+pub use {
+    error::{Error, Interrupt, Result},
+    flush::Flush,
+    layout::CAPACITY_MIN,
+    log::{Admission, Options, RedoLog, Status},
+    scan::ScanSummary,
+};
 pub use lsn::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};

@@ -1,47 +1,51 @@
-//! The log.
+//! The log in memory: positions, the open group, and the append.
+//!
+//! Appending copies a mini-transaction into the open group under one short mutex, which also orders LSNs. A group has
+//! a buffer of its own that travels with its write and comes back, so memory under I/O is never written to and no
+//! `unsafe` is needed. Two buffers alternate in normal life: one is on its way to the disk while the other collects.
+//! A full group is sealed and waits in a queue; room for that was promised by [`RedoLog::admit`].
+//!
+//! Positions: `flushed <= written <= current`. The start of the open group is a block boundary; an empty log between
+//! two groups has `current` there, and the first append skips the header. So the end LSN of a mini-transaction is
+//! never the LSN of anything else.
 
-use crate::{Error, Interrupt, Lsn, Result};
-use disk::{Environment, Event};
-use std::path::Path;
-use std::sync::Arc;
-
-/// How durable.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Flush {
-    /// Handed to the operating system: survives the end of this process.
-    Write,
-    /// Synced to the device: survives a power cut.
-    Sync,
-}
+use crate::admission::{Ledger, Refusal};
+use crate::group::{FRAME, HEADER};
+use crate::layout::{CheckpointBlock, Layout};
+use crate::{Error, Flush, Interrupt, Lsn, Result};
+use disk::{AlignedBuf, Environment, Event, File, Wait};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Size in bytes of the circular file (`innodb_redo_log_capacity`), at least 8 MiB.
+    /// Size in bytes of the circular file (`innodb_redo_log_capacity`, at least [`crate::CAPACITY_MIN`] for users). A
+    /// change takes effect when the log is opened after an orderly shutdown.
     pub capacity: u64,
     /// Bytes of appended but unwritten log kept in memory (`innodb_log_buffer_size`).
     pub buffer_size: usize,
-    /// Bytes written with zeros when the log is created; the rest is prepared in the background.
+    /// Bytes written with zeros when the log is created, and kept prepared ahead of its end until all of the file is.
     pub prewrite: u64,
+    /// Groups start on multiples of this: 512, or 4096 where direct I/O asks for it. Discovered at creation when `None`.
+    pub block_size: Option<usize>,
+    /// Pause between the syncs in the background that bound the loss of `innodb_flush_log_at_trx_commit` 0 and 2
+    /// (`innodb_flush_log_at_timeout`).
+    pub background_sync: std::time::Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { capacity: 100 << 20, buffer_size: 16 << 20, prewrite: 64 << 20 }
+        Options {
+            capacity: 100 << 20,
+            buffer_size: 16 << 20,
+            prewrite: 64 << 20,
+            block_size: None,
+            background_sync: std::time::Duration::from_secs(1),
+        }
     }
-}
-
-/// What [`RedoLog::scan`] found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScanSummary {
-    /// The checkpoint the scan started at.
-    pub checkpoint: Lsn,
-    /// End of the log.
-    pub end: Lsn,
-    /// Mini-transactions given to the visitor.
-    pub mini_transactions: u64,
-    /// Bytes of their records.
-    pub bytes: u64,
 }
 
 /// Counters and positions of the log.
@@ -72,124 +76,452 @@ pub struct Status {
 }
 
 /// The redo log of a data directory.
-pub struct RedoLog {}
+pub struct RedoLog {
+    pub(crate) me: Weak<RedoLog>,
+    pub(crate) env: Arc<dyn Environment>,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) options: Options,
+    pub(crate) ledger: Ledger,
+    current: AtomicU64,
+    flushed: AtomicU64,
+    checkpoint: AtomicU64,
+    usable: AtomicU64,
+    /// What a promise adds to the records: frame, header, and padding up to a block.
+    overhead: AtomicU64,
+    waits: AtomicU64,
+    poison: OnceLock<Arc<str>>,
+    space_wanted: Mutex<Event>,
+    pub(crate) state: Mutex<State>,
+}
+
+/// Where the log is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Opened; its end is not known yet.
+    NeedsScan,
+    /// Takes appends.
+    Ready,
+    /// Shut down in order.
+    Closed,
+}
+
+/// A group that takes no more mini-transactions.
+pub(crate) struct Sealed {
+    pub buf: AlignedBuf,
+    pub used: usize,
+    pub padded: usize,
+    pub start: Lsn,
+}
+
+/// A group write under way.
+#[derive(Clone, Copy)]
+pub(crate) struct InFlight {
+    pub upto: Lsn,
+    pub how: Flush,
+}
+
+/// What the mutex guards.
+pub(crate) struct State {
+    pub phase: Phase,
+    pub layout: Layout,
+    /// The checkpoint in force: the newest that is durable.
+    pub block: CheckpointBlock,
+    /// This opening's epoch; in the groups it writes.
+    pub epoch: u32,
+    /// The first LSN this opening may write.
+    pub epoch_start: Lsn,
+    /// Bytes of the circle that exist in the file.
+    pub prepared: u64,
+    /// Set when more of the circle should be prepared; `None` once all of it is.
+    pub prepare_wanted: Option<Event>,
+    group_bytes: usize,
+    /// The open group: its buffer, bytes used of it (0: nothing appended yet), its LSN.
+    buf: AlignedBuf,
+    used: usize,
+    pub start: Lsn,
+    pub sealed: VecDeque<Sealed>,
+    spare: Vec<AlignedBuf>,
+    pub in_flight: Option<InFlight>,
+    /// Set when the group write in flight is over.
+    pub in_flight_over: Event,
+    /// Set when the group write after that is over.
+    pub next_over: Event,
+    /// What the next group write was asked for.
+    pub next: Option<Flush>,
+    /// Starts of some of the groups since the checkpoint, ascending: where a recovery may begin.
+    pub starts: VecDeque<Lsn>,
+    /// Set when the checkpoint being written is durable or failed.
+    pub checkpoint_over: Option<Event>,
+    pub appends: u64,
+    pub groups_written: u64,
+    pub syncs: u64,
+    pub bytes_written: u64,
+    pub checkpoints: u64,
+}
+
+impl State {
+    /// Closes the open group if it has anything in it. Returns by how many bytes the end of the log moved.
+    pub(crate) fn seal(&mut self) -> u64 {
+        if self.used == 0 {
+            return 0;
+        }
+        let padded = self.used.next_multiple_of(self.layout.block as usize);
+        let next = self.spare.pop().unwrap_or_else(|| AlignedBuf::zeroed(self.group_bytes));
+        let buf = std::mem::replace(&mut self.buf, next);
+        self.remember_start(self.start);
+        self.sealed.push_back(Sealed { buf, used: self.used, padded, start: self.start });
+        let moved = (padded - self.used) as u64;
+        self.start = self.start.plus(padded as u64);
+        self.used = 0;
+        moved
+    }
+
+    /// Notes that recovery may begin at the group at `start`.
+    pub(crate) fn remember_start(&mut self, start: Lsn) {
+        let spacing = self.layout.start_spacing();
+        if self.starts.back().is_none_or(|last| start.since(*last) >= spacing) {
+            self.starts.push_back(start);
+        }
+    }
+
+    /// Takes back the buffer of a written group.
+    pub(crate) fn recycle(&mut self, buf: AlignedBuf, buffers_max: usize) {
+        if buf.len() == self.group_bytes && self.spare.len() < buffers_max {
+            self.spare.push(buf);
+        }
+    }
+
+    /// Prepares the open group for a frame of `bytes`. Returns by how many bytes the end of the log moved because a
+    /// full group was sealed.
+    fn make_room(&mut self, bytes: usize) -> u64 {
+        let mut moved = 0;
+        if self.used > 0 && self.used + bytes > self.buf.len() {
+            moved = self.seal();
+        }
+        if HEADER + bytes > self.buf.len() {
+            let large = AlignedBuf::zeroed((HEADER + bytes).next_multiple_of(4096));
+            let small = std::mem::replace(&mut self.buf, large);
+            self.spare.push(small);
+        }
+        moved
+    }
+
+    /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have yet.
+    pub(crate) fn fits(&self, end: Lsn) -> bool {
+        let all_prepared = self.prepared >= self.layout.area;
+        end.since(self.block.scan_start) <= self.layout.area
+            && (all_prepared || end.since(self.layout.origin) <= self.prepared)
+    }
+
+    /// How far promises may go.
+    pub(crate) fn file_limit(&self) -> Lsn {
+        let limit = self.block.scan_start.plus(self.layout.usable());
+        if self.prepared >= self.layout.area {
+            return limit;
+        }
+        limit.min(self.layout.origin.plus(self.prepared.saturating_sub(self.layout.block)))
+    }
+}
+
+/// What a log is made from: by creation, or from the checkpoint block found.
+pub(crate) struct Found {
+    pub env: Arc<dyn Environment>,
+    pub file: Arc<dyn File>,
+    pub options: Options,
+    pub block: CheckpointBlock,
+    pub prepared: u64,
+    pub phase: Phase,
+}
 
 impl RedoLog {
-    /// Creates the log of a new data directory `dir`. Fails when there is one.
-    pub fn create(_env: &Arc<dyn Environment>, _dir: &Path, _options: Options) -> Result<Arc<RedoLog>> {
-        todo!()
+    pub(crate) fn assemble(found: Found) -> Arc<RedoLog> {
+        let Found { env, file, options, block, prepared, phase } = found;
+        let layout = block.layout;
+        let group_bytes = layout.group_bytes(options.buffer_size);
+        let state = State {
+            phase,
+            layout,
+            block,
+            epoch: block.epoch,
+            epoch_start: block.flushed,
+            prepared,
+            prepare_wanted: None,
+            group_bytes,
+            buf: AlignedBuf::zeroed(group_bytes),
+            used: 0,
+            start: block.flushed,
+            sealed: VecDeque::new(),
+            spare: Vec::new(),
+            in_flight: None,
+            in_flight_over: Event::new(),
+            next_over: Event::new(),
+            next: None,
+            starts: VecDeque::new(),
+            checkpoint_over: None,
+            appends: 0,
+            groups_written: 0,
+            syncs: 0,
+            bytes_written: 0,
+            checkpoints: 0,
+        };
+        let end = block.flushed.0;
+        let ledger = Ledger::new(options.buffer_size as u64);
+        ledger.appended(end);
+        let log = Arc::new_cyclic(|me| RedoLog {
+            me: me.clone(),
+            env,
+            file,
+            ledger,
+            current: AtomicU64::new(end),
+            flushed: AtomicU64::new(end),
+            checkpoint: AtomicU64::new(block.checkpoint.0),
+            usable: AtomicU64::new(layout.usable()),
+            overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
+            waits: AtomicU64::new(0),
+            poison: OnceLock::new(),
+            space_wanted: Mutex::new(Event::new()),
+            state: Mutex::new(state),
+            options,
+        });
+        log.ledger.set_written(end);
+        log.ledger.set_file_limit(log.state.lock().file_limit().0);
+        log
     }
 
-    /// Opens the log of `dir`. [`RedoLog::scan`] must run before anything is appended.
-    pub fn open(_env: &Arc<dyn Environment>, _dir: &Path, _options: Options) -> Result<Arc<RedoLog>> {
-        todo!()
-    }
-
-    /// Whether `dir` has a log.
-    pub fn exists(_env: &Arc<dyn Environment>, _dir: &Path) -> Result<bool> {
-        todo!()
-    }
-
-    /// Recovery: reads every whole mini-transaction that ends after the checkpoint, in order, and calls
-    /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking. May be
-    /// repeated until the first append; afterwards the log goes on behind the last valid group. A fresh log needs none.
-    pub fn scan<E: From<Error>>(
-        &self,
-        _visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
-        _progress: impl FnMut(u64, u64),
-    ) -> std::result::Result<ScanSummary, E> {
-        todo!()
+    /// After the scan: the log ends at `end`, under this checkpoint and geometry.
+    pub(crate) fn restart_at(&self, state: &mut State, block: CheckpointBlock, end: Lsn, prepared: u64) {
+        assert!(state.used == 0 && state.sealed.is_empty() && state.in_flight.is_none());
+        state.layout = block.layout;
+        state.block = block;
+        state.epoch = block.epoch;
+        state.epoch_start = end;
+        state.start = end;
+        state.prepared = prepared;
+        state.phase = Phase::Ready;
+        state.group_bytes = block.layout.group_bytes(self.options.buffer_size);
+        state.buf = AlignedBuf::zeroed(state.group_bytes);
+        state.spare.clear();
+        let moved = end.0 - self.current.swap(end.0, Ordering::AcqRel);
+        self.ledger.appended(moved);
+        self.flushed.store(end.0, Ordering::Release);
+        self.checkpoint.store(block.checkpoint.0, Ordering::Release);
+        self.usable.store(block.layout.usable(), Ordering::Relaxed);
+        self.overhead.store((HEADER + FRAME) as u64 + block.layout.block, Ordering::Relaxed);
+        self.ledger.set_written(end.0);
+        self.ledger.set_file_limit(state.file_limit().0);
     }
 
     /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of records.
     /// The promise is kept until the [`Admission`] is dropped, which must be after the append.
-    pub fn admit(&self, _bytes_max: usize) -> std::result::Result<Admission<'_>, Interrupt> {
-        todo!()
+    #[inline]
+    pub fn admit(&self, bytes_max: usize) -> std::result::Result<Admission<'_>, Interrupt> {
+        if let Some(error) = self.poisoned() {
+            return Err(Interrupt::Error(error));
+        }
+        let bytes = bytes_max as u64 + self.overhead.load(Ordering::Relaxed);
+        match self.ledger.promise(bytes) {
+            Ok(()) => Ok(Admission { log: self, bytes }),
+            Err(refusal) => Err(self.refused(bytes_max, refusal)),
+        }
     }
 
-    /// The most one mini-transaction may ask [`RedoLog::admit`] for.
+    #[cold]
+    fn refused(&self, bytes_max: usize, refusal: Refusal) -> Interrupt {
+        let most = self.mini_transaction_bytes_max();
+        if bytes_max > most {
+            return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        match refusal {
+            Refusal::File(notice) => {
+                self.space_wanted.lock().set();
+                let prepare = self.state.lock().prepare_wanted.clone();
+                if let Some(prepare) = prepare {
+                    prepare.set();
+                }
+                Interrupt::Wait(Wait::new(notice))
+            }
+            Refusal::Buffer(notice) => match self.flush(self.current(), Flush::Write) {
+                Err(Interrupt::Error(error)) => Interrupt::Error(error),
+                // Whoever wrote it meanwhile has set the notice.
+                _ => Interrupt::Wait(Wait::new(notice)),
+            },
+        }
+    }
+
+    /// The most one mini-transaction may ask [`RedoLog::admit`] for, in bytes.
     pub fn mini_transaction_bytes_max(&self) -> usize {
-        todo!()
+        (self.capacity() / 4).min(self.options.buffer_size as u64 / 2) as usize
     }
 
     /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so that what
     /// it does (entering pages into the flush list) happens in LSN order. Returns the end, which is the pages' new LSN.
     /// Never waits: it needs an [`Admission`] of at least this size.
-    pub fn append(&self, _records: &[u8], _then: impl FnOnce(Lsn, Lsn)) -> Lsn {
-        todo!()
+    ///
+    /// # Panics
+    /// When the log was opened and not scanned, or is closed.
+    #[inline]
+    pub fn append(&self, records: &[u8], then: impl FnOnce(Lsn, Lsn)) -> Lsn {
+        debug_assert!(!records.is_empty(), "a mini-transaction without records has nothing to append");
+        let frame = FRAME + records.len();
+        let mut state = self.state.lock();
+        assert!(state.phase == Phase::Ready, "append to a redo log that is {:?}", state.phase);
+        let mut moved = 0;
+        let full = state.used.max(HEADER) + frame > state.buf.len();
+        if full {
+            moved = state.make_room(frame);
+        }
+        if state.used == 0 {
+            state.used = HEADER;
+            moved += HEADER as u64;
+        }
+        let at = state.used;
+        let end = at + frame;
+        let group = &mut state.buf[at..end];
+        group[..FRAME].copy_from_slice(&(records.len() as u32).to_le_bytes());
+        group[FRAME..].copy_from_slice(records);
+        state.used = end;
+        state.appends += 1;
+        let (start, end) = (state.start.plus(at as u64), state.start.plus(end as u64));
+        self.ledger.appended(moved + frame as u64);
+        self.current.store(end.0, Ordering::Release);
+        then(start, end);
+        drop(state);
+        if full {
+            self.write_sealed();
+        }
+        end
     }
 
-    /// `Ok` when the log is written or durable up to `upto`; otherwise takes part in a group write and returns what to
-    /// wait for. Call again after the wait: the answer is then `Ok` or the error that poisoned the log.
-    pub fn flush(&self, _upto: Lsn, _how: Flush) -> std::result::Result<(), Interrupt> {
-        todo!()
-    }
-
-    /// The same for a thread that may block: it leads the group write itself when the log is idle.
-    pub fn flush_blocking(&self, _upto: Lsn, _how: Flush) -> Result<()> {
-        todo!()
+    /// Seals the open group on behalf of a group write.
+    pub(crate) fn seal_open(&self, state: &mut State) {
+        let moved = state.seal();
+        if moved > 0 {
+            self.ledger.appended(moved);
+            self.current.store(state.start.0, Ordering::Release);
+        }
     }
 
     /// End of what was appended: the LSN of now.
+    #[inline]
     pub fn current(&self) -> Lsn {
-        todo!()
+        Lsn(self.current.load(Ordering::Acquire))
     }
 
     /// End of what was handed to the operating system.
+    #[inline]
     pub fn written(&self) -> Lsn {
-        todo!()
+        Lsn(self.ledger.written())
     }
 
     /// End of what is durable.
+    #[inline]
     pub fn flushed(&self) -> Lsn {
-        todo!()
+        Lsn(self.flushed.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_flushed(&self, lsn: Lsn) {
+        self.flushed.store(lsn.0, Ordering::Release);
     }
 
     /// Where recovery would start now.
+    #[inline]
     pub fn checkpoint_lsn(&self) -> Lsn {
-        todo!()
+        Lsn(self.checkpoint.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_checkpoint_lsn(&self, lsn: Lsn) {
+        self.checkpoint.store(lsn.0, Ordering::Release);
     }
 
     /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait.
+    #[inline]
     pub fn capacity(&self) -> u64 {
-        todo!()
+        self.usable.load(Ordering::Relaxed)
     }
 
     /// Bytes from the checkpoint to the end of the log.
+    #[inline]
     pub fn age(&self) -> u64 {
-        todo!()
-    }
-
-    /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and frees the log before it.
-    /// Flushes the log up to `lsn` first. One caller at a time (the cleaner). Going backwards does nothing.
-    pub async fn set_checkpoint(&self, _lsn: Lsn) -> Result<()> {
-        todo!()
+        self.current().since(self.checkpoint_lsn())
     }
 
     /// An event that is set when somebody waits for room in the file, so that the cleaner hurries. After a checkpoint
     /// has advanced there is a fresh one: fetch it anew each time.
     pub fn space_wanted(&self) -> Event {
-        todo!()
+        self.space_wanted.lock().clone()
+    }
+
+    pub(crate) fn renew_space_wanted(&self) {
+        let mut event = self.space_wanted.lock();
+        if event.is_set() {
+            *event = Event::new();
+        }
     }
 
     /// The error that stopped the log, if one did.
+    #[inline]
     pub fn poisoned(&self) -> Option<Error> {
-        todo!()
+        self.poison.get().map(|reason| Error::Poisoned { reason: reason.clone() })
     }
 
-    /// Writes and syncs everything and marks the log as closed when the checkpoint is at its end; call it after the last checkpoint of
-    /// an orderly shutdown. Nothing may be appended afterwards.
-    pub async fn close(&self) -> Result<()> {
-        todo!()
+    /// Stops the log for good and wakes everybody who waits for anything of it.
+    pub(crate) fn stop(&self, reason: &str) {
+        if self.poison.set(Arc::from(reason)).is_ok() {
+            tracing::error!("redo log stopped: {reason}; nothing more is acknowledged until a restart");
+        }
+        let events = {
+            let state = self.state.lock();
+            let prepare = state.prepare_wanted.clone();
+            let checkpoint = state.checkpoint_over.clone();
+            let flush = [Some(state.in_flight_over.clone()), Some(state.next_over.clone())];
+            flush.into_iter().chain([prepare, checkpoint]).flatten().collect::<Vec<_>>()
+        };
+        for event in events {
+            event.set();
+        }
+        self.space_wanted.lock().set();
+        self.ledger.wake();
+    }
+
+    /// How many group buffers are worth keeping.
+    pub(crate) fn buffers_max(&self) -> usize {
+        4
     }
 
     /// Counters and positions.
     pub fn status(&self) -> Status {
-        todo!()
+        let state = self.state.lock();
+        Status {
+            current: self.current(),
+            written: self.written(),
+            flushed: self.flushed(),
+            checkpoint: self.checkpoint_lsn(),
+            capacity: self.capacity(),
+            appends: state.appends,
+            groups_written: state.groups_written,
+            syncs: state.syncs,
+            bytes_written: state.bytes_written,
+            waits: self.waits.load(Ordering::Relaxed),
+            checkpoints: state.checkpoints,
+        }
+    }
+
+    /// The file, for messages.
+    pub(crate) fn unusable<T>(&self, why: String) -> Result<T> {
+        Err(Error::Unusable { path: self.file.path().to_path_buf(), why })
     }
 }
 
 /// Promised room for one mini-transaction; given back on drop.
 pub struct Admission<'l> {
-    _log: &'l RedoLog,
+    log: &'l RedoLog,
+    bytes: u64,
+}
+
+impl Drop for Admission<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.ledger.give_back(self.bytes);
+    }
 }

@@ -1,0 +1,164 @@
+//! Moving the checkpoint, and closing the log.
+//!
+//! The cleaner says: everything that ended before this LSN is in the data files. The log then writes the other of its
+//! two checkpoint blocks, and only when that is durable frees the log before it. Recovery starts reading at a group
+//! boundary, so what is freed ends at the start of the group (or, since not every start is remembered, of an earlier
+//! one) that holds the checkpoint.
+//!
+//! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves no
+//! half-done state, and two blocks are never written at once.
+
+use crate::flush::flush_async;
+use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock};
+use crate::log::{Phase, RedoLog, State};
+use crate::{Flush, Lsn, Result};
+use disk::{Event, Io, IoBuf, IoKind};
+use std::sync::Arc;
+
+impl RedoLog {
+    /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and frees the log
+    /// before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an older `lsn` does nothing,
+    /// except that those who wait for room look again.
+    pub async fn set_checkpoint(&self, lsn: Lsn) -> Result<()> {
+        flush_async(self, lsn, Flush::Sync).await?;
+        loop {
+            let wait = {
+                let mut state = self.state.lock();
+                if state.block.checkpoint >= lsn {
+                    break;
+                }
+                if let Some(error) = self.poisoned() {
+                    return Err(error);
+                }
+                match &state.checkpoint_over {
+                    Some(event) => event.clone(),
+                    None => {
+                        let block = self.next_block(&mut state, lsn);
+                        self.write_block(state, block)
+                    }
+                }
+            };
+            wait.wait().await;
+        }
+        self.ledger.wake();
+        Ok(())
+    }
+
+    /// Writes and syncs everything and marks the log as closed when the checkpoint is at its end; call it after the
+    /// last checkpoint of an orderly shutdown. Nothing may be appended afterwards.
+    pub async fn close(&self) -> Result<()> {
+        flush_async(self, self.current(), Flush::Sync).await?;
+        let wait = loop {
+            let wait = {
+                let mut state = self.state.lock();
+                if let Some(error) = self.poisoned() {
+                    return Err(error);
+                }
+                match &state.checkpoint_over {
+                    Some(event) => event.clone(),
+                    None if state.phase != Phase::Ready || state.block.checkpoint < self.current() => {
+                        // Not at the end (or never recovered): a crash recovery will do what is left.
+                        return Ok(());
+                    }
+                    None => {
+                        state.phase = Phase::Closed;
+                        let mut block = self.next_block(&mut state, self.current());
+                        block.closed = true;
+                        break self.write_block(state, block);
+                    }
+                }
+            };
+            wait.wait().await;
+        };
+        wait.wait().await;
+        self.poisoned().map_or(Ok(()), Err)
+    }
+
+    /// The block that says that the checkpoint is at `lsn`, which is durable.
+    fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
+        let flushed = self.flushed();
+        debug_assert!(lsn <= flushed);
+        let scan_start = if lsn == state.start {
+            lsn
+        } else {
+            let known = state.starts.partition_point(|start| *start <= lsn);
+            let start = known.checked_sub(1).and_then(|last| state.starts.get(last));
+            start.map_or(state.block.scan_start, |start| state.block.scan_start.max(*start))
+        };
+        let floor = if scan_start >= state.epoch_start { state.epoch } else { state.block.epoch_floor };
+        CheckpointBlock {
+            layout: state.layout,
+            sequence: state.block.sequence + 1,
+            epoch: state.epoch,
+            epoch_floor: floor,
+            checkpoint: lsn,
+            scan_start,
+            flushed,
+            closed: false,
+        }
+    }
+
+    /// Starts the write of a block; the event is set when it is durable and in force, or the log has stopped.
+    fn write_block(&self, mut state: parking_lot::MutexGuard<'_, State>, block: CheckpointBlock) -> Event {
+        let over = Event::new();
+        state.checkpoint_over = Some(over.clone());
+        state.syncs += 1;
+        state.bytes_written += CHECKPOINT_BLOCK as u64;
+        drop(state);
+        let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
+        let writing = BlockWrite { log, block, over: over.clone(), done: false };
+        let kind =
+            IoKind::Write { buf: IoBuf::owned(block.encode()), offset: block.place(), atomic: false, sync: true };
+        let io = Io::new(kind, move |result| writing.finish(result.map(drop)));
+        self.env.storage().submit(vec![(self.file.clone(), io)]);
+        over
+    }
+
+    /// The block is durable: what is before it may be overwritten from now on.
+    fn block_in_force(&self, block: CheckpointBlock) {
+        let prepare = {
+            let mut state = self.state.lock();
+            state.block = block;
+            state.checkpoint_over = None;
+            state.checkpoints += 1;
+            while state.starts.front().is_some_and(|start| *start < block.scan_start) {
+                state.starts.pop_front();
+            }
+            self.set_checkpoint_lsn(block.checkpoint);
+            self.renew_space_wanted();
+            self.ledger.set_file_limit(state.file_limit().0);
+            state.prepare_if_due(self.options.prewrite)
+        };
+        if let Some(prepare) = prepare {
+            prepare.set();
+        }
+    }
+}
+
+/// A checkpoint block on its way.
+struct BlockWrite {
+    log: Arc<RedoLog>,
+    block: CheckpointBlock,
+    over: Event,
+    done: bool,
+}
+
+impl BlockWrite {
+    fn finish(mut self, result: disk::Result<()>) {
+        self.done = true;
+        match result {
+            Ok(()) => self.log.block_in_force(self.block),
+            Err(error) => self.log.stop(&error.to_string()),
+        }
+        self.over.set();
+    }
+}
+
+impl Drop for BlockWrite {
+    fn drop(&mut self) {
+        if !self.done {
+            self.log.stop("the storage was shut down while a checkpoint was being written");
+            self.over.set();
+        }
+    }
+}

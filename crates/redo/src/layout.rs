@@ -1,0 +1,199 @@
+//! Where the log lies in its file, and the two checkpoint blocks at its front.
+//!
+//! ```text
+//! byte    0   checkpoint block A (4096 bytes)
+//!      4096   checkpoint block B
+//!      8192   the circle: LSN `l` is at 8192 + (l - origin) mod area
+//! ```
+//!
+//! A checkpoint block, little-endian, the rest of its 4096 bytes zero:
+//!
+//! ```text
+//!  0 magic "UNTORNRL"   8 crc32c of 12..96   12 version u32    16 sequence u64   24 epoch u32    28 block size u32
+//! 32 area u64          40 origin u64         48 checkpoint u64 56 scan start u64 64 flushed u64  72 epoch floor u32
+//! 76 flags u32 (1: closed in order)
+//! ```
+//!
+//! The blocks are written alternately, each with one more in `sequence`; the valid one with the higher sequence
+//! counts. What the older one would need is overwritten only after the newer one is durable. All fields lie in the first 512
+//! bytes, so a torn block is simply an invalid one.
+
+use crate::group::{u32_at, u64_at};
+use crate::{Error, Lsn, Result};
+use disk::AlignedBuf;
+use std::path::Path;
+
+/// Bytes before the circle.
+pub(crate) const FRONT: u64 = 8192;
+/// Bytes of one checkpoint block; the circle is a multiple of it.
+pub(crate) const CHECKPOINT_BLOCK: usize = 4096;
+/// Version written, and the newest understood.
+const VERSION: u32 = 1;
+const MAGIC: &[u8; 8] = b"UNTORNRL";
+const COVERED: usize = 96;
+const CLOSED: u32 = 1;
+/// The smallest log that works at all; the setting's minimum is [`CAPACITY_MIN`].
+pub(crate) const CAPACITY_FLOOR: u64 = 256 << 10;
+/// Minimum of `innodb_redo_log_capacity` in bytes, as in MySQL.
+pub const CAPACITY_MIN: u64 = 8 << 20;
+
+/// Geometry of the circle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    /// Bytes of the circle, a multiple of 4096.
+    pub area: u64,
+    /// The LSN at the circle's first byte in the first lap.
+    pub origin: Lsn,
+    /// Groups start at multiples of this (512 or 4096).
+    pub block: u64,
+}
+
+impl Layout {
+    /// The circle of a file of `capacity` bytes.
+    pub(crate) fn area_of(capacity: u64) -> u64 {
+        (capacity - FRONT) & !(CHECKPOINT_BLOCK as u64 - 1)
+    }
+
+    /// Byte in the file where `lsn` lies.
+    pub(crate) fn physical(&self, lsn: Lsn) -> u64 {
+        debug_assert!(lsn >= self.origin);
+        FRONT + (lsn.0 - self.origin.0) % self.area
+    }
+
+    /// Bytes from `lsn` to the point where the file's end is reached and the circle goes on at its front.
+    pub(crate) fn until_wrap(&self, lsn: Lsn) -> u64 {
+        self.area - (lsn.0 - self.origin.0) % self.area
+    }
+
+    /// Bytes the file has when all of the circle exists.
+    pub(crate) fn file_size(&self) -> u64 {
+        FRONT + self.area
+    }
+
+    /// The next block boundary at or after `lsn`.
+    pub(crate) fn align(&self, lsn: Lsn) -> Lsn {
+        Lsn(lsn.0.next_multiple_of(self.block))
+    }
+
+    /// How far the log may grow beyond the start of what recovery needs. The rest absorbs what admissions do not
+    /// count (the padding of the open group) and leaves the cleaner some room.
+    pub(crate) fn usable(&self) -> u64 {
+        self.area - self.area / 32 - 4 * self.block
+    }
+
+    /// A group is sealed before it grows beyond this (unless a single mini-transaction is larger).
+    pub(crate) fn group_bytes(&self, buffer_size: usize) -> usize {
+        let bytes = (buffer_size as u64 / 4).min(self.area / 16).min(1 << 20);
+        (bytes & !(CHECKPOINT_BLOCK as u64 - 1)).max(CHECKPOINT_BLOCK as u64) as usize
+    }
+
+    /// The start of a group is remembered (as a possible start of recovery) at least this many bytes apart.
+    pub(crate) fn start_spacing(&self) -> u64 {
+        (self.area / 256).min(64 << 10)
+    }
+}
+
+/// The contents of a checkpoint block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CheckpointBlock {
+    pub layout: Layout,
+    /// One more with each block written.
+    pub sequence: u64,
+    /// Which opening of the log wrote it; no group has a higher epoch.
+    pub epoch: u32,
+    /// No group at or after `scan_start` has a lower epoch.
+    pub epoch_floor: u32,
+    /// Everything that ended before it is in the data files.
+    pub checkpoint: Lsn,
+    /// Start of the group recovery reads first; at most `checkpoint`.
+    pub scan_start: Lsn,
+    /// The log was durable up to here when the block was written.
+    pub flushed: Lsn,
+    /// Nothing was appended after `checkpoint`.
+    pub closed: bool,
+}
+
+impl CheckpointBlock {
+    /// Byte in the file where this block belongs.
+    pub(crate) fn place(&self) -> u64 {
+        (self.sequence % 2) * CHECKPOINT_BLOCK as u64
+    }
+
+    pub(crate) fn encode(&self) -> AlignedBuf {
+        let mut block = AlignedBuf::zeroed(CHECKPOINT_BLOCK);
+        let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(12, &VERSION.to_le_bytes());
+        put(16, &self.sequence.to_le_bytes());
+        put(24, &self.epoch.to_le_bytes());
+        put(28, &(self.layout.block as u32).to_le_bytes());
+        put(32, &self.layout.area.to_le_bytes());
+        put(40, &self.layout.origin.0.to_le_bytes());
+        put(48, &self.checkpoint.0.to_le_bytes());
+        put(56, &self.scan_start.0.to_le_bytes());
+        put(64, &self.flushed.0.to_le_bytes());
+        put(72, &self.epoch_floor.to_le_bytes());
+        put(76, &(if self.closed { CLOSED } else { 0 }).to_le_bytes());
+        let crc = crc32c::crc32c(&block[12..COVERED]);
+        block[8..12].copy_from_slice(&crc.to_le_bytes());
+        block
+    }
+
+    /// The block in `bytes`: `Ok(None)` when there is none or it is torn.
+    fn decode(bytes: &[u8], path: &Path) -> Result<Option<CheckpointBlock>> {
+        if bytes.len() < COVERED || &bytes[..8] != MAGIC {
+            return Ok(None);
+        }
+        if crc32c::crc32c(&bytes[12..COVERED]) != u32_at(bytes, 8) {
+            return Ok(None);
+        }
+        let version = u32_at(bytes, 12);
+        if version != VERSION {
+            let why = format!(
+                "it has format version {version}, and this program knows version {VERSION}: start it with the version of the program that wrote it (or a later one), or shut down in order with that one before changing"
+            );
+            return Err(Error::Unusable { path: path.to_path_buf(), why });
+        }
+        let block = CheckpointBlock {
+            layout: Layout {
+                area: u64_at(bytes, 32),
+                origin: Lsn(u64_at(bytes, 40)),
+                block: u64::from(u32_at(bytes, 28)),
+            },
+            sequence: u64_at(bytes, 16),
+            epoch: u32_at(bytes, 24),
+            epoch_floor: u32_at(bytes, 72),
+            checkpoint: Lsn(u64_at(bytes, 48)),
+            scan_start: Lsn(u64_at(bytes, 56)),
+            flushed: Lsn(u64_at(bytes, 64)),
+            closed: u32_at(bytes, 76) & CLOSED != 0,
+        };
+        Ok(Some(block).filter(CheckpointBlock::is_sane))
+    }
+
+    /// Guards the arithmetic against a block that has a good checksum and nonsense inside.
+    fn is_sane(&self) -> bool {
+        let Layout { area, origin, block } = self.layout;
+        matches!(block, 512 | 4096)
+            && area.is_multiple_of(CHECKPOINT_BLOCK as u64)
+            && (CAPACITY_FLOOR / 2..1 << 60).contains(&area)
+            && origin <= self.scan_start
+            && self.scan_start <= self.checkpoint
+            && self.checkpoint <= self.flushed
+            && self.flushed.0 < 1 << 62
+            && self.scan_start.0.is_multiple_of(block)
+            && self.flushed.since(self.scan_start) <= area
+            && self.epoch_floor <= self.epoch
+    }
+
+    /// The block in force: `front` is the first 8192 bytes of the file.
+    pub(crate) fn newest(front: &[u8], path: &Path) -> Result<CheckpointBlock> {
+        let (first, second) = front.split_at(front.len().min(CHECKPOINT_BLOCK));
+        let first = CheckpointBlock::decode(first, path)?;
+        let second = CheckpointBlock::decode(second, path)?;
+        first.into_iter().chain(second).max_by_key(|block| block.sequence).ok_or_else(|| {
+            let why = "neither of its two checkpoint blocks is valid: it is damaged or not a redo log of this program; restore the data directory from a backup".to_owned();
+            Error::Unusable { path: path.to_path_buf(), why }
+        })
+    }
+}

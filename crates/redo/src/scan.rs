@@ -1,0 +1,293 @@
+//! Reading the log after a crash: where it ends, and what is in it.
+//!
+//! The scan starts at the group the checkpoint block names and follows group after group while each is what was
+//! sealed: magic, its own position as LSN, checksum, and an epoch that does not go back. The first that is not ends the log. Why
+//! that is right, case by case:
+//!
+//! - *The last group write was cut off.* Its groups were not durable, so nobody was told so. Some of them may be
+//!   whole on the disk behind a torn one; they are dropped with it, because the log is a prefix.
+//! - *What lies behind the end is of an earlier lap*: its LSN is lower than its position. Ended.
+//! - *What lies behind the end was dropped by an earlier recovery*, has the right LSN and checksum, and the log then grew
+//!   up to exactly its start: it has the epoch of an earlier opening, while the group before it has a later one.
+//!   Every opening takes a new epoch and makes it durable before it writes its first group. And when the checkpoint
+//!   has moved up to that very place, so that there is no group before it: the checkpoint block carries the lowest epoch that
+//!   may follow (`epoch floor`).
+//! - *A group that had been durable is damaged* (bit rot, a stray write): losing it and all after it would lose acknowledged
+//!   commits, so the log refuses to open. It is known to have been durable when the checkpoint block, or a valid group
+//!   further on, says that the log was flushed beyond its start. The rest of the circle is searched for such a group.
+//! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since: the group there has
+//!   the LSN of a later lap, and its `flushed` is beyond: refused as well.
+
+use crate::group::{FRAME, GroupHeader, HEADER, frames};
+use crate::layout::{CheckpointBlock, FRONT, Layout};
+use crate::log::{Phase, RedoLog};
+use crate::open::block_size;
+use crate::{Error, Lsn, Result};
+use disk::{AlignedBuf, File};
+use std::sync::Arc;
+
+/// Bytes read at once.
+const WINDOW: usize = 1 << 20;
+
+/// What [`RedoLog::scan`] found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanSummary {
+    /// The checkpoint the scan started at.
+    pub checkpoint: Lsn,
+    /// End of the log.
+    pub end: Lsn,
+    /// Mini-transactions given to the visitor.
+    pub mini_transactions: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+}
+
+impl RedoLog {
+    /// Recovery: reads every whole mini-transaction that ends after the checkpoint, in order, and calls
+    /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking. May be
+    /// repeated until the first append; afterwards the log goes on behind the last valid group. A log just created
+    /// needs none.
+    pub fn scan<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> std::result::Result<ScanSummary, E> {
+        let (block, prepared, phase) = {
+            let state = self.state.lock();
+            assert!(state.appends == 0, "the redo log is scanned before anything is appended");
+            (state.block, state.prepared, state.phase)
+        };
+        let mut summary = ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
+        let mut starts = Vec::new();
+        let mut last_epoch = block.epoch_floor;
+        let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, prepared);
+        let mut ended: &str = "";
+        while !block.closed {
+            let at = summary.end;
+            let group = match reader.group(at, last_epoch, block.epoch)? {
+                Ok(group) => group,
+                Err(why) => {
+                    ended = why;
+                    break;
+                }
+            };
+            for frame in frames(group.bytes) {
+                let (offset, records) = frame.ok_or_else(|| self.damaged(block.layout, at, "its frames do not add up"))?;
+                let start = at.plus(offset as u64);
+                let end = start.plus((FRAME + records.len()) as u64);
+                if end > block.checkpoint {
+                    summary.mini_transactions += 1;
+                    summary.bytes += records.len() as u64;
+                    visit(start, end, records)?;
+                }
+            }
+            last_epoch = group.header.epoch;
+            starts.push(at);
+            summary.end = block.layout.align(at.plus(group.header.used()));
+            progress(summary.end.since(block.scan_start), block.layout.area);
+        }
+        if !block.closed {
+            self.check_end(&mut reader, &block, summary.end, ended)?;
+        }
+        if phase == Phase::NeedsScan {
+            self.settle(block, &mut summary, &starts)?;
+        }
+        Ok(summary)
+    }
+
+    /// Makes sure that the log ends at `end` because it was never longer, not because it is damaged there.
+    fn check_end(&self, reader: &mut Reader, block: &CheckpointBlock, end: Lsn, ended: &str) -> Result<()> {
+        if end < block.flushed {
+            let why = format!(
+                "{ended}, but the checkpoint block says that the log was durable up to LSN {}",
+                block.flushed
+            );
+            return Err(self.damaged(block.layout, end, &why));
+        }
+        if let Some(proof) = reader.find_proof(end, block)? {
+            let why = format!(
+                "{ended}, but the valid group of LSN {} further on says that the log was durable up to LSN {}",
+                proof.lsn, proof.flushed
+            );
+            return Err(self.damaged(block.layout, end, &why));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, layout: Layout, lsn: Lsn, why: &str) -> Error {
+        let path = self.file.path().to_path_buf();
+        Error::Damaged { path, offset: layout.physical(lsn), lsn, why: why.to_owned() }
+    }
+
+    /// The end is known: takes a new epoch, and a new size if the setting asks for one and nothing stands against it.
+    fn settle(&self, old: CheckpointBlock, summary: &mut ScanSummary, starts: &[Lsn]) -> Result<()> {
+        let mut block = CheckpointBlock {
+            sequence: old.sequence + 1,
+            epoch: old.epoch + 1,
+            flushed: summary.end,
+            closed: false,
+            ..old
+        };
+        let wanted = Layout {
+            area: Layout::area_of(self.options.capacity),
+            block: block_size(&self.options, &*self.file)?,
+            ..old.layout
+        };
+        let empty = summary.end == old.scan_start && old.checkpoint == old.scan_start;
+        if wanted != old.layout {
+            if empty {
+                // The circle begins anew at its front; a multiple of 4096 suits every block size.
+                let origin = Lsn(summary.end.0.next_multiple_of(4096));
+                block.layout = Layout { origin, ..wanted };
+                block.checkpoint = origin;
+                block.scan_start = origin;
+                block.flushed = origin;
+                block.epoch_floor = block.epoch;
+                summary.end = origin;
+            } else {
+                tracing::warn!(
+                    "the redo log keeps its size of {} bytes: it was not closed in order; the new innodb_redo_log_capacity takes effect at the start after the next orderly shutdown",
+                    old.layout.file_size()
+                );
+            }
+        }
+        self.file.write_at(&block.encode(), block.place())?;
+        self.file.sync_data()?;
+        let mut length = self.file.len()?;
+        if length > block.layout.file_size() {
+            length = block.layout.file_size();
+            self.file.set_len(length)?;
+            self.file.sync_data()?;
+        }
+        let prepared = block.layout.area.min((length - FRONT) & !4095);
+        {
+            let mut state = self.state.lock();
+            self.restart_at(&mut state, block, summary.end, prepared);
+            for start in starts {
+                state.remember_start(*start);
+            }
+        }
+        self.start_tasks();
+        Ok(())
+    }
+}
+
+/// A group that is what was sealed.
+struct Group<'r> {
+    header: GroupHeader,
+    bytes: &'r [u8],
+}
+
+/// Reads the circle through a window.
+struct Reader {
+    file: Arc<dyn File>,
+    layout: Layout,
+    /// Bytes of the circle that exist.
+    prepared: u64,
+    scan_start: Lsn,
+    window: AlignedBuf,
+    /// What is in the window: `filled` bytes from `window_start` on.
+    window_start: Lsn,
+    filled: usize,
+}
+
+impl Reader {
+    fn new(file: Arc<dyn File>, layout: Layout, scan_start: Lsn, prepared: u64) -> Reader {
+        Reader {
+            file,
+            layout,
+            prepared,
+            scan_start,
+            window: AlignedBuf::zeroed(WINDOW),
+            window_start: scan_start,
+            filled: 0,
+        }
+    }
+
+    /// The group at `lsn`, or why there is none.
+    fn group(&mut self, lsn: Lsn, epoch_min: u32, epoch_max: u32) -> Result<std::result::Result<Group<'_>, &'static str>> {
+        let Some(header) = self.header(lsn)? else { return Ok(Err("there is no group header")) };
+        if header.lsn != lsn {
+            return Ok(Err("the group there has another LSN"));
+        }
+        if header.epoch < epoch_min || header.epoch > epoch_max {
+            return Ok(Err("the group there belongs to another opening of the log"));
+        }
+        if header.flushed > lsn {
+            return Ok(Err("the group header there contradicts itself"));
+        }
+        match self.verified(lsn, &header)? {
+            Some(bytes) => Ok(Ok(Group { header, bytes })),
+            None => Ok(Err("the group there has a bad checksum")),
+        }
+    }
+
+    fn header(&mut self, lsn: Lsn) -> Result<Option<GroupHeader>> {
+        if lsn.since(self.scan_start) >= self.layout.area {
+            return Ok(None);
+        }
+        Ok(self.bytes(lsn, HEADER)?.and_then(GroupHeader::decode))
+    }
+
+    /// Header and frames of the group at `lsn`, if their checksum is good.
+    fn verified(&mut self, lsn: Lsn, header: &GroupHeader) -> Result<Option<&[u8]>> {
+        let room = self.layout.area - lsn.since(self.scan_start);
+        if header.used() > room {
+            return Ok(None);
+        }
+        Ok(self.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
+    }
+
+    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`.
+    fn find_proof(&mut self, end: Lsn, block: &CheckpointBlock) -> Result<Option<GroupHeader>> {
+        let mut at = end;
+        while at.since(self.scan_start) < self.layout.area {
+            if let Some(header) = self.header(at)?
+                && header.lsn >= at
+                && header.lsn.since(at).is_multiple_of(self.layout.area)
+                && header.epoch <= block.epoch
+                && header.flushed > end
+                && self.verified(at, &header)?.is_some()
+            {
+                return Ok(Some(header));
+            }
+            at = at.plus(self.layout.block);
+        }
+        Ok(None)
+    }
+
+    /// `length` bytes from `lsn` on; `None` where the file does not reach so far.
+    fn bytes(&mut self, lsn: Lsn, length: usize) -> Result<Option<&[u8]>> {
+        let inside = lsn >= self.window_start
+            && lsn.since(self.window_start) + length as u64 <= self.filled as u64;
+        if !inside {
+            self.fill(lsn, length)?;
+        }
+        let at = lsn.since(self.window_start) as usize;
+        Ok(self.window[..self.filled].get(at..at + length))
+    }
+
+    /// Fills the window from the 4096-byte unit of `lsn` on.
+    fn fill(&mut self, lsn: Lsn, length: usize) -> Result<()> {
+        let in_unit = (lsn.0 - self.layout.origin.0) % 4096;
+        self.window_start = Lsn(lsn.0 - in_unit);
+        self.filled = 0;
+        let wanted = (in_unit as usize + length).next_multiple_of(4096).max(WINDOW);
+        if wanted > self.window.len() {
+            self.window = AlignedBuf::zeroed(wanted);
+        }
+        let wanted = (wanted as u64).min(self.layout.area) as usize;
+        while self.filled < wanted {
+            let from = self.window_start.plus(self.filled as u64);
+            let place = self.layout.physical(from);
+            let run = self.layout.until_wrap(from).min((wanted - self.filled) as u64);
+            let exists = (FRONT + self.prepared).saturating_sub(place).min(run) as usize;
+            self.file.read_at(&mut self.window[self.filled..self.filled + exists], place)?;
+            self.filled += exists;
+            if (exists as u64) < run {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
