@@ -107,8 +107,12 @@ impl RedoLog {
         drop(state);
         let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
         let writing = BlockWrite { log, block, over: over.clone(), done: false };
-        let kind =
-            IoKind::Write { buf: IoBuf::owned(block.encode()), offset: block.place(), atomic: false, sync: true };
+        let kind = IoKind::Write {
+            buf: IoBuf::owned(block.encode()),
+            offset: block.place(),
+            atomic: false,
+            sync: true,
+        };
         let io = Io::new(kind, move |result| writing.finish(result.map(drop)));
         self.env.storage().submit(vec![(self.file.clone(), io)]);
         over

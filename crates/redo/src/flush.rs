@@ -257,7 +257,7 @@ impl RedoLog {
         let (event, prepare, write) = {
             let mut state = self.state.lock();
             for buffer in buffers {
-                state.recycle(buffer, self.buffers_max());
+                state.recycle(buffer, self.options.buffer_size);
             }
             if how == Flush::Sync {
                 self.set_flushed(upto);

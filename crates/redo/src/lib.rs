@@ -40,6 +40,8 @@ mod record;
 mod scan;
 mod sync;
 
+pub use lsn::Lsn;
+pub use record::{Malformed, Record, RecordWriter, Records, records};
 #[cfg(not(loom))]
 pub use {
     error::{Error, Interrupt, Result},
@@ -48,5 +50,3 @@ pub use {
     log::{Admission, Options, RedoLog, Status},
     scan::ScanSummary,
 };
-pub use lsn::Lsn;
-pub use record::{Malformed, Record, RecordWriter, Records, records};

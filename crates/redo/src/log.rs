@@ -12,7 +12,7 @@
 use crate::admission::{Ledger, Refusal};
 use crate::group::{FRAME, HEADER};
 use crate::layout::{CheckpointBlock, Layout};
-use crate::{Error, Flush, Interrupt, Lsn, Result};
+use crate::{Error, Flush, Interrupt, Lsn};
 use disk::{AlignedBuf, Environment, Event, File, Wait};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -184,9 +184,9 @@ impl State {
         }
     }
 
-    /// Takes back the buffer of a written group.
-    pub(crate) fn recycle(&mut self, buf: AlignedBuf, buffers_max: usize) {
-        if buf.len() == self.group_bytes && self.spare.len() < buffers_max {
+    /// Takes back the buffer of a written group; as many are kept as a full log buffer has groups.
+    pub(crate) fn recycle(&mut self, buf: AlignedBuf, buffer_size: usize) {
+        if buf.len() == self.group_bytes && self.spare.len() * self.group_bytes < buffer_size {
             self.spare.push(buf);
         }
     }
@@ -484,11 +484,6 @@ impl RedoLog {
         self.ledger.wake();
     }
 
-    /// How many group buffers are worth keeping.
-    pub(crate) fn buffers_max(&self) -> usize {
-        4
-    }
-
     /// Counters and positions.
     pub fn status(&self) -> Status {
         let state = self.state.lock();
@@ -505,11 +500,6 @@ impl RedoLog {
             waits: self.waits.load(Ordering::Relaxed),
             checkpoints: state.checkpoints,
         }
-    }
-
-    /// The file, for messages.
-    pub(crate) fn unusable<T>(&self, why: String) -> Result<T> {
-        Err(Error::Unusable { path: self.file.path().to_path_buf(), why })
     }
 }
 

@@ -73,7 +73,8 @@ impl RedoLog {
         file.sync_data()?;
         let length = file.len()?;
         if length < FRONT {
-            let why = format!("it has {length} bytes, less than its own head: restore it or the data directory");
+            let why =
+                format!("it has {length} bytes, less than its own head: restore it or the data directory");
             return Err(Error::Unusable { path, why });
         }
         let mut front = AlignedBuf::zeroed(FRONT as usize);
@@ -111,7 +112,10 @@ impl RedoLog {
         }
         let pause = self.options.background_sync;
         if !pause.is_zero() {
-            self.env.spawn("redo log sync", Box::pin(sync_now_and_then(self.me.clone(), self.env.clone(), pause)));
+            self.env.spawn(
+                "redo log sync",
+                Box::pin(sync_now_and_then(self.me.clone(), self.env.clone(), pause)),
+            );
         }
     }
 
@@ -154,7 +158,9 @@ async fn prepare(log: Weak<RedoLog>) {
     let zeros = Arc::new(AlignedBuf::zeroed(ZEROS));
     loop {
         // Only the event is held while waiting, so that the log can be dropped.
-        let Some(wanted) = log.upgrade().and_then(|log| log.state.lock().prepare_wanted.clone()) else { return };
+        let Some(wanted) = log.upgrade().and_then(|log| log.state.lock().prepare_wanted.clone()) else {
+            return;
+        };
         wanted.wait().await;
         let Some(log) = log.upgrade() else { return };
         if log.poisoned().is_some() {

@@ -386,3 +386,200 @@ fn in_page(offset: u16, length: u32) -> Result<(), &'static str> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A logged change with its bytes owned.
+    #[derive(Clone, Debug)]
+    enum Change {
+        Write(PageId, usize, Vec<u8>),
+        Fill(PageId, usize, usize, u8),
+        Move(PageId, usize, usize, usize),
+        Init(PageId),
+        Free(PageId),
+        SpaceSize(u32, u32),
+    }
+
+    fn log(writer: &mut RecordWriter, change: &Change) {
+        match change {
+            Change::Write(page, offset, bytes) => writer.write(*page, *offset, bytes),
+            Change::Fill(page, offset, length, byte) => writer.fill(*page, *offset, *length, *byte),
+            Change::Move(page, to, from, length) => writer.move_bytes(*page, *to, *from, *length),
+            Change::Init(page) => writer.init(*page),
+            Change::Free(page) => writer.free(*page),
+            Change::SpaceSize(space, pages) => writer.space_size(*space, *pages),
+        }
+    }
+
+    /// Three small pages: what the records do to them is the meaning that must survive encoding and joining.
+    type Pages = std::collections::BTreeMap<PageId, Vec<u8>>;
+    const SIZE: usize = 1 << 16;
+
+    fn apply(pages: &mut Pages, record: Record<'_>) {
+        match record {
+            Record::Write { page, offset, bytes } => {
+                let page = pages.entry(page).or_insert_with(|| vec![0; SIZE]);
+                page[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
+            Record::Fill { page, offset, length, byte } => {
+                let page = pages.entry(page).or_insert_with(|| vec![0; SIZE]);
+                page[offset as usize..][..length as usize].fill(byte);
+            }
+            Record::Move { page, to, from, length } => {
+                let page = pages.entry(page).or_insert_with(|| vec![0; SIZE]);
+                page.copy_within(from as usize..(from as usize + length as usize), to as usize);
+            }
+            Record::Init { page } => drop(pages.insert(page, vec![0; SIZE])),
+            Record::Free { page } => drop(pages.remove(&page)),
+            Record::SpaceSize { space, pages: size } => {
+                pages.insert(PageId::new(space, u32::MAX), size.to_le_bytes().to_vec());
+            }
+        }
+    }
+
+    /// The change as the reader of an uncompressed log would see it.
+    fn apply_change(pages: &mut Pages, change: &Change) {
+        match change {
+            Change::Write(page, offset, bytes) => {
+                if !bytes.is_empty() {
+                    apply(pages, Record::Write { page: *page, offset: *offset as u16, bytes });
+                }
+            }
+            Change::Fill(page, offset, length, byte) => {
+                if *length > 0 {
+                    let (offset, length) = (*offset as u16, *length as u32);
+                    apply(pages, Record::Fill { page: *page, offset, length, byte: *byte });
+                }
+            }
+            Change::Move(page, to, from, length) => {
+                if *length > 0 && to != from {
+                    let (to, from, length) = (*to as u16, *from as u16, *length as u32);
+                    apply(pages, Record::Move { page: *page, to, from, length });
+                }
+            }
+            Change::Init(page) => apply(pages, Record::Init { page: *page }),
+            Change::Free(page) => apply(pages, Record::Free { page: *page }),
+            Change::SpaceSize(space, size) => {
+                apply(pages, Record::SpaceSize { space: *space, pages: *size });
+            }
+        }
+    }
+
+    fn page() -> impl Strategy<Value = PageId> {
+        prop_oneof![
+            Just(PageId::new(0, 0)),
+            Just(PageId::new(7, 300)),
+            Just(PageId::new(u32::MAX - 15, u32::MAX - 1))
+        ]
+    }
+
+    /// Mostly near each other, so that writes meet.
+    fn offset() -> impl Strategy<Value = usize> {
+        prop_oneof![8 => 0usize..64, 1 => 0usize..SIZE]
+    }
+
+    fn length() -> impl Strategy<Value = usize> {
+        prop_oneof![6 => 0usize..40, 1 => 0usize..=SIZE]
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        prop_oneof![
+            6 => (page(), offset(), vec(any::<u8>(), 0..40)).prop_map(|(page, offset, mut bytes)| {
+                bytes.truncate(SIZE - offset);
+                Change::Write(page, offset, bytes)
+            }),
+            1 => (page(), offset(), length(), any::<u8>())
+                .prop_map(|(page, offset, length, byte)| Change::Fill(page, offset, length.min(SIZE - offset), byte)),
+            1 => (page(), offset(), offset(), length()).prop_map(|(page, to, from, length)| {
+                Change::Move(page, to, from, length.min(SIZE - to.max(from)))
+            }),
+            1 => page().prop_map(Change::Init),
+            1 => page().prop_map(Change::Free),
+            1 => (any::<u32>(), any::<u32>()).prop_map(|(space, pages)| Change::SpaceSize(space, pages)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn decoded_records_do_what_was_logged(changes in vec(change(), 0..60)) {
+            let mut writer = RecordWriter::new();
+            let (mut expected, mut found) = (Pages::new(), Pages::new());
+            for change in &changes {
+                log(&mut writer, change);
+                apply_change(&mut expected, change);
+            }
+            for record in records(writer.as_bytes()) {
+                apply(&mut found, record.unwrap());
+            }
+            prop_assert_eq!(expected, found);
+        }
+
+        #[test]
+        fn any_bytes_decode_to_records_or_an_error(bytes in vec(any::<u8>(), 0..200)) {
+            let mut errors = 0;
+            for record in records(&bytes) {
+                match record {
+                    Err(malformed) => { errors += 1; prop_assert!(malformed.at < bytes.len()); }
+                    Ok(_) => prop_assert_eq!(errors, 0),
+                }
+            }
+            prop_assert!(errors <= 1);
+        }
+
+        #[test]
+        fn a_cut_off_encoding_is_a_prefix_or_an_error(changes in vec(change(), 1..8), cut in any::<prop::sample::Index>()) {
+            let mut writer = RecordWriter::new();
+            changes.iter().for_each(|change| log(&mut writer, change));
+            let whole: Vec<_> = records(writer.as_bytes()).map(|record| record.unwrap()).collect();
+            if !writer.is_empty() {
+                let cut = cut.index(writer.len());
+                let part: Vec<_> = records(&writer.as_bytes()[..cut]).filter_map(|record| record.ok()).collect();
+                prop_assert_eq!(&whole[..part.len()], &part[..]);
+                prop_assert!(part.len() < whole.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_change_on_the_same_page_costs_three_bytes_besides_its_contents() {
+        let page = PageId::new(5, 1000);
+        let mut writer = RecordWriter::new();
+        writer.write(page, 100, &[1, 2, 3]);
+        let before = writer.len();
+        writer.write(page, 5000, &[9; 15]);
+        assert_eq!(writer.len() - before, 3 + 15);
+        writer.write(page, 7000, &[9; 200]);
+        assert_eq!(writer.len() - before, 3 + 15 + 5 + 200);
+    }
+
+    #[test]
+    fn repeated_and_continued_writes_become_one_record() {
+        let page = PageId::new(5, 1);
+        let mut writer = RecordWriter::new();
+        writer.write(page, 100, &[1, 2]);
+        writer.write(page, 102, &[3, 4]);
+        writer.write(page, 101, &[7, 7]);
+        let only: Vec<_> = records(writer.as_bytes()).map(|record| record.unwrap()).collect();
+        assert_eq!(only, [Record::Write { page, offset: 100, bytes: &[1, 7, 7, 4] }]);
+    }
+
+    #[test]
+    fn ranges_outside_the_page_are_malformed() {
+        for bytes in [
+            // Write of 2 bytes at 65535.
+            &[WRITE << 5 | 2, 0, 0, 0xff, 0xff, 1, 2][..],
+            // Empty fill, and a fill of 65536 bytes at 1.
+            &[FILL << 5, 0, 0, 0, 0, 0, 9],
+            &[FILL << 5, 0, 0, 1, 0, 0x80, 0x80, 4, 9],
+            // Move whose source ends behind the page.
+            &[MOVE << 5, 0, 0, 0, 0, 0xff, 0xff, 2],
+        ] {
+            assert!(records(bytes).next().unwrap().is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -57,7 +57,8 @@ impl RedoLog {
             assert!(state.appends == 0, "the redo log is scanned before anything is appended");
             (state.block, state.prepared, state.phase)
         };
-        let mut summary = ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
+        let mut summary =
+            ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
         let mut starts = Vec::new();
         let mut last_epoch = block.epoch_floor;
         let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, prepared);
@@ -72,7 +73,8 @@ impl RedoLog {
                 }
             };
             for frame in frames(group.bytes) {
-                let (offset, records) = frame.ok_or_else(|| self.damaged(block.layout, at, "its frames do not add up"))?;
+                let (offset, records) =
+                    frame.ok_or_else(|| self.damaged(block.layout, at, "its frames do not add up"))?;
                 let start = at.plus(offset as u64);
                 let end = start.plus((FRAME + records.len()) as u64);
                 if end > block.checkpoint {
@@ -205,7 +207,12 @@ impl Reader {
     }
 
     /// The group at `lsn`, or why there is none.
-    fn group(&mut self, lsn: Lsn, epoch_min: u32, epoch_max: u32) -> Result<std::result::Result<Group<'_>, &'static str>> {
+    fn group(
+        &mut self,
+        lsn: Lsn,
+        epoch_min: u32,
+        epoch_max: u32,
+    ) -> Result<std::result::Result<Group<'_>, &'static str>> {
         let Some(header) = self.header(lsn)? else { return Ok(Err("there is no group header")) };
         if header.lsn != lsn {
             return Ok(Err("the group there has another LSN"));
@@ -258,8 +265,8 @@ impl Reader {
 
     /// `length` bytes from `lsn` on; `None` where the file does not reach so far.
     fn bytes(&mut self, lsn: Lsn, length: usize) -> Result<Option<&[u8]>> {
-        let inside = lsn >= self.window_start
-            && lsn.since(self.window_start) + length as u64 <= self.filled as u64;
+        let inside =
+            lsn >= self.window_start && lsn.since(self.window_start) + length as u64 <= self.filled as u64;
         if !inside {
             self.fill(lsn, length)?;
         }
