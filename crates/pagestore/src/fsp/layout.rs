@@ -248,10 +248,7 @@ mod tests {
             let last = layout.descriptor_offset(pages - 1);
             assert!(last + layout.extent_len() <= layout.page_end());
             assert!(layout.inode_offset(layout.inode_slots()) <= layout.page_end());
-            assert_eq!(
-                layout.described_by(layout.page_size, last),
-                Some(2 * layout.page_size - layout.extent_pages)
-            );
+            assert_eq!(layout.described_by(pages, last), Some(2 * pages - layout.extent_pages()));
             assert_eq!(layout.inode_slot(layout.inode_offset(layout.inode_slots())), None);
         }
     }
