@@ -5,6 +5,7 @@ pub mod catalog;
 mod database;
 mod ddl;
 mod error;
+pub mod export;
 pub mod layout;
 mod metadata_lock;
 mod open;
