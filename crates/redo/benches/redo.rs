@@ -1,1 +1,91 @@
-fn main() {}
+//! What a mini-transaction and a commit cost: `cargo bench -p untorn-redo`.
+//!
+//! `append` is the whole hot path of a 300-byte mini-transaction (admission, copy, LSNs) with the writes going on
+//! in the background. `commit` makes each mini-transaction durable in a file in the temporary directory; with more threads one sync
+//! serves several commits.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use disk::{Environment, RealEnvironment, RealOptions, block_on};
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use untorn_redo::{Flush, Interrupt, Lsn, Options, RedoLog};
+
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn new_log(name: &str) -> (Place, Arc<RedoLog>) {
+    let env: Arc<dyn Environment> = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
+    let place = Place(std::env::temp_dir().join(format!("untorn-redo-bench-{}-{name}", std::process::id())));
+    let _ = std::fs::remove_dir_all(&place.0);
+    std::fs::create_dir_all(&place.0).unwrap();
+    let log = RedoLog::create(&env, &place.0, Options::default()).unwrap();
+    (place, log)
+}
+
+/// Admits and appends, and plays the cleaner when the log is full.
+fn append(log: &RedoLog, records: &[u8]) -> Lsn {
+    loop {
+        match log.admit(records.len()) {
+            Ok(_admission) => return log.append(records, |start, end| _ = black_box((start, end))),
+            Err(Interrupt::Wait(wait)) => {
+                if log.space_wanted().is_set() {
+                    block_on(log.set_checkpoint(log.current())).unwrap();
+                } else {
+                    block_on(wait);
+                }
+            }
+            Err(Interrupt::Error(error)) => panic!("{error}"),
+        }
+    }
+}
+
+fn appending(criterion: &mut Criterion) {
+    let (_place, log) = new_log("append");
+    let mut group = criterion.benchmark_group("redo");
+    for bytes in [60, 300, 3000] {
+        let records = vec![7; bytes];
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_function(format!("append {bytes} bytes"), |bencher| {
+            bencher.iter(|| append(&log, &records))
+        });
+    }
+    group.finish();
+}
+
+fn committing(criterion: &mut Criterion) {
+    let (_place, log) = new_log("commit");
+    let mut group = criterion.benchmark_group("redo");
+    group.throughput(Throughput::Elements(1)).sample_size(10);
+    for threads in [1, 4, 16, 64] {
+        group.bench_function(format!("commit, {threads} threads"), |bencher| {
+            bencher.iter_custom(|commits| {
+                let begin = Instant::now();
+                std::thread::scope(|scope| {
+                    for thread in 0..threads {
+                        let log = &log;
+                        scope.spawn(move || {
+                            for _ in (thread..commits).step_by(threads as usize) {
+                                let end = append(log, &[7; 300]);
+                                log.flush_blocking(end, Flush::Sync).unwrap();
+                            }
+                        });
+                    }
+                });
+                begin.elapsed()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, appending, committing);
+criterion_main!(benches);
