@@ -13,6 +13,7 @@
 //!
 //! `unsafe` is allowed in this crate for page-aligned memory, the ring and raw system calls.
 #![allow(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod buffer;
 mod environment;

@@ -1,0 +1,99 @@
+//! An open file of the simulated disk.
+
+use crate::simulated::image::Change;
+use crate::simulated::storage::{BLOCK, FaultKind, State, check_aligned};
+use crate::{Error, File, Result};
+use parking_lot::Mutex;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) struct SimulatedFile {
+    pub(crate) state: Arc<Mutex<State>>,
+    /// Number of its image.
+    pub(crate) number: usize,
+    pub(crate) path: PathBuf,
+    pub(crate) direct: bool,
+    pub(crate) writable: bool,
+}
+
+impl SimulatedFile {
+    fn may_write(&self) -> io::Result<()> {
+        if self.writable { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.may_write()?;
+        check_aligned(self.direct, offset, bytes.len())?;
+        let mut state = self.state.lock();
+        let fault = state.begin("write", &self.path, offset, bytes)?;
+        state.write(self.number, bytes, offset, false, fault)
+    }
+
+    fn resize(&self, len: u64) -> io::Result<()> {
+        self.may_write()?;
+        let mut state = self.state.lock();
+        match state.begin("set the length of", &self.path, len, &[])? {
+            Some(FaultKind::Eio) => Err(io::Error::from_raw_os_error(libc::EIO)),
+            Some(FaultKind::Enospc) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            _ => {
+                state.files[self.number].change(Change::SetLen(len as usize));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl File for SimulatedFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.state.lock().files[self.number].current().len() as u64)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let length = buf.len();
+        let read = |buf: &mut [u8]| {
+            check_aligned(self.direct, offset, length)?;
+            let mut state = self.state.lock();
+            let fault = state.begin("read", &self.path, offset, &(length as u64).to_le_bytes())?;
+            state.read(self.number, buf, offset, fault)
+        };
+        read(buf).map_err(|error| Error::at("read", &self.path, offset, length, error))
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.write(buf, offset).map_err(|error| Error::at("write", &self.path, offset, buf.len(), error))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        let outcome = state.begin("sync", &self.path, 0, &[]).and_then(|fault| {
+            let everything = state.files[self.number].mark();
+            state.sync(self.number, everything, fault)
+        });
+        outcome.map_err(|error| Error::new("sync", &self.path, error))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.resize(len).map_err(|error| Error::new("set the length of", &self.path, error))
+    }
+
+    fn write_zeros(&self, from: u64, to: u64) -> Result<()> {
+        self.write_at(&vec![0; to.saturating_sub(from) as usize], from)
+    }
+
+    fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    fn io_alignment(&self) -> usize {
+        if self.direct { BLOCK } else { 1 }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

@@ -1,0 +1,310 @@
+//! The simulated disk and environment: what a power loss may and may not do, faults, and that a seed is a history.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use untorn_disk::*;
+
+const SECTORS: usize = 16;
+const LENGTH: usize = SECTORS * 512;
+
+fn data_file(disk: &SimulatedStorage) -> Arc<dyn File> {
+    disk.create_dir_all(Path::new("data")).unwrap();
+    let file = disk.open(Path::new("data/f"), OpenHow::CREATE_NEW).unwrap();
+    disk.sync_dir(Path::new("data")).unwrap();
+    file
+}
+
+fn filled(byte: u8) -> AlignedBuf {
+    let mut buf = AlignedBuf::zeroed(LENGTH);
+    buf.fill(byte);
+    buf
+}
+
+/// The distinct images of the file that crashes from this moment leave.
+fn crashes(disk: &SimulatedStorage, count: u64) -> BTreeSet<Vec<u8>> {
+    (0..count).map(|seed| disk.crash(seed).content(Path::new("data/f")).unwrap()).collect()
+}
+
+#[test]
+fn what_was_synced_survives_and_what_was_not_may_be_lost_kept_or_torn() {
+    let disk = SimulatedStorage::new(1);
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(crashes(&disk, 50).len(), 1);
+    file.write_at(&filled(2), 0).unwrap();
+    let images = crashes(&disk, 400);
+    assert!(images.contains(&filled(1)[..]), "a write may be lost");
+    assert!(images.contains(&filled(2)[..]), "a write may be kept");
+    let mut sizes = BTreeSet::new();
+    for image in &images {
+        for sector in image.chunks(512) {
+            assert!(sector.iter().all(|byte| *byte == sector[0]) && [1, 2].contains(&sector[0]));
+        }
+        let changes = image.windows(2).enumerate().filter(|(_, pair)| pair[0] != pair[1]);
+        sizes.extend(changes.map(|(at, _)| if (at + 1) % 4096 == 0 { 4096 } else { 512 }));
+    }
+    assert_eq!(sizes, BTreeSet::from([512, 4096]), "a write may be torn at either size");
+    file.sync_data().unwrap();
+    assert_eq!(crashes(&disk, 50), BTreeSet::from([filled(2).to_vec()]));
+}
+
+#[test]
+fn unsynced_writes_may_be_reordered() {
+    let disk = SimulatedStorage::new(2);
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.write_at(&filled(2), 0).unwrap();
+    let images = crashes(&disk, 400);
+    assert!(images.contains(&filled(1)[..]) && images.contains(&filled(2)[..]));
+}
+
+#[test]
+fn an_atomic_write_is_lost_or_whole_unless_the_disk_breaks_its_promise() {
+    let env = SimulatedEnvironment::new(3);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    let write = IoKind::Write { buf: IoBuf::owned(filled(2)), offset: 0, atomic: true, sync: false };
+    env.run_until_complete(submit_one(&*disk, &file, write)).unwrap();
+    let whole = BTreeSet::from([filled(1).to_vec(), filled(2).to_vec()]);
+    assert_eq!(crashes(&disk, 300), whole);
+    disk.break_atomic_writes();
+    assert!(crashes(&disk, 300).len() > 2);
+}
+
+#[test]
+fn a_request_under_way_may_or_may_not_have_happened() {
+    let env = SimulatedEnvironment::new(4);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    let write = IoKind::Write { buf: IoBuf::owned(filled(2)), offset: 0, atomic: true, sync: true };
+    disk.submit(vec![(file.clone(), Io::new(write, |_| ()))]);
+    assert_eq!(disk.content(Path::new("data/f")).unwrap(), filled(1)[..]);
+    assert_eq!(crashes(&disk, 300).len(), 2);
+    env.run_until_idle();
+    assert_eq!(crashes(&disk, 50), BTreeSet::from([filled(2).to_vec()]), "synced by its own sync");
+}
+
+#[test]
+fn a_sync_does_not_cover_writes_of_its_own_batch() {
+    let mut uncovered = 0;
+    for seed in 0..40 {
+        let env = SimulatedEnvironment::new(seed);
+        let disk = env.disk().clone();
+        let file = data_file(&disk);
+        let write = IoKind::Write { buf: IoBuf::owned(filled(2)), offset: 0, atomic: false, sync: false };
+        disk.submit(vec![
+            (file.clone(), Io::new(write, |_| ())),
+            (file.clone(), Io::new(IoKind::Sync, |_| ())),
+        ]);
+        env.run_until_idle();
+        uncovered += usize::from(crashes(&disk, 20).len() > 1);
+    }
+    assert_eq!(uncovered, 40);
+}
+
+#[test]
+fn names_are_durable_after_a_sync_of_their_directory() {
+    let disk = SimulatedStorage::new(5);
+    drop(data_file(&disk));
+    let file = disk.open(Path::new("data/new"), OpenHow::CREATE_NEW).unwrap();
+    file.write_at(&filled(7), 0).unwrap();
+    file.sync_data().unwrap();
+    disk.rename(Path::new("data/new"), Path::new("data/f")).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..100 {
+        let left = disk.crash(seed);
+        let content = left.content(Path::new("data/f")).expect("one of the two files has the name");
+        seen.insert((content.len(), left.exists(Path::new("data/new")).unwrap()));
+    }
+    // Lost both, only created, or renamed: never neither and never half.
+    assert_eq!(seen, BTreeSet::from([(0, false), (0, true), (LENGTH, false)]));
+    disk.sync_dir(Path::new("data")).unwrap();
+    disk.remove(Path::new("data/f")).unwrap();
+    let kept = (0..100).filter(|seed| disk.crash(*seed).exists(Path::new("data/f")).unwrap()).count();
+    assert!((1..100).contains(&kept), "a removal may be lost");
+    assert!(disk.open(Path::new("nowhere/f"), OpenHow::CREATE).is_err());
+}
+
+#[test]
+fn the_planned_call_fails_in_the_planned_way() {
+    // Linux: EIO is 5, ENOSPC is 28.
+    for (kind, error) in [(FaultKind::Eio, Some(5)), (FaultKind::Enospc, Some(28))] {
+        let disk = SimulatedStorage::new(6);
+        let file = data_file(&disk);
+        disk.plan(Fault { call: disk.calls() + 1, kind });
+        file.write_at(&filled(1), 0).unwrap();
+        let failed = file.write_at(&filled(2), 0).unwrap_err();
+        assert_eq!(failed.io().raw_os_error(), error, "{failed}");
+        file.write_at(&filled(3), 0).unwrap();
+        assert_eq!(disk.content(Path::new("data/f")).unwrap(), filled(3)[..]);
+    }
+}
+
+#[test]
+fn a_sync_repeated_after_it_failed_makes_nothing_durable() {
+    let mut lost = 0;
+    for seed in 0..40 {
+        let disk = SimulatedStorage::new(seed);
+        let file = data_file(&disk);
+        file.write_at(&filled(2), 0).unwrap();
+        disk.plan(Fault { call: disk.calls(), kind: FaultKind::Eio });
+        file.sync_data().unwrap_err();
+        file.sync_data().unwrap();
+        let durable = disk.durable_content(Path::new("data/f")).unwrap();
+        lost += usize::from(durable != filled(2)[..]);
+    }
+    assert!((1..40).contains(&lost), "lost {lost} of 40");
+}
+
+#[test]
+fn after_the_power_is_gone_nothing_changes_any_more() {
+    let env = SimulatedEnvironment::new(7);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    disk.plan(Fault { call: disk.calls(), kind: FaultKind::PowerLoss });
+    assert!(file.write_at(&filled(2), 0).is_err());
+    assert!(file.sync_data().is_err());
+    assert!(env.run_until_complete(sync_async(&*disk, &file)).is_err());
+    assert_eq!(crashes(&disk, 50), BTreeSet::from([filled(1).to_vec()]));
+    let reborn = disk.crash(0);
+    let file = reborn.open(Path::new("data/f"), OpenHow::EXISTING).unwrap();
+    file.write_at(&filled(3), 0).unwrap();
+}
+
+#[test]
+fn a_short_transfer_succeeds_in_two_steps() {
+    let env = SimulatedEnvironment::new(8);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    disk.plan(Fault { call: disk.calls(), kind: FaultKind::Short });
+    file.write_at(&filled(1), 0).unwrap();
+    assert_eq!(disk.content(Path::new("data/f")).unwrap(), filled(1)[..]);
+    disk.plan(Fault { call: disk.calls(), kind: FaultKind::Short });
+    let atomic = IoKind::Write { buf: IoBuf::owned(filled(2)), offset: 0, atomic: true, sync: false };
+    assert!(env.run_until_complete(submit_one(&*disk, &file, atomic)).is_err());
+}
+
+#[test]
+fn misaligned_direct_transfers_are_refused_as_on_a_real_disk() {
+    let disk = SimulatedStorage::new(9);
+    let file = data_file(&disk);
+    assert!(file.write_at(&[0; 100], 0).is_err());
+    assert!(file.read_at(&mut [0; 512], 100).is_err());
+    let buffered = disk.open(Path::new("data/f"), OpenHow::EXISTING.buffered()).unwrap();
+    buffered.write_at(&[1, 2, 3], 5).unwrap();
+    assert_eq!(disk.content(Path::new("data/f")).unwrap(), [0, 0, 0, 0, 0, 1, 2, 3]);
+    assert!(disk.lock(Path::new("data/lock")).is_ok());
+}
+
+/// A little program of tasks, sleeps and requests; what it did, in order.
+fn history(seed: u64) -> (Vec<(usize, usize)>, u64, Duration) {
+    let env = SimulatedEnvironment::new(seed);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let ends: Vec<Event> = (0..5).map(|_| Event::new()).collect();
+    for (task, end) in ends.iter().cloned().enumerate() {
+        let (env2, disk, file, order) = (env.clone(), disk.clone(), file.clone(), order.clone());
+        env.spawn(
+            "worker",
+            Box::pin(async move {
+                for round in 0..10 {
+                    let nap = Duration::from_micros(env2.random_u64() % 500);
+                    env2.sleep(nap).await;
+                    let buf = IoBuf::owned(filled((task * 10 + round) as u8));
+                    write_async(&*disk, &file, buf, (task * LENGTH) as u64, round % 3 == 0).await.unwrap();
+                    order.lock().unwrap().push((task, round));
+                }
+                end.set();
+            }),
+        );
+    }
+    env.run_until_complete(async {
+        for end in &ends {
+            end.wait().await;
+        }
+    });
+    let order = std::mem::take(&mut *order.lock().unwrap());
+    let result = (order, disk.history(), env.now());
+    env.shutdown();
+    result
+}
+
+#[test]
+fn the_same_seed_is_the_same_history_and_another_seed_is_another() {
+    let first = history(42);
+    assert_eq!(first.0.len(), 50);
+    assert_eq!(first, history(42));
+    let others: BTreeSet<u64> = (0..20).map(|seed| history(seed).1).collect();
+    assert_eq!(others.len(), 20);
+}
+
+#[test]
+fn a_blocking_wait_inside_a_task_lets_requests_and_other_tasks_go_on() {
+    let env = SimulatedEnvironment::new(11);
+    let file = data_file(env.disk());
+    let (blocked, helper) = (Event::new(), Event::new());
+    {
+        let (env2, file, blocked, helper) = (env.clone(), file.clone(), blocked.clone(), helper.clone());
+        env.spawn(
+            "blocks",
+            Box::pin(async move {
+                let written = Event::new();
+                let kind =
+                    IoKind::Write { buf: IoBuf::owned(filled(1)), offset: 0, atomic: false, sync: true };
+                let done = written.clone();
+                env2.storage().submit(vec![(file, Io::new(kind, move |_| done.set()))]);
+                env2.block_until(&written);
+                env2.block_until(&helper);
+                blocked.set();
+            }),
+        );
+    }
+    let env2 = env.clone();
+    env.spawn(
+        "helps",
+        Box::pin(async move {
+            env2.sleep(Duration::from_millis(5)).await;
+            helper.set();
+        }),
+    );
+    env.run_until_complete(blocked.wait());
+    assert!(env.now() >= Duration::from_millis(5));
+    env.shutdown();
+}
+
+#[test]
+#[should_panic(expected = "nothing will bring")]
+fn a_lost_wake_up_is_found() {
+    let env = SimulatedEnvironment::new(12);
+    env.run_until_complete(Event::new().wait());
+}
+
+#[test]
+fn time_moves_only_as_far_as_it_is_told() {
+    let env = SimulatedEnvironment::new(13);
+    let late = Event::new();
+    let (env2, late2) = (env.clone(), late.clone());
+    env.spawn(
+        "late",
+        Box::pin(async move {
+            env2.sleep(Duration::from_secs(10)).await;
+            late2.set();
+        }),
+    );
+    env.run_until_idle();
+    env.advance(Duration::from_secs(9));
+    assert!(!late.is_set());
+    env.advance(Duration::from_secs(2));
+    assert!(late.is_set());
+}
