@@ -8,3 +8,4 @@ pub mod service;
 pub mod sql;
 pub mod status;
 pub mod variables;
+pub mod wire;

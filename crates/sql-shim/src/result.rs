@@ -162,12 +162,12 @@ pub struct ResultColumns {
     encoded: OnceLock<EncodedColumns>,
 }
 
-/// Column definition payloads, back to back, each with its end offset.
+/// Column definition packets with their headers, back to back, each with its end offset.
 #[derive(Debug, Default)]
 pub struct EncodedColumns {
-    /// All payloads without packet headers.
+    /// All packets; their sequence ids start with 2, where a result set has them.
     pub bytes: Vec<u8>,
-    /// End of each payload in `bytes`.
+    /// End of each packet in `bytes`.
     pub ends: Vec<u32>,
 }
 

@@ -51,6 +51,12 @@ pub trait SessionService {
     fn close(&mut self) -> impl Future<Output = ()>;
     /// Bits of [`crate::result::status_flag`] as of now.
     fn status_flags(&self) -> u16;
+    /// Seconds a silent client keeps its connection (`wait_timeout`, or `interactive_timeout` of an interactive one).
+    fn idle_timeout_seconds(&self) -> u64 {
+        28_800
+    }
+    /// COM_CHANGE_USER succeeded, after [`reset`](Self::reset): the connection names another account now.
+    fn user_changed(&mut self) {}
     /// Warnings of the last statement.
     fn warnings(&self) -> u16 {
         0

@@ -186,3 +186,18 @@ impl Status {
             .collect()
     }
 }
+
+/// The text of COM_STATISTICS.
+pub fn statistics_line(server: &crate::server::registry::Server) -> String {
+    let uptime = server.clock.advance() / 1000;
+    let questions = server.status.sum(Counter::Questions);
+    let slow = server.status.sum(Counter::SlowQueries);
+    let per_thousand_seconds = questions.saturating_mul(1000) / uptime.max(1);
+    format!(
+        "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {slow}  Opens: 0  Flush tables: 0  \
+         Open tables: 0  Queries per second avg: {}.{:03}",
+        server.connections.len(),
+        per_thousand_seconds / 1000,
+        per_thousand_seconds % 1000,
+    )
+}

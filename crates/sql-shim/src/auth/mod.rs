@@ -1,3 +1,306 @@
-//! Authentication: accounts and the two password exchanges.
+//! Authentication: accounts and the password exchanges, without I/O.
+//!
+//! [`Exchange`] is a state machine: packets of the client go in, [`Step`]s come out, the connection does the sending. Two
+//! methods are served: `caching_sha2_password` (the default) and `mysql_native_password`. What an outsider may not
+//! learn: whether an account exists (unknown users go through the same exchange against a hash nobody knows), and how
+//! much of a password was right (digests are compared in constant time). A password in clear is accepted over the
+//! local socket only; over TCP it must come encrypted with the server's RSA key.
 
 pub mod accounts;
+pub mod native;
+pub mod sha2_password;
+
+use std::sync::OnceLock;
+
+use rsa::pkcs8::{EncodePublicKey, LineEnding};
+use rsa::rand_core::{OsRng, RngCore};
+use rsa::{Oaep, RsaPrivateKey};
+
+use crate::result::SqlError;
+use crate::wire::handshake::{SALT_BYTES, auth_more, auth_switch};
+use accounts::{Account, Accounts};
+
+/// The method named in the greeting and given to accounts created without one.
+pub const DEFAULT_PLUGIN: &str = sha2_password::PLUGIN;
+
+/// Fresh salt for one exchange: no NUL (it ends strings) and no `$` (it separates fields of stored hashes).
+pub fn fresh_salt() -> [u8; SALT_BYTES] {
+    let mut salt = [0u8; SALT_BYTES];
+    OsRng.fill_bytes(&mut salt);
+    for byte in &mut salt {
+        *byte &= 0x7f;
+        if matches!(*byte, 0 | b'$') {
+            *byte += 1;
+        }
+    }
+    salt
+}
+
+/// Where the client sits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Address without port, or `localhost`.
+    pub host: String,
+    /// Over the local socket or the loopback interface.
+    pub local: bool,
+    /// Nobody can listen in: the local socket.
+    pub private: bool,
+}
+
+/// Who the client turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Account name.
+    pub user: String,
+    /// Host part of the account that matched.
+    pub account_host: String,
+}
+
+/// What to do next.
+pub enum Step {
+    /// Send this payload and give the client's answer to [`Exchange::answer`].
+    Send(Vec<u8>),
+    /// Run this away from the connections' thread and give the outcome to [`Exchange::done`].
+    Slow(SlowWork),
+    /// Logged in; `before_ok` is sent ahead of the OK.
+    Accept {
+        /// Who.
+        identity: Identity,
+        /// A payload that comes before the OK.
+        before_ok: Option<Vec<u8>>,
+    },
+    /// Refused.
+    Deny(SqlError),
+}
+
+/// Work of milliseconds.
+pub enum SlowWork {
+    /// Make sure the RSA key exists.
+    PublicKey,
+    /// Hash the password thousands of times and compare.
+    Password {
+        /// Stored form.
+        stored: String,
+        /// As the client sent it.
+        password: Secret,
+    },
+}
+
+/// A password or its encrypted form.
+pub enum Secret {
+    /// Clear, from the local socket.
+    Clear(Vec<u8>),
+    /// RSA-OAEP over the password XOR the salt.
+    Encrypted(Vec<u8>, [u8; SALT_BYTES]),
+}
+
+/// Outcome of [`SlowWork`].
+pub enum SlowDone {
+    /// The public key in PEM.
+    PublicKey(Result<String, SqlError>),
+    /// The digest to remember when the password was right.
+    Password(Option<sha2_password::Digest>),
+}
+
+impl SlowWork {
+    /// Does the work.
+    pub fn run(self) -> SlowDone {
+        match self {
+            SlowWork::PublicKey => SlowDone::PublicKey(public_key_pem()),
+            SlowWork::Password { stored, password } => {
+                let clear = match password {
+                    Secret::Clear(bytes) => Some(bytes),
+                    Secret::Encrypted(bytes, salt) => decrypt(&bytes, &salt),
+                };
+                SlowDone::Password(clear.and_then(|clear| sha2_password::verify_slow(&stored, &clear)))
+            }
+        }
+    }
+}
+
+fn server_key() -> Result<&'static RsaPrivateKey, SqlError> {
+    static KEY: OnceLock<Option<RsaPrivateKey>> = OnceLock::new();
+    KEY.get_or_init(|| RsaPrivateKey::new(&mut OsRng, 2048).ok())
+        .as_ref()
+        .ok_or_else(|| SqlError::new(1105, b"HY000", "The server could not make its RSA key"))
+}
+
+fn public_key_pem() -> Result<String, SqlError> {
+    server_key()?
+        .to_public_key()
+        .to_public_key_pem(LineEnding::LF)
+        .map_err(|_| SqlError::new(1105, b"HY000", "The server could not encode its RSA key"))
+}
+
+fn decrypt(bytes: &[u8], salt: &[u8; SALT_BYTES]) -> Option<Vec<u8>> {
+    let key = server_key().ok()?;
+    let mut clear = key.decrypt_blinded(&mut OsRng, Oaep::new::<sha1::Sha1>(), bytes).ok()?;
+    for (byte, mask) in clear.iter_mut().zip(salt.iter().cycle()) {
+        *byte ^= mask;
+    }
+    Some(clear)
+}
+
+fn without_nul(password: &[u8]) -> Option<&[u8]> {
+    match password.split_last() {
+        Some((0, rest)) => Some(rest),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaiting {
+    Scramble,
+    FullAuthentication,
+    EncryptedPassword,
+}
+
+/// One authentication.
+pub struct Exchange {
+    peer: Peer,
+    user: String,
+    account: Option<Account>,
+    /// The method in use; an unknown user's is the default.
+    plugin: &'static str,
+    salt: [u8; SALT_BYTES],
+    awaiting: Awaiting,
+    used_password: bool,
+}
+
+impl Exchange {
+    /// Starts with what the client sent in its handshake response (or COM_CHANGE_USER): its method, if it named one,
+    /// and the response made with `salt`. `None` for the response: nothing usable was sent.
+    pub fn begin(
+        accounts: &Accounts,
+        peer: &Peer,
+        salt: [u8; SALT_BYTES],
+        user: &[u8],
+        plugin: Option<&[u8]>,
+        response: Option<&[u8]>,
+    ) -> (Self, Step) {
+        let user = String::from_utf8_lossy(user).into_owned();
+        let account = accounts.find(&user, peer);
+        let wanted = account.as_ref().map_or(DEFAULT_PLUGIN, Account::plugin);
+        let mut exchange = Self {
+            peer: peer.clone(),
+            user,
+            account,
+            plugin: wanted,
+            salt,
+            awaiting: Awaiting::Scramble,
+            used_password: response.is_some_and(|bytes| !bytes.is_empty()),
+        };
+        // A client without PLUGIN_AUTH speaks the native method only.
+        let named = plugin.unwrap_or(native::PLUGIN.as_bytes());
+        let step = match response {
+            Some(response) if named == wanted.as_bytes() => exchange.scramble(accounts, response),
+            _ => {
+                exchange.salt = fresh_salt();
+                Step::Send(auth_switch(wanted, &exchange.salt))
+            }
+        };
+        (exchange, step)
+    }
+
+    /// The client's answer to [`Step::Send`].
+    pub fn answer(&mut self, accounts: &Accounts, payload: &[u8]) -> Step {
+        match self.awaiting {
+            Awaiting::Scramble => self.scramble(accounts, payload),
+            Awaiting::FullAuthentication if self.peer.private => match without_nul(payload) {
+                Some(password) => self.check_slowly(Secret::Clear(password.to_vec())),
+                None => self.deny(),
+            },
+            Awaiting::FullAuthentication if payload == [2] => Step::Slow(SlowWork::PublicKey),
+            Awaiting::FullAuthentication | Awaiting::EncryptedPassword => {
+                self.check_slowly(Secret::Encrypted(payload.to_vec(), self.salt))
+            }
+        }
+    }
+
+    /// The outcome of [`Step::Slow`].
+    pub fn done(&mut self, accounts: &Accounts, outcome: SlowDone) -> Step {
+        match outcome {
+            SlowDone::PublicKey(Ok(pem)) => {
+                self.awaiting = Awaiting::EncryptedPassword;
+                Step::Send(auth_more(pem.as_bytes()))
+            }
+            SlowDone::PublicKey(Err(error)) => Step::Deny(error),
+            SlowDone::Password(Some(digest)) => match &self.account {
+                Some(account) => {
+                    accounts.remember(account, digest);
+                    self.accept(None)
+                }
+                None => self.deny(),
+            },
+            SlowDone::Password(None) => self.deny(),
+        }
+    }
+
+    fn scramble(&mut self, accounts: &Accounts, response: &[u8]) -> Step {
+        let empty = response.is_empty() || response == [0];
+        self.used_password = !empty;
+        let stored = self.account.as_ref().map(|account| account.authentication_string.clone());
+        let has_password = stored.as_deref() != Some("");
+        if empty || !has_password {
+            return if empty && !has_password && self.may_be_without_password() {
+                self.accept(None)
+            } else {
+                self.deny()
+            };
+        }
+        if self.plugin == native::PLUGIN {
+            let right = stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
+            return if right { self.accept(None) } else { self.deny() };
+        }
+        let remembered = self.account.as_ref().and_then(|account| accounts.remembered(account));
+        if remembered.is_some_and(|digest| sha2_password::verify_fast(&digest, &self.salt, response)) {
+            return self.accept(Some(auth_more(&[sha2_password::FAST_OK])));
+        }
+        self.awaiting = Awaiting::FullAuthentication;
+        Step::Send(auth_more(&[sha2_password::FULL_AUTHENTICATION]))
+    }
+
+    /// An account without a password serves this machine only.
+    fn may_be_without_password(&self) -> bool {
+        self.peer.local
+    }
+
+    fn check_slowly(&self, mut password: Secret) -> Step {
+        if let Secret::Clear(bytes) = &mut password {
+            bytes.push(0);
+        }
+        let stored = match &self.account {
+            Some(account) => account.authentication_string.clone(),
+            None => sha2_password::nobody().to_owned(),
+        };
+        Step::Slow(SlowWork::Password { stored, password })
+    }
+
+    fn accept(&self, before_ok: Option<Vec<u8>>) -> Step {
+        match &self.account {
+            Some(account) => Step::Accept {
+                identity: Identity { user: account.user.clone(), account_host: account.host.clone() },
+                before_ok,
+            },
+            None => self.deny(),
+        }
+    }
+
+    fn deny(&self) -> Step {
+        Step::Deny(access_denied(&self.user, &self.peer.host, self.used_password))
+    }
+}
+
+/// Error 1045.
+pub fn access_denied(user: &str, host: &str, used_password: bool) -> SqlError {
+    let answer = if used_password { "YES" } else { "NO" };
+    let user: String = user.chars().take(32).collect();
+    SqlError::new(
+        1045,
+        b"28000",
+        format!("Access denied for user '{user}'@'{host}' (using password: {answer})"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

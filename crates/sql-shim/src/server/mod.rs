@@ -1,3 +1,18 @@
 //! The server around the sessions: shared state, connections, runtimes.
+//!
+//! ```text
+//!   listener (one thread) --- accepted socket ---> worker thread with the fewest connections
+//!   worker thread: one single-threaded runtime (io_uring, or epoll where that is refused)
+//!       connection task = login, then { read command, session, write reply } until it ends
+//! ```
+//!
+//! A connection stays on its worker for life, so sessions need no locks and no `Send`. Engine futures are awaited on
+//! these threads and may be woken from any other.
 
+pub mod clock;
+pub mod connection;
+pub mod login;
 pub mod registry;
+pub mod runtime;
+pub mod statements;
+pub mod transport;

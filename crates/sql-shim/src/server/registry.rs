@@ -9,15 +9,18 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
+use super::clock::CoarseClock;
 use crate::auth::accounts::Accounts;
+use crate::result::SqlError;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
+use crate::wire::packets;
 
 /// A connection's number, unique while the server runs; what CONNECTION_ID() and KILL mean.
 pub type ConnectionId = u32;
@@ -32,6 +35,74 @@ pub struct Server {
     pub variables: GlobalVariables,
     /// Status counters.
     pub status: Status,
+    /// Coarse time, for timeouts and SHOW PROCESSLIST.
+    pub clock: CoarseClock,
+    /// Open prepared statements of all connections.
+    pub prepared_statements: AtomicUsize,
+    /// Asks the server to stop.
+    pub shutdown: Shutdown,
+}
+
+impl Server {
+    /// A server nobody is connected to yet.
+    pub fn new(accounts: Accounts, variables: GlobalVariables) -> Arc<Self> {
+        Arc::new(Self {
+            accounts,
+            connections: Registry::default(),
+            variables,
+            status: Status::default(),
+            clock: CoarseClock::default(),
+            prepared_statements: AtomicUsize::new(0),
+            shutdown: Shutdown::default(),
+        })
+    }
+}
+
+impl Server {
+    /// Whether the connection's account may do everything.
+    pub fn is_administrator(&self, connection: &Connection) -> bool {
+        connection
+            .with_activity(|activity| self.accounts.is_administrator(&activity.user, &activity.account_host))
+    }
+
+    /// KILL on behalf of a connection: 1094 without such a connection, 1095 when it belongs to somebody else.
+    pub fn kill_by(&self, killer: &Connection, id: ConnectionId, how: Kill) -> Result<(), SqlError> {
+        let Some(victim) = self.connections.get(id) else { return Err(packets::error::no_such_thread(id)) };
+        let user = killer.with_activity(|activity| Arc::clone(&activity.user));
+        let same = victim.with_activity(|activity| activity.user == user);
+        if !same && !self.is_administrator(killer) {
+            return Err(SqlError::new(1095, b"HY000", format!("You are not owner of thread {id}")));
+        }
+        victim.kill(how);
+        Ok(())
+    }
+}
+
+/// The request to stop: from a signal, COM_SHUTDOWN or SQL.
+#[derive(Default)]
+pub struct Shutdown {
+    requested: AtomicBool,
+    notify: Notify,
+}
+
+impl Shutdown {
+    /// Asks.
+    pub fn request(&self) {
+        self.requested.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    /// Whether somebody asked.
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    /// Resolves when somebody asks; for the listener only.
+    pub async fn requested(&self) {
+        while !self.is_requested() {
+            self.notify.notified().await;
+        }
+    }
 }
 
 /// What a client asked for in its handshake that a session has to know.
@@ -78,8 +149,8 @@ pub struct Activity {
     pub state: &'static str,
     /// Statement text, cut after [`INFO_BYTES_MAX`] bytes; empty when idle.
     pub info: Vec<u8>,
-    /// Since when it is in this command.
-    pub since: Instant,
+    /// Since when it is in this command, on the server's [`CoarseClock`].
+    pub since_ms: u64,
 }
 
 /// Longest statement text kept for SHOW PROCESSLIST, bytes.
@@ -92,6 +163,9 @@ pub struct Connection {
     /// Counters of the runtime thread that carries it.
     pub counters: Arc<Counters>,
     kill: AtomicU8,
+    timed_out: AtomicBool,
+    /// When the connection is given up on the coarse clock; 0 for never.
+    deadline_ms: AtomicU64,
     waker: Mutex<Option<Waker>>,
     flags: Mutex<ClientFlags>,
     activity: Mutex<Activity>,
@@ -139,6 +213,26 @@ impl Connection {
         if let Some(waker) = self.waker.lock().take() {
             waker.wake();
         }
+    }
+
+    /// The connection waits for its client until then (milliseconds of the coarse clock, 0 for ever).
+    #[inline]
+    pub fn set_deadline(&self, deadline_ms: u64) {
+        self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
+    }
+
+    /// Ends the connection if it has waited too long.
+    pub fn expire(&self, now_ms: u64) {
+        let deadline = self.deadline_ms.load(Ordering::Relaxed);
+        if deadline != 0 && deadline <= now_ms {
+            self.timed_out.store(true, Ordering::Release);
+            self.kill(Kill::Connection);
+        }
+    }
+
+    /// Whether the connection ended because its client was silent.
+    pub fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Acquire)
     }
 
     /// How urgently this connection is to stop; one atomic load, cheap enough for every row.
@@ -200,11 +294,18 @@ impl Future for Killed<'_> {
 pub struct Registry {
     entries: Mutex<BTreeMap<ConnectionId, Arc<Connection>>>,
     last_id: AtomicU32,
+    most: AtomicUsize,
 }
 
 impl Registry {
     /// Enters a new connection, or `None` when there are already `max`.
-    pub fn enter(&self, max: usize, host: &str, counters: Arc<Counters>) -> Option<Arc<Connection>> {
+    pub fn enter(
+        &self,
+        max: usize,
+        host: &str,
+        now_ms: u64,
+        counters: Arc<Counters>,
+    ) -> Option<Arc<Connection>> {
         let mut entries = self.entries.lock();
         if entries.len() >= max {
             return None;
@@ -217,6 +318,8 @@ impl Registry {
             id,
             counters,
             kill: AtomicU8::new(0),
+            timed_out: AtomicBool::new(false),
+            deadline_ms: AtomicU64::new(0),
             waker: Mutex::new(None),
             flags: Mutex::new(ClientFlags::default()),
             activity: Mutex::new(Activity {
@@ -227,10 +330,11 @@ impl Registry {
                 command: "Connect",
                 state: "login",
                 info: Vec::new(),
-                since: Instant::now(),
+                since_ms: now_ms,
             }),
         });
         entries.insert(id, Arc::clone(&connection));
+        self.most.fetch_max(entries.len(), Ordering::Relaxed);
         Some(connection)
     }
 
@@ -249,9 +353,26 @@ impl Registry {
         self.entries.lock().values().cloned().collect()
     }
 
+    /// Visits every connection; short work only.
+    pub fn for_each(&self, mut visit: impl FnMut(&Connection)) {
+        for connection in self.entries.lock().values() {
+            visit(connection);
+        }
+    }
+
     /// How many connections there are.
     pub fn len(&self) -> usize {
         self.entries.lock().len()
+    }
+
+    /// Most connections there ever were at once.
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Connection attempts so far, by the numbers given out.
+    pub fn attempts(&self) -> u32 {
+        self.last_id.load(Ordering::Relaxed)
     }
 
     /// Whether nobody is connected.

@@ -111,6 +111,26 @@ pub struct SessionVariables {
 }
 
 impl GlobalVariables {
+    /// `connect_timeout` in milliseconds.
+    pub fn connect_timeout_ms(&self) -> u64 {
+        10_000
+    }
+
+    /// `max_allowed_packet` in bytes.
+    pub fn packet_bytes_max(&self) -> usize {
+        64 << 20
+    }
+
+    /// `max_connections`.
+    pub fn max_connections(&self) -> usize {
+        4096
+    }
+
+    /// `max_prepared_stmt_count`.
+    pub fn max_prepared_stmt_count(&self) -> usize {
+        16_382
+    }
+
     /// The values a new session starts with.
     pub fn session(&self) -> SessionVariables {
         todo!()

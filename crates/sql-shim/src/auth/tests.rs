@@ -1,0 +1,170 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+use super::accounts::{Accounts, Identification};
+use super::*;
+
+fn peer(local: bool, private: bool) -> Peer {
+    Peer { host: if local { "localhost".into() } else { "10.0.0.9".into() }, local, private }
+}
+
+fn accounts(plugin: &str) -> Accounts {
+    let accounts = Accounts::default();
+    let by = Identification {
+        plugin: Some(plugin.into()),
+        password: Some(b"secret".to_vec()),
+        ..Identification::default()
+    };
+    accounts.create("app", "%", &by, false).unwrap();
+    accounts.create("bare", "%", &Identification::default(), false).unwrap();
+    accounts
+}
+
+fn run(step: Step, exchange: &mut Exchange, accounts: &Accounts) -> Step {
+    match step {
+        Step::Slow(work) => exchange.done(accounts, work.run()),
+        other => other,
+    }
+}
+
+fn accepted(step: &Step) -> bool {
+    matches!(step, Step::Accept { .. })
+}
+
+#[test]
+fn native_password_in_one_round_and_after_a_switch() {
+    let accounts = accounts(native::PLUGIN);
+    let salt = fresh_salt();
+    for (password, right) in [(&b"secret"[..], true), (b"wrong", false)] {
+        let response = native::scramble(password, &salt);
+        let (_, step) = Exchange::begin(
+            &accounts,
+            &peer(false, false),
+            salt,
+            b"app",
+            Some(native::PLUGIN.as_bytes()),
+            Some(&response),
+        );
+        assert_eq!(accepted(&step), right);
+    }
+    let (mut exchange, step) = Exchange::begin(
+        &accounts,
+        &peer(false, false),
+        salt,
+        b"app",
+        Some(DEFAULT_PLUGIN.as_bytes()),
+        Some(b"x"),
+    );
+    let Step::Send(payload) = step else { panic!("expected a switch") };
+    assert!(payload.starts_with(b"\xfemysql_native_password\0"));
+    let fresh = payload.get(payload.len() - 21..payload.len() - 1).unwrap();
+    assert_ne!(fresh, salt);
+    assert!(accepted(&exchange.answer(&accounts, &native::scramble(b"secret", fresh))));
+}
+
+#[test]
+fn sha2_full_over_the_socket_then_fast() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    let begin = |password: &[u8]| {
+        let salt = fresh_salt();
+        let response = sha2_password::scramble(password, &salt);
+        Exchange::begin(
+            &accounts,
+            &peer(true, true),
+            salt,
+            b"app",
+            Some(DEFAULT_PLUGIN.as_bytes()),
+            Some(&response),
+        )
+    };
+    let (mut exchange, step) = begin(b"secret");
+    assert!(matches!(step, Step::Send(payload) if payload == [1, 4]));
+    let step = exchange.answer(&accounts, b"secret\0");
+    assert!(accepted(&run(step, &mut exchange, &accounts)));
+    let (_, step) = begin(b"secret");
+    assert!(matches!(step, Step::Accept { before_ok: Some(payload), .. } if payload == [1, 3]));
+    let (mut exchange, _) = begin(b"wrong");
+    let step = exchange.answer(&accounts, b"wrong\0");
+    assert!(!accepted(&run(step, &mut exchange, &accounts)));
+}
+
+#[test]
+fn a_changed_password_is_not_remembered() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    let account = accounts.find("app", &peer(true, true)).unwrap();
+    accounts.remember(&account, [1; 32]);
+    let by = Identification { password: Some(b"other".to_vec()), ..Identification::default() };
+    accounts.alter("app", "%", &by, false).unwrap();
+    let account = accounts.find("app", &peer(true, true)).unwrap();
+    assert_eq!(accounts.remembered(&account), None);
+}
+
+#[test]
+fn over_tcp_the_password_travels_encrypted_only() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    let salt = fresh_salt();
+    let begin = || {
+        Exchange::begin(
+            &accounts,
+            &peer(false, false),
+            salt,
+            b"app",
+            Some(DEFAULT_PLUGIN.as_bytes()),
+            Some(&[1; 32]),
+        )
+    };
+    let (mut exchange, _) = begin();
+    let step = exchange.answer(&accounts, b"secret\0");
+    assert!(!accepted(&run(step, &mut exchange, &accounts)), "a clear password over TCP is refused");
+
+    let (mut exchange, _) = begin();
+    let step = exchange.answer(&accounts, &[2]);
+    let Step::Send(payload) = run(step, &mut exchange, &accounts) else { panic!("expected the key") };
+    let pem = std::str::from_utf8(payload.get(1..).unwrap()).unwrap();
+    let key = <rsa::RsaPublicKey as rsa::pkcs8::DecodePublicKey>::from_public_key_pem(pem).unwrap();
+    let masked: Vec<u8> =
+        b"secret\0".iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    let encrypted = key.encrypt(&mut OsRng, Oaep::new::<sha1::Sha1>(), &masked).unwrap();
+    let step = exchange.answer(&accounts, &encrypted);
+    assert!(accepted(&run(step, &mut exchange, &accounts)));
+}
+
+#[test]
+fn unknown_users_go_through_the_same_exchange() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    let shape = |user: &[u8]| {
+        let (mut exchange, first) = Exchange::begin(
+            &accounts,
+            &peer(true, true),
+            fresh_salt(),
+            user,
+            Some(DEFAULT_PLUGIN.as_bytes()),
+            Some(&[1; 32]),
+        );
+        let Step::Send(first) = first else { panic!("expected to go on") };
+        let step = exchange.answer(&accounts, b"guess\0");
+        let Step::Deny(error) = run(step, &mut exchange, &accounts) else { panic!("expected a refusal") };
+        (first, error.code)
+    };
+    assert_eq!(shape(b"app"), shape(b"nobody at all"));
+}
+
+#[test]
+fn an_empty_password_serves_this_machine_only() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    for (local, right) in [(true, true), (false, false)] {
+        for plugin in [DEFAULT_PLUGIN, native::PLUGIN] {
+            let (mut exchange, step) = Exchange::begin(
+                &accounts,
+                &peer(local, local),
+                fresh_salt(),
+                b"bare",
+                Some(plugin.as_bytes()),
+                Some(b""),
+            );
+            let step = match step {
+                Step::Send(_) => exchange.answer(&accounts, &[0]),
+                other => other,
+            };
+            assert_eq!(accepted(&step), right);
+        }
+    }
+}

@@ -1,0 +1,606 @@
+//! One connection from greeting to end.
+//!
+//! The loop reads a command, lets the session answer it into the output buffer, and writes that in one go. Client
+//! errors never end a connection; only a broken stream, a kill, a time-out or COM_QUIT does.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use super::login::{self, Wish};
+use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
+use super::statements::Statements;
+use super::transport::Socket;
+use crate::auth::Peer;
+use crate::result::{Completion, SqlError};
+use crate::service::{SessionFactory, SessionService};
+use crate::status::Counter;
+use crate::wire::command::{self, Command};
+use crate::wire::input::{InputError, PacketInput};
+use crate::wire::output::PacketOutput;
+use crate::wire::params::ParamError;
+use crate::wire::reply::{Encoding, Flush, Reply, ReplyScratch};
+use crate::wire::{capability, packets};
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub enum End {
+    /// The client said goodbye.
+    Quit,
+    /// The client went away without a word.
+    Closed,
+    /// The socket failed.
+    Io(io::Error),
+    /// The client is told this first.
+    Protocol(SqlError),
+    /// Login refused; the client is told this first.
+    Denied(SqlError),
+    /// Killed, timed out, or the server stops.
+    Killed,
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        End::Io(error)
+    }
+}
+
+/// The two halves of the stream and the register's entry.
+pub struct Link {
+    /// The socket.
+    pub socket: Socket,
+    /// From the client.
+    pub input: PacketInput,
+    /// To the client.
+    pub output: PacketOutput,
+    /// The entry.
+    pub connection: Arc<Connection>,
+}
+
+impl Link {
+    /// Waits for a whole packet of at most `limit` bytes; it is in `input` then.
+    pub async fn receive(&mut self, limit: usize) -> Result<(), End> {
+        loop {
+            match self.input.advance(limit) {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.read().await?,
+                Err(InputError::TooLong) => return Err(End::Protocol(packets::error::packet_too_large())),
+                Err(InputError::OutOfOrder) => return Err(End::Protocol(packets::error::out_of_order())),
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), End> {
+        let buffer = self.input.lend();
+        let mut killed = self.connection.killed(Kill::Connection);
+        let mut read = pin!(self.socket.read(buffer));
+        let outcome = poll_fn(|context| match read.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
+        });
+        let Some((result, buffer)) = outcome.await else { return Err(End::Killed) };
+        let count = result?;
+        self.input.restore(buffer, count);
+        if count == 0 { Err(End::Closed) } else { Ok(()) }
+    }
+
+    /// Writes what has gathered.
+    pub async fn flush(&mut self) -> Result<(), End> {
+        let bytes = self.output.as_bytes().len() as u64;
+        self.connection.counters.add(Counter::BytesSent, bytes);
+        self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
+        Ok(self.socket.flush(&mut self.output).await?)
+    }
+
+    /// Adds a packet.
+    pub fn put_payload(&mut self, payload: &[u8]) {
+        self.output.begin();
+        self.output.put(payload);
+        self.output.end();
+    }
+
+    /// Adds a packet and writes.
+    pub async fn send_payload(&mut self, payload: &[u8]) -> Result<(), End> {
+        self.put_payload(payload);
+        self.flush().await
+    }
+}
+
+/// Carries one accepted connection to its end.
+pub async fn serve<F: SessionFactory>(
+    socket: Socket,
+    connection: Arc<Connection>,
+    peer: Peer,
+    server: Arc<Server>,
+    factory: Arc<F>,
+) {
+    let mut link = Link { socket, input: PacketInput::new(), output: PacketOutput::new(), connection };
+    let end = match log_in(&mut link, &server, &peer).await {
+        Ok(wish) => {
+            let session = factory.open(&link.connection);
+            let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
+            let end = task.run(wish).await;
+            let released = task.statements.clear();
+            server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+            task.session.close().await;
+            link = task.link;
+            end
+        }
+        Err(end) => {
+            link.connection.counters.add(Counter::AbortedConnects, 1);
+            end
+        }
+    };
+    say_goodbye(&mut link, end).await;
+    server.connections.leave(link.connection.id);
+}
+
+async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
+    let timeout_ms = server.variables.connect_timeout_ms();
+    link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
+    let wish = login::log_in(link, server, peer).await?;
+    link.connection.set_deadline(0);
+    identify(link, peer, &wish);
+    Ok(wish)
+}
+
+fn identify(link: &Link, peer: &Peer, wish: &Wish) {
+    link.connection.set_client_flags(login::client_flags(wish));
+    link.connection.update(|activity| {
+        activity.user = Arc::from(wish.identity.user.as_str());
+        activity.account_host = Arc::from(wish.identity.account_host.as_str());
+        if peer.private {
+            activity.host = Arc::from("localhost");
+        }
+        activity.command = "Sleep";
+        activity.state = "";
+    });
+}
+
+/// Tells the client why, as far as that is possible, within a second.
+async fn say_goodbye(link: &mut Link, end: End) {
+    let error = match end {
+        End::Quit => return,
+        End::Closed | End::Io(_) => {
+            link.connection.counters.add(Counter::AbortedClients, 1);
+            return;
+        }
+        End::Protocol(error) | End::Denied(error) => error,
+        End::Killed if link.connection.timed_out() => packets::error::idle_too_long(),
+        End::Killed => packets::error::server_shutdown(),
+    };
+    link.output.set_sequence(link.input.reply_sequence());
+    packets::put_error(&mut link.output, true, &error);
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), link.flush()).await;
+}
+
+struct ConnectionTask<'a, F: SessionFactory> {
+    link: Link,
+    session: F::Session,
+    statements: Statements<<F::Session as SessionService>::Plan>,
+    scratch: ReplyScratch,
+    server: &'a Server,
+    peer: Peer,
+    capabilities: u32,
+    packet_bytes_max: usize,
+}
+
+/// Whether the loop goes on.
+type Outcome = Result<(), End>;
+
+impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
+    fn new(link: Link, session: F::Session, server: &'a Server, peer: Peer, capabilities: u32) -> Self {
+        Self {
+            link,
+            session,
+            statements: Statements::default(),
+            scratch: ReplyScratch::default(),
+            server,
+            peer,
+            capabilities,
+            packet_bytes_max: server.variables.packet_bytes_max(),
+        }
+    }
+
+    async fn run(&mut self, wish: Wish) -> End {
+        if let Err(end) = self.open_first_database(wish.database).await {
+            return end;
+        }
+        loop {
+            if let Err(end) = self.serve_command().await {
+                return end;
+            }
+        }
+    }
+
+    async fn open_first_database(&mut self, database: Option<Vec<u8>>) -> Outcome {
+        if let Some(name) = database {
+            if let Err(error) = self.session.change_database(&name).await {
+                return Err(End::Denied(error));
+            }
+        }
+        self.put_ok();
+        self.link.flush().await
+    }
+
+    async fn serve_command(&mut self) -> Outcome {
+        self.link.input.expect_command();
+        let deadline = self.session.idle_timeout_seconds().saturating_mul(1000);
+        self.link.connection.set_deadline(self.server.clock.now_ms().saturating_add(deadline).max(1));
+        self.link.receive(self.packet_bytes_max).await?;
+        self.link.connection.set_deadline(0);
+        self.link.output.set_sequence(self.link.input.reply_sequence());
+        self.link.connection.clear_query_kill();
+        let outcome = self.dispatch().await;
+        self.link.input.release();
+        self.link.flush().await?;
+        outcome?;
+        if self.link.connection.kill_level() == Kill::Connection { Err(End::Killed) } else { Ok(()) }
+    }
+
+    async fn dispatch(&mut self) -> Outcome {
+        let counters = Arc::clone(&self.link.connection.counters);
+        counters.add(Counter::Queries, 1);
+        // The command borrows the input, the reply borrows the output and the socket.
+        let Self { link, session, statements, scratch, server, capabilities, packet_bytes_max, .. } = self;
+        let Link { socket, input, output, connection } = link;
+        let Ok(command) = command::decode(input.payload()) else {
+            packets::put_error(output, true, &packets::error::malformed_packet());
+            return Ok(());
+        };
+        match command {
+            Command::Query(sql) => {
+                counters.add(Counter::Questions, 1);
+                begin(connection, server, "Query", sql);
+                let status = session.status_flags();
+                let mut reply = Reply::new(output, scratch, socket, *capabilities, Encoding::Text, status);
+                let outcome = session.query(sql, &mut reply).await;
+                end(connection, server);
+                outcome.map_err(End::Io)
+            }
+            Command::Execute { statement, arguments } => {
+                counters.add(Counter::Questions, 1);
+                counters.add(Counter::ComStmtExecute, 1);
+                let Some(found) = statements.get(statement) else {
+                    let error = packets::error::unknown_statement(statement, "mysqld_stmt_execute");
+                    packets::put_error(output, true, &error);
+                    return Ok(());
+                };
+                begin(connection, server, "Execute", &found.prepared.sql);
+                let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
+                    Ok(params) => {
+                        let status = session.status_flags();
+                        let mut reply =
+                            Reply::new(output, scratch, socket, *capabilities, Encoding::Binary, status);
+                        session.execute(&mut found.prepared, &params, &mut reply).await
+                    }
+                    Err(ParamError::Malformed | ParamError::WrongType) => {
+                        packets::put_error(output, true, &packets::error::wrong_arguments());
+                        Ok(())
+                    }
+                };
+                found.params.clear_long_data();
+                end(connection, server);
+                outcome.map_err(End::Io)
+            }
+            Command::SendLongData { statement, parameter, data } => {
+                counters.add(Counter::ComStmtSendLongData, 1);
+                // No answer by protocol; what does not fit is found out by the execution.
+                if let Some(found) = statements.get(statement) {
+                    let count = found.prepared.params.len();
+                    found.params.append_long_data(count, parameter, data, *packet_bytes_max);
+                }
+                Ok(())
+            }
+            Command::CloseStatement(id) => {
+                counters.add(Counter::ComStmtClose, 1);
+                if statements.close(id) {
+                    server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            Command::ChangeUser(arguments) => {
+                let arguments = arguments.to_vec();
+                self.change_user(&arguments).await
+            }
+            Command::Quit => Err(End::Quit),
+            other => {
+                let owned = Owned::from(other);
+                self.dispatch_rare(owned).await
+            }
+        }
+    }
+}
+
+/// Marks the beginning of a statement in the register.
+fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
+    connection.update(|activity| {
+        activity.command = command;
+        activity.state = "executing";
+        activity.since_ms = server.clock.now_ms();
+        activity.info.clear();
+        activity.info.extend_from_slice(sql.get(..sql.len().min(INFO_BYTES_MAX)).unwrap_or_default());
+    });
+}
+
+fn end(connection: &Connection, server: &Server) {
+    connection.update(|activity| {
+        activity.command = "Sleep";
+        activity.state = "";
+        activity.since_ms = server.clock.now_ms();
+        activity.info.clear();
+    });
+}
+
+/// A rare command with its bytes copied, so that the whole task is free to serve it.
+enum Owned {
+    InitDb(Vec<u8>),
+    FieldList { table: Vec<u8>, pattern: Vec<u8> },
+    Sql(&'static str, Vec<u8>),
+    Prepare(Vec<u8>),
+    ResetStatement(u32),
+    Fetch(u32),
+    SetOption(u16),
+    Kill(u32),
+    Ping,
+    Statistics,
+    ResetConnection,
+    Refresh,
+    Shutdown,
+    Unknown,
+}
+
+impl From<Command<'_>> for Owned {
+    fn from(command: Command<'_>) -> Self {
+        match command {
+            Command::InitDb(name) => Owned::InitDb(name.to_vec()),
+            Command::FieldList { table, pattern } => {
+                Owned::FieldList { table: table.to_vec(), pattern: pattern.to_vec() }
+            }
+            Command::CreateDb(name) => Owned::Sql("Create DB", quoted("CREATE DATABASE ", name)),
+            Command::DropDb(name) => Owned::Sql("Drop DB", quoted("DROP DATABASE ", name)),
+            Command::ProcessInfo => Owned::Sql("Processlist", b"SHOW PROCESSLIST".to_vec()),
+            Command::Prepare(sql) => Owned::Prepare(sql.to_vec()),
+            Command::ResetStatement(id) => Owned::ResetStatement(id),
+            Command::Fetch { statement } => Owned::Fetch(statement),
+            Command::SetOption(option) => Owned::SetOption(option),
+            Command::ProcessKill(id) => Owned::Kill(id),
+            Command::Ping => Owned::Ping,
+            Command::Statistics => Owned::Statistics,
+            Command::ResetConnection => Owned::ResetConnection,
+            Command::Refresh => Owned::Refresh,
+            Command::Shutdown => Owned::Shutdown,
+            _ => Owned::Unknown,
+        }
+    }
+}
+
+fn quoted(prefix: &str, name: &[u8]) -> Vec<u8> {
+    let mut sql = prefix.as_bytes().to_vec();
+    sql.push(b'`');
+    for byte in name {
+        if *byte == b'`' {
+            sql.push(b'`');
+        }
+        sql.push(*byte);
+    }
+    sql.push(b'`');
+    sql
+}
+
+impl<F: SessionFactory> ConnectionTask<'_, F> {
+    async fn dispatch_rare(&mut self, command: Owned) -> Outcome {
+        let counters = Arc::clone(&self.link.connection.counters);
+        match command {
+            Owned::InitDb(name) => {
+                counters.add(Counter::ComChangeDb, 1);
+                match self.session.change_database(&name).await {
+                    Ok(()) => self.put_ok(),
+                    Err(error) => self.put_error(&error),
+                }
+            }
+            Owned::FieldList { table, pattern } => self.field_list(&table, &pattern).await,
+            Owned::Sql(name, sql) => return self.run_sql(name, &sql).await,
+            Owned::Prepare(sql) => self.prepare(&sql).await,
+            Owned::ResetStatement(id) => {
+                counters.add(Counter::ComStmtReset, 1);
+                match self.statements.get(id) {
+                    Some(statement) => {
+                        statement.params.clear_long_data();
+                        self.put_ok();
+                    }
+                    None => self.put_error(&packets::error::unknown_statement(id, "mysqld_stmt_reset")),
+                }
+            }
+            Owned::Fetch(id) => self.fetch(id),
+            Owned::SetOption(option) => self.set_option(option),
+            Owned::Kill(id) => self.kill(id),
+            Owned::Ping | Owned::Refresh => {
+                counters.add(Counter::ComAdminCommands, 1);
+                self.put_ok();
+            }
+            Owned::Statistics => {
+                counters.add(Counter::ComAdminCommands, 1);
+                let text = crate::status::statistics_line(self.server);
+                self.link.put_payload(text.as_bytes());
+            }
+            Owned::ResetConnection => {
+                counters.add(Counter::ComAdminCommands, 1);
+                self.reset().await;
+                self.put_ok();
+            }
+            Owned::Shutdown => {
+                if self.may_administrate() {
+                    self.server.shutdown.request();
+                    packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+                } else {
+                    self.put_error(&not_permitted("SHUTDOWN"));
+                }
+            }
+            Owned::Unknown => self.put_error(&packets::error::unknown_command()),
+        }
+        Ok(())
+    }
+
+    fn put_ok(&mut self) {
+        let completion = Completion {
+            status: self.session.status_flags(),
+            warnings: self.session.warnings(),
+            ..Completion::default()
+        };
+        packets::put_ok(&mut self.link.output, 0, &completion);
+    }
+
+    fn put_error(&mut self, error: &SqlError) {
+        packets::put_error(&mut self.link.output, true, error);
+    }
+
+    fn put_definitions_end(&mut self) {
+        if self.capabilities & capability::DEPRECATE_EOF == 0 {
+            packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+        }
+    }
+
+    async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
+        begin(&self.link.connection, self.server, name, sql);
+        let status = self.session.status_flags();
+        let Link { socket, output, .. } = &mut self.link;
+        let mut reply =
+            Reply::new(output, &mut self.scratch, socket, self.capabilities, Encoding::Text, status);
+        let outcome = self.session.query(sql, &mut reply).await;
+        end(&self.link.connection, self.server);
+        outcome.map_err(End::Io)
+    }
+
+    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) {
+        match self.session.field_list(table, pattern).await {
+            Ok(columns) => {
+                let encoded = packets::encode_field_list(columns.metas());
+                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                // Answers to COM_FIELD_LIST end with EOF for every client, or the look-alike OK.
+                let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
+                packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+            }
+            Err(error) => self.put_error(&error),
+        }
+    }
+
+    async fn prepare(&mut self, sql: &[u8]) {
+        self.link.connection.counters.add(Counter::ComStmtPrepare, 1);
+        begin(&self.link.connection, self.server, "Prepare", sql);
+        let prepared = self.session.prepare(sql).await;
+        end(&self.link.connection, self.server);
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return self.put_error(&error),
+        };
+        let limit = self.server.variables.max_prepared_stmt_count();
+        if self.server.prepared_statements.fetch_add(1, Ordering::Relaxed) >= limit {
+            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
+            return self.put_error(&too_many_statements(limit));
+        }
+        let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
+        let Some(id) = self.statements.insert(prepared) else {
+            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
+            return self.put_error(&too_many_statements(limit));
+        };
+        let warnings = self.session.warnings();
+        let output = &mut self.link.output;
+        output.begin();
+        output.u8(0);
+        output.u32(id);
+        output.u16(columns.len() as u16);
+        output.u16(params.len() as u16);
+        output.u8(0);
+        output.u16(warnings);
+        output.end();
+        for definitions in [&params, &columns] {
+            if !definitions.is_empty() {
+                let encoded = definitions.encoded(packets::encode_definitions);
+                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                self.put_definitions_end();
+            }
+        }
+    }
+
+    fn fetch(&mut self, id: u32) {
+        // Cursors are never opened (the client sees that in the status flags), so there is nothing to fetch.
+        let error = match self.statements.get(id) {
+            Some(_) => SqlError::new(1421, b"HY000", format!("The statement ({id}) has no open cursor.")),
+            None => packets::error::unknown_statement(id, "mysqld_stmt_fetch"),
+        };
+        self.put_error(&error);
+    }
+
+    fn set_option(&mut self, option: u16) {
+        self.link.connection.counters.add(Counter::ComSetOption, 1);
+        let mut flags = self.link.connection.client_flags();
+        match option {
+            0 => flags.multi_statements = true,
+            1 => flags.multi_statements = false,
+            _ => return self.put_error(&packets::error::unknown_command()),
+        }
+        self.link.connection.set_client_flags(flags);
+        let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
+        packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+    }
+
+    fn kill(&mut self, id: u32) {
+        self.link.connection.counters.add(Counter::ComKill, 1);
+        match self.server.kill_by(&self.link.connection, id, Kill::Connection) {
+            Ok(()) => self.put_ok(),
+            Err(error) => self.put_error(&error),
+        }
+    }
+
+    fn may_administrate(&self) -> bool {
+        self.server.is_administrator(&self.link.connection)
+    }
+
+    async fn reset(&mut self) {
+        let released = self.statements.clear();
+        self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+        self.session.reset().await;
+    }
+
+    async fn change_user(&mut self, arguments: &[u8]) -> Outcome {
+        self.link.connection.counters.add(Counter::ComAdminCommands, 1);
+        self.link.input.release();
+        let wish =
+            login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
+        self.reset().await;
+        let multi_statements = self.link.connection.client_flags().multi_statements;
+        identify(&self.link, &self.peer, &wish);
+        let mut flags = self.link.connection.client_flags();
+        flags.multi_statements = multi_statements;
+        self.link.connection.set_client_flags(flags);
+        self.link.connection.set_database(None);
+        self.session.user_changed();
+        if let Some(name) = wish.database {
+            if let Err(error) = self.session.change_database(&name).await {
+                return Err(End::Denied(error));
+            }
+        }
+        self.put_ok();
+        Ok(())
+    }
+}
+
+fn too_many_statements(limit: usize) -> SqlError {
+    SqlError::new(
+        1461,
+        b"42000",
+        format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
+    )
+}
+
+fn not_permitted(privilege: &str) -> SqlError {
+    SqlError::new(
+        1227,
+        b"42000",
+        format!("Access denied; you need (at least one of) the {privilege} privilege(s) for this operation"),
+    )
+}

@@ -1,0 +1,138 @@
+//! From the accepted socket to a logged-in client.
+
+use super::connection::{End, Link};
+use super::registry::{ClientFlags, Server};
+use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
+use crate::result::{SqlError, status_flag};
+use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
+use crate::wire::{capability, packets};
+
+/// Version told to clients: the MySQL release whose dialect is spoken, and ours.
+pub const SERVER_VERSION: &str = concat!("8.0.36-untorn-", env!("CARGO_PKG_VERSION"));
+
+/// What the client wants once it is logged in.
+pub struct Wish {
+    /// Who it is.
+    pub identity: Identity,
+    /// Its capabilities.
+    pub capabilities: u32,
+    /// Collation id.
+    pub charset: u8,
+    /// Database to start with.
+    pub database: Option<Vec<u8>>,
+}
+
+/// Greets the client and authenticates it. The final OK is left to the caller, who still has to open the database.
+pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
+    let salt = auth::fresh_salt();
+    link.output.set_sequence(0);
+    handshake::put_greeting(
+        &mut link.output,
+        &Greeting {
+            server_version: SERVER_VERSION,
+            connection_id: link.connection.id,
+            salt,
+            capabilities: capability::OFFERED,
+            charset: 45,
+            status: status_flag::AUTOCOMMIT,
+            plugin: DEFAULT_PLUGIN,
+        },
+    );
+    link.flush().await?;
+    link.input.expect_sequence(1);
+    link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+    let decoded = handshake::decode_response(link.input.payload());
+    let Ok(response) = decoded else {
+        link.input.release();
+        return Err(End::Protocol(packets::error::bad_handshake()));
+    };
+    let capabilities = response.capabilities;
+    let wish = parts(&response, capabilities);
+    let (exchange, step) = begin(server, peer, salt, &response);
+    link.input.release();
+    let identity = finish(link, server, exchange, step).await?;
+    Ok(wish(identity))
+}
+
+/// COM_CHANGE_USER: the same exchange, always with a fresh salt, so that a recorded response is worth nothing.
+pub async fn change_user(
+    link: &mut Link,
+    server: &Server,
+    peer: &Peer,
+    capabilities: u32,
+    arguments: &[u8],
+) -> Result<Wish, End> {
+    let Ok(response) = handshake::decode_change_user(capabilities, arguments) else {
+        return Err(End::Protocol(packets::error::malformed_packet()));
+    };
+    let wish = parts(&response, capabilities);
+    let (exchange, step) =
+        Exchange::begin(&server.accounts, peer, auth::fresh_salt(), response.user, None, None);
+    let identity = finish(link, server, exchange, step).await?;
+    Ok(wish(identity))
+}
+
+fn begin(
+    server: &Server,
+    peer: &Peer,
+    salt: [u8; SALT_BYTES],
+    response: &HandshakeResponse<'_>,
+) -> (Exchange, Step) {
+    let accounts = &server.accounts;
+    Exchange::begin(accounts, peer, salt, response.user, response.plugin, Some(response.auth_response))
+}
+
+fn parts(response: &HandshakeResponse<'_>, capabilities: u32) -> impl FnOnce(Identity) -> Wish + use<> {
+    let charset = response.charset;
+    let database = response.database.map(<[u8]>::to_vec);
+    move |identity| Wish { identity, capabilities, charset, database }
+}
+
+async fn finish(
+    link: &mut Link,
+    server: &Server,
+    mut exchange: Exchange,
+    first: Step,
+) -> Result<Identity, End> {
+    let mut step = first;
+    loop {
+        step = match step {
+            Step::Send(payload) => {
+                link.send_payload(&payload).await?;
+                link.input.expect_sequence(link.output.sequence());
+                link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+                let next = exchange.answer(&server.accounts, link.input.payload());
+                link.input.release();
+                link.output.set_sequence(link.input.reply_sequence());
+                next
+            }
+            Step::Slow(work) => {
+                let done = tokio::task::spawn_blocking(move || work.run()).await;
+                let done = done.map_err(|_| End::Protocol(internal_error()))?;
+                exchange.done(&server.accounts, done)
+            }
+            Step::Accept { identity, before_ok } => {
+                if let Some(payload) = before_ok {
+                    link.put_payload(&payload);
+                }
+                return Ok(identity);
+            }
+            Step::Deny(error) => return Err(End::Denied(error)),
+        };
+    }
+}
+
+fn internal_error() -> SqlError {
+    SqlError::new(1105, b"HY000", "The server could not check the password")
+}
+
+/// The handshake's wishes as the session sees them.
+pub fn client_flags(wish: &Wish) -> ClientFlags {
+    ClientFlags {
+        found_rows: wish.capabilities & capability::FOUND_ROWS != 0,
+        multi_statements: wish.capabilities & capability::MULTI_STATEMENTS != 0,
+        interactive: wish.capabilities & capability::INTERACTIVE != 0,
+        ignore_space: wish.capabilities & capability::IGNORE_SPACE != 0,
+        charset: u16::from(wish.charset),
+    }
+}

@@ -1,0 +1,107 @@
+//! One socket type over io_uring and epoll, TCP and local sockets.
+//!
+//! Buffers are handed over and come back, as io_uring wants it; the epoll side does the same so that the connection is
+//! written once. An enumeration and not a generic: everything above it, the SQL executor included, is compiled once.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_uring::buf::BoundedBuf;
+
+use crate::wire::output::PacketOutput;
+use crate::wire::reply::Flush;
+
+/// An accepted socket on its way from the listener to a worker.
+#[derive(Debug)]
+pub enum Accepted {
+    /// TCP.
+    Tcp(std::net::TcpStream),
+    /// Local socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+/// A connected socket.
+pub enum Socket {
+    /// TCP through io_uring.
+    UringTcp(tokio_uring::net::TcpStream),
+    /// Local socket through io_uring.
+    UringUnix(tokio_uring::net::UnixStream),
+    /// TCP through epoll.
+    Tcp(tokio::net::TcpStream),
+    /// Local socket through epoll.
+    Unix(tokio::net::UnixStream),
+}
+
+impl Socket {
+    /// Takes the socket into the runtime of this thread.
+    pub fn adopt(accepted: Accepted, uring: bool) -> io::Result<Self> {
+        Ok(match accepted {
+            Accepted::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                // io_uring waits by itself; with O_NONBLOCK it would answer EAGAIN instead.
+                stream.set_nonblocking(!uring)?;
+                if uring {
+                    Socket::UringTcp(tokio_uring::net::TcpStream::from_std(stream))
+                } else {
+                    Socket::Tcp(tokio::net::TcpStream::from_std(stream)?)
+                }
+            }
+            Accepted::Unix(stream) => {
+                stream.set_nonblocking(!uring)?;
+                if uring {
+                    Socket::UringUnix(tokio_uring::net::UnixStream::from_std(stream))
+                } else {
+                    Socket::Unix(tokio::net::UnixStream::from_std(stream)?)
+                }
+            }
+        })
+    }
+
+    /// Appends what the client sent to `buffer`, whose spare capacity must not be empty. 0 bytes: the client is gone.
+    pub async fn read(&mut self, mut buffer: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+        let begin = buffer.len();
+        match self {
+            Socket::UringTcp(stream) => {
+                let (result, slice) = stream.read(buffer.slice(begin..)).await;
+                (result, slice.into_inner())
+            }
+            Socket::UringUnix(stream) => {
+                let (result, slice) = stream.read(buffer.slice(begin..)).await;
+                (result, slice.into_inner())
+            }
+            Socket::Tcp(stream) => (stream.read_buf(&mut buffer).await, buffer),
+            Socket::Unix(stream) => (stream.read_buf(&mut buffer).await, buffer),
+        }
+    }
+
+    /// Writes all of `buffer`.
+    pub async fn write_all(&mut self, buffer: Vec<u8>) -> (io::Result<()>, Vec<u8>) {
+        match self {
+            Socket::UringTcp(stream) => stream.write_all(buffer).await,
+            Socket::UringUnix(stream) => stream.write_all(buffer).await,
+            Socket::Tcp(stream) => (stream.write_all(&buffer).await, buffer),
+            Socket::Unix(stream) => (stream.write_all(&buffer).await, buffer),
+        }
+    }
+}
+
+impl Flush for Socket {
+    async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        let (result, buffer) = self.write_all(output.lend()).await;
+        output.restore(buffer);
+        result
+    }
+}
+
+impl AsRawFd for Accepted {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Accepted::Tcp(stream) => stream.as_raw_fd(),
+            Accepted::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}

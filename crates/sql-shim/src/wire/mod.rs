@@ -1,0 +1,24 @@
+//! The MySQL client/server protocol as pure functions: bytes in → command, reply → bytes out.
+//!
+//! Nothing here does I/O, waits or knows a socket, so golden tests and fuzzers drive it directly.
+//!
+//! ```text
+//!   socket bytes -> input::PacketInput -> command::decode -> session
+//!   session -> reply::Reply (a ResultSink) -> output::PacketOutput -> socket bytes
+//! ```
+//!
+//! Everything read from a client goes through [`cursor::Cursor`], whose every step is checked: a malformed packet is an
+//! error value, never a panic and never a read past the packet. Packet layouts are those of the MySQL client/server
+//! protocol documentation (protocol 41).
+
+pub mod capability;
+pub mod command;
+pub mod cursor;
+pub mod handshake;
+pub mod input;
+pub mod number;
+pub mod output;
+pub mod packets;
+pub mod params;
+pub mod reply;
+pub mod temporal;

@@ -1,0 +1,255 @@
+//! Builds packets in one reusable buffer.
+
+use super::input::FRAGMENT_BYTES_MAX;
+
+const HEADER_BYTES: usize = 4;
+/// A reply longer than this goes to the socket before the command is complete.
+pub const FLUSH_BYTES: usize = 64 * 1024;
+/// Capacity kept between commands.
+const BUFFER_BYTES_KEPT: usize = 128 * 1024;
+
+/// The outgoing half of a connection: packets gathered for one write.
+#[derive(Debug, Default)]
+pub struct PacketOutput {
+    bytes: Vec<u8>,
+    packet_start: usize,
+    sequence: u8,
+}
+
+impl PacketOutput {
+    /// An empty output.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next packet carries this sequence id.
+    pub fn set_sequence(&mut self, sequence: u8) {
+        self.sequence = sequence;
+    }
+
+    /// Sequence id of the next packet.
+    pub fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// Whether enough has gathered to be written early.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= FLUSH_BYTES
+    }
+
+    /// Whether nothing is waiting to be written.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// What has gathered.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Gives the buffer away to be written; only between packets.
+    pub fn lend(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Takes the buffer back after the write.
+    pub fn restore(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > BUFFER_BYTES_KEPT {
+            buffer = Vec::new();
+        }
+        buffer.clear();
+        self.bytes = buffer;
+    }
+
+    /// Starts a packet.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.packet_start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
+    }
+
+    /// Withdraws the packet that was begun.
+    pub fn abandon(&mut self) {
+        self.bytes.truncate(self.packet_start);
+    }
+
+    /// Payload bytes of the packet in progress.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.packet_start + HEADER_BYTES..).unwrap_or_default()
+    }
+
+    /// Ends the packet: fills in its header, and cuts it when it is longer than one fragment.
+    #[inline]
+    pub fn end(&mut self) {
+        let length = self.bytes.len() - self.packet_start - HEADER_BYTES;
+        if length >= FRAGMENT_BYTES_MAX {
+            return self.end_in_fragments();
+        }
+        self.write_header(self.packet_start, length);
+    }
+
+    #[inline]
+    fn write_header(&mut self, at: usize, length: usize) {
+        let [a, b, c, _] = (length as u32).to_le_bytes();
+        if let Some(header) = self.bytes.get_mut(at..at + HEADER_BYTES) {
+            header.copy_from_slice(&[a, b, c, self.sequence]);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
+    #[cold]
+    fn end_in_fragments(&mut self) {
+        let payload = self.bytes.split_off(self.packet_start + HEADER_BYTES);
+        self.bytes.truncate(self.packet_start);
+        let mut rest = payload.as_slice();
+        loop {
+            let (fragment, after) = rest.split_at(rest.len().min(FRAGMENT_BYTES_MAX));
+            let at = self.bytes.len();
+            self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
+            self.bytes.extend_from_slice(fragment);
+            self.write_header(at, fragment.len());
+            rest = after;
+            if fragment.len() < FRAGMENT_BYTES_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Appends packets that carry headers already, giving them the sequence ids that follow. `ends` are the ends of the
+    /// packets in `packets`, whose ids start with `first`.
+    pub fn put_packets(&mut self, packets: &[u8], ends: &[u32], first: u8) {
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(packets);
+        if self.sequence != first {
+            let mut start = 0;
+            let mut sequence = self.sequence;
+            for end in ends {
+                if let Some(id) = self.bytes.get_mut(base + start + 3) {
+                    *id = sequence;
+                }
+                sequence = sequence.wrapping_add(1);
+                start = *end as usize;
+            }
+        }
+        self.sequence = self.sequence.wrapping_add(ends.len() as u8);
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    /// Two bytes, little-endian.
+    #[inline]
+    pub fn u16(&mut self, value: u16) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Four bytes, little-endian.
+    #[inline]
+    pub fn u32(&mut self, value: u32) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Eight bytes, little-endian.
+    #[inline]
+    pub fn u64(&mut self, value: u64) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Bytes as they are.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A length-encoded integer.
+    #[inline]
+    pub fn length_encoded(&mut self, value: u64) {
+        put_length_encoded(&mut self.bytes, value);
+    }
+
+    /// A length-encoded string.
+    #[inline]
+    pub fn length_encoded_bytes(&mut self, bytes: &[u8]) {
+        put_length_encoded(&mut self.bytes, bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Text of less than 251 bytes written by `write`, with its length before it.
+    #[inline]
+    pub fn short_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.bytes.len();
+        self.bytes.push(0);
+        write(&mut self.bytes);
+        let length = self.bytes.len() - at - 1;
+        debug_assert!(length <= 250, "short text is short");
+        if let Some(prefix) = self.bytes.get_mut(at) {
+            *prefix = length as u8;
+        }
+    }
+}
+
+/// Appends a length-encoded integer.
+#[inline]
+pub fn put_length_encoded(bytes: &mut Vec<u8>, value: u64) {
+    match value {
+        0..=250 => bytes.push(value as u8),
+        251..=0xffff => {
+            bytes.push(0xfc);
+            bytes.extend_from_slice(&(value as u16).to_le_bytes());
+        }
+        0x1_0000..=0xff_ffff => {
+            let [a, b, c, ..] = value.to_le_bytes();
+            bytes.extend_from_slice(&[0xfd, a, b, c]);
+        }
+        _ => {
+            bytes.push(0xfe);
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::input::PacketInput;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_the_other_side_reads() {
+        for length in [
+            0,
+            1,
+            250,
+            FRAGMENT_BYTES_MAX - 1,
+            FRAGMENT_BYTES_MAX,
+            FRAGMENT_BYTES_MAX + 5,
+            2 * FRAGMENT_BYTES_MAX,
+        ] {
+            let mut output = PacketOutput::new();
+            output.begin();
+            output.put(&vec![9; length]);
+            output.end();
+            let mut input = PacketInput::new();
+            input.feed(output.as_bytes());
+            assert_eq!(input.advance(usize::MAX), Ok(true), "{length}");
+            assert_eq!(input.payload().len(), length);
+            assert_eq!(input.reply_sequence(), output.sequence());
+        }
+    }
+
+    #[test]
+    fn abandoning_leaves_earlier_packets() {
+        let mut output = PacketOutput::new();
+        output.begin();
+        output.u8(1);
+        output.end();
+        output.begin();
+        output.put(b"half a row");
+        output.abandon();
+        assert_eq!(output.as_bytes(), [1, 0, 0, 0, 1]);
+    }
+}

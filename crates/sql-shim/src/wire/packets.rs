@@ -1,0 +1,176 @@
+//! The packets every reply is made of: OK, ERR, EOF, column definitions.
+
+use super::capability;
+use super::output::{PacketOutput, put_length_encoded};
+use crate::result::{ColumnMeta, Completion, EncodedColumns, SqlError, status_flag};
+
+/// Writes an OK packet with the given first byte (0x00; 0xFE where it ends rows under DEPRECATE_EOF).
+pub fn put_ok(output: &mut PacketOutput, header: u8, completion: &Completion<'_>) {
+    output.begin();
+    output.u8(header);
+    output.length_encoded(completion.affected);
+    output.length_encoded(completion.last_insert_id);
+    output.u16(completion_status(completion));
+    output.u16(completion.warnings);
+    if !completion.info.is_empty() {
+        output.length_encoded_bytes(completion.info.as_bytes());
+    }
+    output.end();
+}
+
+/// Status flags with the "more results" bit where it belongs.
+pub fn completion_status(completion: &Completion<'_>) -> u16 {
+    if completion.more_results {
+        completion.status | status_flag::MORE_RESULTS_EXISTS
+    } else {
+        completion.status
+    }
+}
+
+/// Writes an EOF packet.
+pub fn put_eof(output: &mut PacketOutput, warnings: u16, status: u16) {
+    output.begin();
+    output.u8(0xfe);
+    output.u16(warnings);
+    output.u16(status);
+    output.end();
+}
+
+/// Ends rows or definitions: EOF, or an OK that looks like it when the client asked for that.
+pub fn put_rows_end(output: &mut PacketOutput, capabilities: u32, completion: &Completion<'_>) {
+    if capabilities & capability::DEPRECATE_EOF != 0 {
+        put_ok(output, 0xfe, completion);
+    } else {
+        put_eof(output, completion.warnings, completion_status(completion));
+    }
+}
+
+/// Writes an ERR packet. Before the capabilities are known (`protocol_41` false) there is no SQLSTATE in it.
+pub fn put_error(output: &mut PacketOutput, protocol_41: bool, error: &SqlError) {
+    output.begin();
+    output.u8(0xff);
+    output.u16(error.code);
+    if protocol_41 {
+        output.u8(b'#');
+        output.put(&error.sqlstate);
+    }
+    // MySQL cuts messages at 512 bytes; clients have buffers of that size.
+    let message = error.message.as_bytes();
+    output.put(message.get(..message.len().min(511)).unwrap_or_default());
+    output.end();
+}
+
+fn put_definition(bytes: &mut Vec<u8>, meta: &ColumnMeta, with_default: bool) {
+    let mut text = |text: &str| {
+        put_length_encoded(bytes, text.len() as u64);
+        bytes.extend_from_slice(text.as_bytes());
+    };
+    text("def");
+    text(&meta.schema);
+    text(&meta.table);
+    text(&meta.org_table);
+    text(&meta.name);
+    text(&meta.org_name);
+    bytes.push(0x0c);
+    bytes.extend_from_slice(&meta.charset.to_le_bytes());
+    bytes.extend_from_slice(&meta.length.to_le_bytes());
+    bytes.push(meta.kind);
+    bytes.extend_from_slice(&meta.flags.to_le_bytes());
+    bytes.push(meta.decimals);
+    bytes.extend_from_slice(&[0, 0]);
+    if with_default {
+        match &meta.default {
+            Some(default) => {
+                put_length_encoded(bytes, default.len() as u64);
+                bytes.extend_from_slice(default);
+            }
+            None => bytes.push(0xfb),
+        }
+    }
+}
+
+/// Sequence id that the encoded definitions of a result set start with: they follow the column count, which follows
+/// the command.
+pub const DEFINITIONS_SEQUENCE: u8 = 2;
+
+/// Column definition packets, headers included, numbered from [`DEFINITIONS_SEQUENCE`].
+pub fn encode_definitions(metas: &[ColumnMeta]) -> EncodedColumns {
+    encode(metas, false)
+}
+
+/// The same with default values, for COM_FIELD_LIST.
+pub fn encode_field_list(metas: &[ColumnMeta]) -> EncodedColumns {
+    encode(metas, true)
+}
+
+fn encode(metas: &[ColumnMeta], with_default: bool) -> EncodedColumns {
+    let mut encoded = EncodedColumns::default();
+    let mut sequence = DEFINITIONS_SEQUENCE;
+    for meta in metas {
+        let start = encoded.bytes.len();
+        encoded.bytes.extend_from_slice(&[0; 4]);
+        put_definition(&mut encoded.bytes, meta, with_default);
+        let [a, b, c, _] = ((encoded.bytes.len() - start - 4) as u32).to_le_bytes();
+        if let Some(header) = encoded.bytes.get_mut(start..start + 4) {
+            header.copy_from_slice(&[a, b, c, sequence]);
+        }
+        sequence = sequence.wrapping_add(1);
+        encoded.ends.push(encoded.bytes.len() as u32);
+    }
+    encoded
+}
+
+/// The protocol errors of the wire itself.
+pub mod error {
+    use super::SqlError;
+
+    /// 1047, a command byte the server does not know.
+    pub fn unknown_command() -> SqlError {
+        SqlError::new(1047, b"08S01", "Unknown command")
+    }
+    /// 1835, a packet that does not hold what its layout promises.
+    pub fn malformed_packet() -> SqlError {
+        SqlError::new(1835, b"HY000", "Malformed communication packet.")
+    }
+    /// 1043.
+    pub fn bad_handshake() -> SqlError {
+        SqlError::new(1043, b"08S01", "Bad handshake")
+    }
+    /// 1153.
+    pub fn packet_too_large() -> SqlError {
+        SqlError::new(1153, b"08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+    }
+    /// 1156.
+    pub fn out_of_order() -> SqlError {
+        SqlError::new(1156, b"08S01", "Got packets out of order")
+    }
+    /// 1040.
+    pub fn too_many_connections() -> SqlError {
+        SqlError::new(1040, b"08004", "Too many connections")
+    }
+    /// 1053.
+    pub fn server_shutdown() -> SqlError {
+        SqlError::new(1053, b"08S01", "Server shutdown in progress")
+    }
+    /// 1210.
+    pub fn wrong_arguments() -> SqlError {
+        SqlError::new(1210, b"HY000", "Incorrect arguments to mysqld_stmt_execute")
+    }
+    /// 1243.
+    pub fn unknown_statement(id: u32, command: &str) -> SqlError {
+        SqlError::new(1243, b"HY000", format!("Unknown prepared statement handler ({id}) given to {command}"))
+    }
+    /// 1094.
+    pub fn no_such_thread(id: u32) -> SqlError {
+        SqlError::new(1094, b"HY000", format!("Unknown thread id: {id}"))
+    }
+    /// 4031.
+    pub fn idle_too_long() -> SqlError {
+        SqlError::new(
+            4031,
+            b"HY000",
+            "The client was disconnected by the server because of inactivity. See wait_timeout and \
+             interactive_timeout for configuring this behavior.",
+        )
+    }
+}

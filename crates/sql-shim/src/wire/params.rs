@@ -1,0 +1,205 @@
+//! Parameters of COM_STMT_EXECUTE.
+//!
+//! A client sends the types with the first execution and may leave them out afterwards (`new parameters bound` = 0), so
+//! they are remembered per statement. Long data sent before takes the place of the value in the packet.
+
+use smallvec::SmallVec;
+
+use super::cursor::{Cursor, Malformed};
+use super::temporal::{read_datetime, read_time};
+use crate::result::{Date, Param, kind};
+
+/// A parameter type as bound by the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoundType {
+    /// One of [`kind`].
+    pub kind: u8,
+    /// Integers without sign.
+    pub unsigned: bool,
+}
+
+/// What a connection remembers of one statement's parameters.
+#[derive(Debug, Default)]
+pub struct ParamState {
+    types: Vec<BoundType>,
+    long_data: Vec<Option<Vec<u8>>>,
+}
+
+/// Why parameters cannot be used; both become error 1210.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamError {
+    /// The packet is too short or a value in it is impossible.
+    Malformed,
+    /// A type nobody knows, or none bound at the first execution.
+    WrongType,
+}
+
+impl From<Malformed> for ParamError {
+    fn from(_: Malformed) -> Self {
+        ParamError::Malformed
+    }
+}
+
+/// Parameters of one execution; few enough not to need memory of their own.
+pub type Params<'a> = SmallVec<[Param<'a>; 8]>;
+
+impl ParamState {
+    /// Appends to a parameter's long data; `false` when the statement has no such parameter or more than `limit` bytes
+    /// would gather.
+    pub fn append_long_data(&mut self, count: usize, parameter: u16, data: &[u8], limit: usize) -> bool {
+        let index = usize::from(parameter);
+        if index >= count {
+            return false;
+        }
+        if self.long_data.len() <= index {
+            self.long_data.resize_with(count, || None);
+        }
+        let gathered: usize = self.long_data.iter().flatten().map(Vec::len).sum();
+        if gathered.saturating_add(data.len()) > limit {
+            return false;
+        }
+        if let Some(slot) = self.long_data.get_mut(index) {
+            slot.get_or_insert_default().extend_from_slice(data);
+        }
+        true
+    }
+
+    /// Forgets long data (COM_STMT_RESET, and after each execution).
+    pub fn clear_long_data(&mut self) {
+        self.long_data.clear();
+    }
+
+    /// Decodes the part of COM_STMT_EXECUTE after the statement id for a statement with `count` parameters.
+    pub fn decode<'a>(&'a mut self, count: usize, arguments: &'a [u8]) -> Result<Params<'a>, ParamError> {
+        let mut cursor = Cursor::new(arguments);
+        let _cursor_type = cursor.u8()?;
+        let _iterations = cursor.u32()?;
+        let mut params = Params::new();
+        if count == 0 {
+            return Ok(params);
+        }
+        let nulls = cursor.take(count.div_ceil(8))?;
+        if cursor.u8()? == 1 {
+            self.read_types(count, &mut cursor)?;
+        }
+        if self.types.len() != count {
+            return Err(ParamError::WrongType);
+        }
+        for (index, bound) in self.types.iter().enumerate() {
+            if let Some(Some(data)) = self.long_data.get(index) {
+                params.push(Param::Bytes { value: data, binary: is_binary(bound.kind) });
+                continue;
+            }
+            let is_null = nulls.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
+            params.push(if is_null { Param::Null } else { read_value(*bound, &mut cursor)? });
+        }
+        Ok(params)
+    }
+
+    fn read_types(&mut self, count: usize, cursor: &mut Cursor<'_>) -> Result<(), ParamError> {
+        self.types.clear();
+        for _ in 0..count {
+            let bound = BoundType { kind: cursor.u8()?, unsigned: cursor.u8()? & 0x80 != 0 };
+            if !is_known(bound.kind) {
+                self.types.clear();
+                return Err(ParamError::WrongType);
+            }
+            self.types.push(bound);
+        }
+        Ok(())
+    }
+}
+
+fn is_known(kind: u8) -> bool {
+    kind <= kind::BIT || kind >= kind::JSON
+}
+
+fn is_binary(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::TINY_BLOB | kind::BLOB | kind::MEDIUM_BLOB | kind::LONG_BLOB | kind::BIT | kind::GEOMETRY
+    )
+}
+
+#[inline]
+fn read_value<'a>(bound: BoundType, cursor: &mut Cursor<'a>) -> Result<Param<'a>, ParamError> {
+    let value = match (bound.kind, bound.unsigned) {
+        (kind::NULL, _) => Param::Null,
+        (kind::TINY, false) => Param::Int(i64::from(cursor.u8()? as i8)),
+        (kind::TINY, true) => Param::UInt(u64::from(cursor.u8()?)),
+        (kind::SHORT | kind::YEAR, false) => Param::Int(i64::from(cursor.u16()? as i16)),
+        (kind::SHORT | kind::YEAR, true) => Param::UInt(u64::from(cursor.u16()?)),
+        (kind::LONG | kind::INT24, false) => Param::Int(i64::from(cursor.u32()? as i32)),
+        (kind::LONG | kind::INT24, true) => Param::UInt(u64::from(cursor.u32()?)),
+        (kind::LONGLONG, false) => Param::Int(cursor.u64()? as i64),
+        (kind::LONGLONG, true) => Param::UInt(cursor.u64()?),
+        (kind::FLOAT, _) => Param::Float(f32::from_bits(cursor.u32()?)),
+        (kind::DOUBLE, _) => Param::Double(f64::from_bits(cursor.u64()?)),
+        (kind::DECIMAL | kind::NEWDECIMAL, _) => Param::Decimal(cursor.length_encoded_bytes()?),
+        (kind::DATE | kind::NEWDATE, _) => {
+            let value = read_datetime(cursor)?;
+            Param::Date(Date { year: value.year, month: value.month, day: value.day })
+        }
+        (kind::DATETIME | kind::TIMESTAMP, _) => Param::DateTime(read_datetime(cursor)?),
+        (kind::TIME, _) => Param::Time(read_time(cursor)?),
+        (other, _) if is_known(other) => {
+            Param::Bytes { value: cursor.length_encoded_bytes()?, binary: is_binary(other) }
+        }
+        _ => return Err(ParamError::WrongType),
+    };
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn execute(nulls: &[u8], types: Option<&[u8]>, values: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0, 1, 0, 0, 0];
+        bytes.extend_from_slice(nulls);
+        bytes.push(u8::from(types.is_some()));
+        bytes.extend_from_slice(types.unwrap_or_default());
+        bytes.extend_from_slice(values);
+        bytes
+    }
+
+    #[test]
+    fn types_are_remembered_for_the_next_execution() {
+        let mut state = ParamState::default();
+        let first = execute(
+            &[0],
+            Some(&[kind::LONGLONG, 0, kind::VAR_STRING, 0]),
+            &[5, 0, 0, 0, 0, 0, 0, 0, 2, b'a', b'b'],
+        );
+        let params = state.decode(2, &first).unwrap();
+        assert_eq!(params.as_slice(), [Param::Int(5), Param::Bytes { value: b"ab", binary: false }]);
+        drop(params);
+        let second = execute(&[2], None, &[255, 255, 255, 255, 255, 255, 255, 255]);
+        assert_eq!(state.decode(2, &second).unwrap().as_slice(), [Param::Int(-1), Param::Null]);
+    }
+
+    #[test]
+    fn a_first_execution_without_types_and_unknown_types_are_refused() {
+        let mut state = ParamState::default();
+        let bytes = execute(&[0], None, &[1]);
+        assert_eq!(state.decode(1, &bytes), Err(ParamError::WrongType));
+        let bytes = execute(&[0], Some(&[100, 0]), &[1]);
+        assert_eq!(state.decode(1, &bytes), Err(ParamError::WrongType));
+        let bytes = execute(&[0], Some(&[kind::LONG, 0x80]), &[1, 0]);
+        assert_eq!(state.decode(1, &bytes), Err(ParamError::Malformed));
+        assert_eq!(state.decode(1, &[]), Err(ParamError::Malformed));
+    }
+
+    #[test]
+    fn long_data_takes_the_place_of_the_value() {
+        let mut state = ParamState::default();
+        assert!(state.append_long_data(2, 1, b"long ", 100));
+        assert!(state.append_long_data(2, 1, b"data", 100));
+        assert!(!state.append_long_data(2, 2, b"x", 100));
+        assert!(!state.append_long_data(2, 0, &[0; 100], 100));
+        let bytes = execute(&[0], Some(&[kind::TINY, 0x80, kind::BLOB, 0]), &[200]);
+        let params = state.decode(2, &bytes).unwrap();
+        assert_eq!(params.as_slice(), [Param::UInt(200), Param::Bytes { value: b"long data", binary: true }]);
+    }
+}

@@ -1,0 +1,347 @@
+//! The sink that writes MySQL replies: text rows for COM_QUERY, binary rows for COM_STMT_EXECUTE.
+//!
+//! A reply gathers in the connection's [`PacketOutput`] and leaves in one write when the command is complete, or early
+//! when it grows beyond [`super::output::FLUSH_BYTES`]. The sink is one concrete type for all transports, so the
+//! executor above it is compiled once.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use super::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
+use super::output::PacketOutput;
+use super::packets::{self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end};
+use super::temporal::{
+    parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,
+    put_time_text,
+};
+use crate::result::{
+    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
+};
+
+/// Row encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// COM_QUERY.
+    Text,
+    /// COM_STMT_EXECUTE.
+    Binary,
+}
+
+/// Lets gathered bytes go to the client.
+pub trait Flush {
+    /// Writes everything in `output` and waits until the client has taken it.
+    fn flush(&mut self, output: &mut PacketOutput) -> impl Future<Output = io::Result<()>>;
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ColumnShape {
+    kind: u8,
+    unsigned: bool,
+    decimals: u8,
+}
+
+/// What a reply remembers between commands, so that it takes no memory anew.
+#[derive(Debug, Default)]
+pub struct ReplyScratch {
+    shapes: Vec<ColumnShape>,
+}
+
+/// A reply in progress.
+pub struct Reply<'a, F> {
+    output: &'a mut PacketOutput,
+    scratch: &'a mut ReplyScratch,
+    flush: &'a mut F,
+    capabilities: u32,
+    encoding: Encoding,
+    status_at_columns: u16,
+    /// Column of the next value, in a binary row.
+    column: usize,
+    in_row: bool,
+    failed: bool,
+}
+
+impl<'a, F: Flush> Reply<'a, F> {
+    /// A reply into `output`. `status` are the session's flags, for the end of the column definitions.
+    pub fn new(
+        output: &'a mut PacketOutput,
+        scratch: &'a mut ReplyScratch,
+        flush: &'a mut F,
+        capabilities: u32,
+        encoding: Encoding,
+        status: u16,
+    ) -> Self {
+        Self {
+            output,
+            scratch,
+            flush,
+            capabilities,
+            encoding,
+            status_at_columns: status,
+            column: 0,
+            in_row: false,
+            failed: false,
+        }
+    }
+
+    /// Whether the last response was an error.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    #[inline]
+    fn shape(&mut self) -> ColumnShape {
+        let shape = self.scratch.shapes.get(self.column).copied();
+        debug_assert!(shape.is_some(), "more values than columns in a row");
+        self.column += 1;
+        shape.unwrap_or(ColumnShape { kind: kind::VAR_STRING, unsigned: false, decimals: 0 })
+    }
+
+    fn binary_int(&mut self, value: i64, unsigned_value: bool) {
+        let shape = self.shape();
+        match shape.kind {
+            kind::TINY => self.output.u8(value as u8),
+            kind::SHORT | kind::YEAR => self.output.u16(value as u16),
+            kind::LONG | kind::INT24 => self.output.u32(value as u32),
+            kind::LONGLONG => self.output.u64(value as u64),
+            kind::FLOAT => self.output.u32(widen(value, unsigned_value).to_bits_f32()),
+            kind::DOUBLE => self.output.u64(widen(value, unsigned_value).0.to_bits()),
+            _ if unsigned_value => self.output.short_text(|out| put_u64(out, value as u64)),
+            _ => self.output.short_text(|out| put_i64(out, value)),
+        }
+    }
+
+    fn binary_double(&mut self, value: f64, single: bool) {
+        let shape = self.shape();
+        match shape.kind {
+            kind::FLOAT => self.output.u32((value as f32).to_bits()),
+            kind::DOUBLE => self.output.u64(value.to_bits()),
+            kind::TINY => self.output.u8(value.round() as i64 as u8),
+            kind::SHORT | kind::YEAR => self.output.u16(value.round() as i64 as u16),
+            kind::LONG | kind::INT24 => self.output.u32(value.round() as i64 as u32),
+            kind::LONGLONG if shape.unsigned => self.output.u64(value.round() as u64),
+            kind::LONGLONG => self.output.u64(value.round() as i64 as u64),
+            _ => self.put_text_float(value, single, shape.decimals),
+        }
+    }
+
+    fn put_text_float(&mut self, value: f64, single: bool, decimals: u8) {
+        if decimals < 31 && decimals > 0 {
+            let mut text = Vec::new();
+            put_fixed(&mut text, value, usize::from(decimals));
+            self.output.length_encoded_bytes(&text);
+        } else if single {
+            self.output.short_text(|out| put_f32(out, value as f32));
+        } else {
+            self.output.short_text(|out| put_f64(out, value));
+        }
+    }
+
+    /// A value in text form for a column whose binary form may be something else.
+    fn binary_bytes(&mut self, value: &[u8]) {
+        let shape = self.shape();
+        match shape.kind {
+            kind::TINY | kind::SHORT | kind::YEAR | kind::LONG | kind::INT24 | kind::LONGLONG => {
+                self.column -= 1;
+                let text = std::str::from_utf8(value).unwrap_or_default();
+                match text.parse::<i64>() {
+                    Ok(number) => self.binary_int(number, false),
+                    Err(_) => self.binary_int(text.parse::<u64>().unwrap_or_default() as i64, true),
+                }
+            }
+            kind::FLOAT | kind::DOUBLE => {
+                self.column -= 1;
+                let number =
+                    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+                self.binary_double(number, false);
+            }
+            kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::NEWDATE => {
+                self.put_binary(|out| put_datetime_binary(out, parse_datetime(value).unwrap_or_default()));
+            }
+            kind::TIME => self.put_binary(|out| put_time_binary(out, parse_time(value).unwrap_or_default())),
+            _ => self.output.length_encoded_bytes(value),
+        }
+    }
+
+    fn put_binary(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = Vec::with_capacity(16);
+        write(&mut bytes);
+        self.output.put(&bytes);
+    }
+
+    fn is_text(&self) -> bool {
+        self.encoding == Encoding::Text
+    }
+}
+
+struct Widened(f64);
+
+impl Widened {
+    fn to_bits_f32(&self) -> u32 {
+        (self.0 as f32).to_bits()
+    }
+}
+
+fn widen(value: i64, unsigned: bool) -> Widened {
+    Widened(if unsigned { value as u64 as f64 } else { value as f64 })
+}
+
+fn shape_of(meta: &ColumnMeta) -> ColumnShape {
+    ColumnShape {
+        kind: meta.kind,
+        unsigned: meta.flags & column_flag::UNSIGNED != 0,
+        decimals: meta.decimals,
+    }
+}
+
+impl<F: Flush> ResultSink for Reply<'_, F> {
+    fn columns(&mut self, columns: &Arc<ResultColumns>) {
+        self.scratch.shapes.clear();
+        self.scratch.shapes.extend(columns.metas().iter().map(shape_of));
+        self.output.begin();
+        self.output.length_encoded(columns.len() as u64);
+        self.output.end();
+        let encoded = columns.encoded(encode_definitions);
+        self.output.put_packets(&encoded.bytes, &encoded.ends, DEFINITIONS_SEQUENCE);
+        if self.capabilities & super::capability::DEPRECATE_EOF == 0 {
+            packets::put_eof(self.output, 0, self.status_at_columns);
+        }
+    }
+
+    #[inline]
+    fn row_begin(&mut self) {
+        self.in_row = true;
+        self.column = 0;
+        self.output.begin();
+        if self.encoding == Encoding::Binary {
+            self.output.u8(0);
+            for _ in 0..(self.scratch.shapes.len() + 9) / 8 {
+                self.output.u8(0);
+            }
+        }
+    }
+
+    #[inline]
+    fn null(&mut self) {
+        if self.is_text() {
+            return self.output.u8(0xfb);
+        }
+        // The first two bits of the bitmap are reserved; the byte before it is the row's header.
+        let bit = self.column + 2;
+        self.column += 1;
+        if let Some(byte) = self.output.payload_mut().get_mut(1 + bit / 8) {
+            *byte |= 1 << (bit % 8);
+        }
+    }
+
+    #[inline]
+    fn int(&mut self, value: i64) {
+        if self.is_text() {
+            self.output.short_text(|out| put_i64(out, value))
+        } else {
+            self.binary_int(value, false)
+        }
+    }
+
+    #[inline]
+    fn uint(&mut self, value: u64) {
+        if self.is_text() {
+            self.output.short_text(|out| put_u64(out, value));
+        } else {
+            self.binary_int(value as i64, true);
+        }
+    }
+
+    fn float(&mut self, value: f32) {
+        if self.is_text() {
+            let decimals = self.shape().decimals;
+            self.put_text_float(f64::from(value), true, decimals);
+        } else {
+            self.binary_double(f64::from(value), true);
+        }
+    }
+
+    fn double(&mut self, value: f64) {
+        if self.is_text() {
+            let decimals = self.shape().decimals;
+            self.put_text_float(value, false, decimals);
+        } else {
+            self.binary_double(value, false);
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, value: &[u8]) {
+        if self.is_text() { self.output.length_encoded_bytes(value) } else { self.binary_bytes(value) }
+    }
+
+    fn date(&mut self, value: Date) {
+        let Date { year, month, day } = value;
+        if self.is_text() {
+            return self.output.short_text(|out| put_date_text(out, value));
+        }
+        match self.shape().kind {
+            kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::NEWDATE => {
+                self.put_binary(|out| {
+                    put_datetime_binary(out, DateTime { year, month, day, ..DateTime::default() })
+                });
+            }
+            _ => self.output.short_text(|out| put_date_text(out, value)),
+        }
+    }
+
+    fn datetime(&mut self, value: DateTime, decimals: u8) {
+        if self.is_text() {
+            return self.output.short_text(|out| put_datetime_text(out, value, decimals));
+        }
+        match self.shape().kind {
+            kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::NEWDATE => {
+                self.put_binary(|out| put_datetime_binary(out, value));
+            }
+            _ => self.output.short_text(|out| put_datetime_text(out, value, decimals)),
+        }
+    }
+
+    fn time(&mut self, value: Time, decimals: u8) {
+        if self.is_text() {
+            return self.output.short_text(|out| put_time_text(out, value, decimals));
+        }
+        match self.shape().kind {
+            kind::TIME => self.put_binary(|out| put_time_binary(out, value)),
+            _ => self.output.short_text(|out| put_time_text(out, value, decimals)),
+        }
+    }
+
+    #[inline]
+    fn row_end(&mut self) {
+        debug_assert!(self.in_row, "row_end without row_begin");
+        self.in_row = false;
+        self.output.end();
+    }
+
+    fn rows_end(&mut self, completion: &Completion<'_>) {
+        self.failed = false;
+        put_rows_end(self.output, self.capabilities, completion);
+    }
+
+    fn ok(&mut self, completion: &Completion<'_>) {
+        self.failed = false;
+        put_ok(self.output, 0, completion);
+    }
+
+    fn error(&mut self, error: &SqlError) {
+        if std::mem::take(&mut self.in_row) {
+            self.output.abandon();
+        }
+        self.failed = true;
+        put_error(self.output, true, error);
+    }
+
+    async fn flush_if_full(&mut self) -> io::Result<()> {
+        if !self.output.is_full() {
+            return Ok(());
+        }
+        debug_assert!(!self.in_row, "a flush between rows only");
+        self.flush.flush(self.output).await
+    }
+}
