@@ -5,14 +5,27 @@
 #![allow(unsafe_code)]
 
 pub mod checksum;
+mod cleaner;
+mod controller;
+mod counters;
 mod error;
+mod flush;
+mod flush_list;
+mod frame;
+mod free;
 pub mod fsp;
 mod guard;
+mod latch;
+mod lru;
 mod mtr;
 pub mod page;
+mod page_table;
+mod reads;
+mod signal;
 mod space;
 mod status;
 mod store;
+mod sync;
 
 pub use disk::{PageId, PageWriter};
 pub use error::{Error, Interrupt};
@@ -20,6 +33,6 @@ pub use guard::{PageRead, Pin};
 pub use mtr::{Mtr, PageHandle};
 pub use page::PageSize;
 pub use redo::Lsn;
-pub use space::SpaceInfo;
+pub use space::{SpaceHeader, SpaceInfo, identify_space};
 pub use status::PoolStatus;
 pub use store::{Options, PageStore};

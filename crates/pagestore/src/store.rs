@@ -1,22 +1,33 @@
 //! The page store: the pool, its tablespaces and its background tasks behind one handle.
+//!
+//! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's state; the
+//! redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are submitted to the storage.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
-use disk::{Environment, PageId, PageWriter};
+use disk::{Environment, Event, PageWriter, WriteBatch};
+use parking_lot::Mutex;
 use redo::{Lsn, RedoLog};
 
+use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
-use crate::guard::{PageRead, Pin};
-use crate::mtr::Mtr;
+use crate::flush::Which;
+use crate::flush_list::FlushList;
+use crate::frame::{FrameRef, Frames};
+use crate::free::FreeFrames;
+use crate::lru::Lru;
 use crate::page::PageSize;
-use crate::space::SpaceInfo;
+use crate::reads::PendingReads;
+use crate::signal::Signal;
+use crate::space::{SpaceInfo, SpaceRegistry};
 use crate::status::PoolStatus;
 
 /// How to open a [`PageStore`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of page frames (`innodb_buffer_pool_size`), rounded down to whole pages; at least 64 pages.
+    /// Bytes of page frames (`innodb_buffer_pool_size`), rounded down to whole pages; at least 32 pages.
     pub pool_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).
     pub page_size: PageSize,
@@ -28,7 +39,8 @@ pub struct Options {
     pub io_capacity_max: Option<u32>,
     /// Threads that apply redo at recovery; 1 under the simulator.
     pub recovery_threads: usize,
-    /// Whether page cleaner and checkpointer run in the background (tests may drive them by hand).
+    /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
+    /// [`PageStore::flush_all`] and its like.
     pub background: bool,
 }
 
@@ -46,107 +58,374 @@ impl Default for Options {
     }
 }
 
-/// Pages in memory and in files.
-pub struct PageStore {}
+/// Fewest frames a pool works with.
+const FRAMES_MIN: usize = 32;
 
-#[allow(unused_variables, clippy::todo, missing_docs)]
+/// Pages in memory and in files. Shared by reference count; see the module's essay.
+pub struct PageStore {
+    pub(crate) frames: Frames,
+    pub(crate) spaces: SpaceRegistry,
+    pub(crate) counters: Counters,
+    pub(crate) page_size: PageSize,
+    /// Pages evicted, wrapping: the clock of the LRU rules.
+    pub(crate) freed_clock: AtomicU32,
+    /// Evictions after which a young page that is accessed moves to the young end again.
+    pub(crate) young_drift: u32,
+    /// Coarse clock in milliseconds, never 0.
+    pub(crate) now_ms: AtomicU32,
+    pub(crate) pending: PendingReads,
+    pub(crate) free: FreeFrames,
+    pub(crate) lru: Mutex<Lru>,
+    pub(crate) flush_list: Mutex<FlushList>,
+    pub(crate) redo: Arc<RedoLog>,
+    pub(crate) env: Arc<dyn Environment>,
+    pub(crate) writer: Arc<dyn PageWriter>,
+    pub(crate) options: Options,
+    /// Events of the write batches under way.
+    pub(crate) batches: Mutex<Vec<Event>>,
+    pub(crate) batch_over: Signal,
+    pub(crate) spare_batches: Mutex<Vec<WriteBatch>>,
+    /// Pinned frames of batches that failed.
+    pub(crate) unwritten: Mutex<Vec<FrameRef>>,
+    pub(crate) cleaner_wanted: Signal,
+    pub(crate) checkpoint_running: AtomicBool,
+    pub(crate) checkpoint_over: Signal,
+    /// Recovery is applying redo: the checkpoint must not move.
+    pub(crate) recovering: AtomicBool,
+    pub(crate) stopping: AtomicBool,
+    poisoned: AtomicBool,
+    poison: OnceLock<Arc<str>>,
+    this: Weak<PageStore>,
+    #[cfg(test)]
+    pub(crate) break_wal: AtomicBool,
+}
+
 impl PageStore {
     /// Allocates the pool and starts the background tasks. No tablespace is open yet.
+    ///
+    /// # Errors
+    /// When the options do not fit or the memory cannot be had.
     pub fn open(
         env: Arc<dyn Environment>,
         redo: Arc<RedoLog>,
         options: Options,
         writer: Arc<dyn PageWriter>,
     ) -> Result<Arc<PageStore>, Error> {
-        todo!()
+        let count = options.pool_bytes / options.page_size.bytes();
+        if count < FRAMES_MIN || count >= (u32::MAX / 2) as usize {
+            return Err(Error::Options(format!(
+                "innodb_buffer_pool_size of {} bytes is {count} pages of {} bytes; at least {FRAMES_MIN} are needed",
+                options.pool_bytes,
+                options.page_size.bytes()
+            )));
+        }
+        let frames = Frames::allocate(count, options.page_size)?;
+        let now = redo.current();
+        let young_share = 100 - usize::from(options.old_blocks_pct.clamp(5, 95));
+        let store = Arc::new_cyclic(|this| PageStore {
+            frames,
+            spaces: SpaceRegistry::new(options.page_size),
+            counters: Counters::default(),
+            page_size: options.page_size,
+            freed_clock: AtomicU32::new(0),
+            young_drift: (count * young_share / 400) as u32,
+            now_ms: AtomicU32::new(1),
+            pending: PendingReads::default(),
+            free: FreeFrames::new(count),
+            lru: Mutex::new(Lru::new(count, options.old_blocks_pct)),
+            flush_list: Mutex::new(FlushList::new(count, now)),
+            redo,
+            env,
+            writer,
+            batches: Mutex::default(),
+            batch_over: Signal::default(),
+            spare_batches: Mutex::default(),
+            unwritten: Mutex::default(),
+            cleaner_wanted: Signal::default(),
+            checkpoint_running: AtomicBool::new(false),
+            checkpoint_over: Signal::default(),
+            recovering: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+            poison: OnceLock::new(),
+            this: this.clone(),
+            #[cfg(test)]
+            break_wal: AtomicBool::new(false),
+            options,
+        });
+        store.tick_clock();
+        if store.options.background {
+            store.start_cleaner();
+        }
+        Ok(store)
     }
+
+    /// The page size of every tablespace.
+    #[must_use]
     pub fn page_size(&self) -> PageSize {
-        todo!()
+        self.page_size
     }
+
+    /// The redo log.
+    #[must_use]
     pub fn redo(&self) -> &Arc<RedoLog> {
-        todo!()
+        &self.redo
     }
+
+    /// The environment the store lives in.
+    #[must_use]
     pub fn environment(&self) -> &Arc<dyn Environment> {
-        todo!()
+        &self.env
     }
-    /// Pins and S-latches a page.
-    pub fn read(&self, page: PageId) -> Result<PageRead, Interrupt> {
-        todo!()
+
+    /// A counted reference to this store.
+    pub(crate) fn this(&self) -> Arc<PageStore> {
+        match self.this.upgrade() {
+            Some(this) => this,
+            None => unreachable!("a store that is used has an owner"),
+        }
     }
-    /// Pins a page.
-    pub fn pin(&self, page: PageId) -> Result<Pin, Interrupt> {
-        todo!()
+
+    pub(crate) fn weak(&self) -> Weak<PageStore> {
+        self.this.clone()
     }
-    /// Starts reading pages that will be wanted soon, those that are missing, in one batch. Never waits or fails.
-    pub fn prefetch(&self, pages: &[PageId]) {
-        todo!()
+
+    /// Moves the coarse clock on.
+    pub(crate) fn tick_clock(&self) {
+        self.now_ms.store((self.env.now().as_millis() as u32).max(1), Ordering::Relaxed);
     }
-    /// Starts a mini-transaction with redo space for usual changes (a few pages' worth).
-    pub fn mtr(&self) -> Result<Mtr<'_>, Interrupt> {
-        todo!()
-    }
-    /// Starts a mini-transaction that may log up to `bytes`.
-    pub fn mtr_sized(&self, bytes: usize) -> Result<Mtr<'_>, Interrupt> {
-        todo!()
-    }
+
     /// Creates a tablespace file of `pages` zero pages and opens it. Blocks for file I/O. The caller then fills in the
     /// structure (`fsp::create_space_pages`).
+    ///
+    /// # Errors
+    /// When the file exists or cannot be made, or the id is in use.
     pub fn create_space(&self, space: u32, path: &Path, pages: u32) -> Result<(), Error> {
-        todo!()
+        self.refuse_when_poisoned()?;
+        self.spaces.create(&**self.env.storage(), space, path, pages)
     }
-    /// Opens an existing tablespace file: page 0 must be valid and say this id and flags we know. Blocks for file I/O.
+
+    /// Opens an existing tablespace file: page 0 must be valid, say this id, and have flags we know. Blocks for file
+    /// I/O.
+    ///
+    /// # Errors
+    /// [`Error::Tablespace`] says what is wrong with the file.
     pub fn open_space(&self, space: u32, path: &Path) -> Result<SpaceInfo, Error> {
-        todo!()
+        self.spaces.open(&**self.env.storage(), space, path, true)
     }
+
     /// An open tablespace.
+    #[must_use]
     pub fn space(&self, space: u32) -> Option<SpaceInfo> {
-        todo!()
+        self.spaces.info(space)
     }
-    /// All open tablespaces.
+
+    /// All open tablespaces, by id.
+    #[must_use]
     pub fn spaces(&self) -> Vec<SpaceInfo> {
-        todo!()
+        self.spaces.all()
     }
-    /// Makes the file at least `pages` long (zeros, synced). Waits (Interrupt::Wait) while that is being done.
+
+    /// Makes the file at least `pages` long, in zeros that are synced before the new size is visible.
+    ///
+    /// # Errors
+    /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
     pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
-        todo!()
+        self.spaces.extend(&**self.env.storage(), space, pages)
     }
-    /// Forgets the tablespace's pages, dirty ones too, closes and removes the file. Nobody else may use it.
-    pub async fn drop_space(&self, space: u32) -> Result<(), Error> {
-        todo!()
-    }
-    /// Writes the tablespace's dirty pages, forgets its pages and closes the file.
-    pub async fn close_space(&self, space: u32) -> Result<(), Error> {
-        todo!()
-    }
-    /// Renames the tablespace's file.
+
+    /// Renames the tablespace's file, durably.
+    ///
+    /// # Errors
+    /// When the tablespace is not open or the file system refuses.
     pub fn rename_space(&self, space: u32, to: &Path) -> Result<(), Error> {
-        todo!()
+        self.spaces.rename(&**self.env.storage(), space, to)
     }
-    /// Writes every dirty page of one tablespace as of now (FOR EXPORT).
+
+    /// Forgets the tablespace's pages, dirty ones too, closes the file and removes it. Nobody else may use the
+    /// tablespace any more; pins on its pages are waited for.
+    ///
+    /// # Errors
+    /// When it is not open or the file cannot be removed (it is closed all the same).
+    pub async fn drop_space(&self, space: u32) -> Result<(), Error> {
+        let entry = self.spaces.get(space)?;
+        entry.mark_dropped();
+        self.forget_pages(space, true).await?;
+        let path = entry.path();
+        drop(entry);
+        self.spaces.remove(space);
+        let storage = self.env.storage();
+        storage.remove(&path)?;
+        path.parent().map_or(Ok(()), |directory| storage.sync_dir(directory))?;
+        Ok(())
+    }
+
+    /// Writes the tablespace's dirty pages, forgets its pages and closes the file. Nobody else may use the tablespace.
+    ///
+    /// # Errors
+    /// When it is not open, or writing fails.
+    pub async fn close_space(&self, space: u32) -> Result<(), Error> {
+        let entry = self.spaces.get(space)?;
+        self.flush_space(space).await?;
+        entry.mark_dropped();
+        self.forget_pages(space, false).await?;
+        self.spaces.remove(space);
+        Ok(())
+    }
+
+    /// Evicts all pages of a dropped tablespace.
+    async fn forget_pages(&self, space: u32, discard: bool) -> Result<(), Error> {
+        for read in self.pending.of_space(space) {
+            read.wait().await;
+        }
+        loop {
+            let mut left = 0;
+            for index in 0..self.frames.len() as u32 {
+                let frame = self.frames.get(index);
+                if frame.page_id().space != space || !frame.holds_a_page() {
+                    continue;
+                }
+                if discard && !frame.in_flight.load(Ordering::Acquire) {
+                    self.flush_list.lock().discard_page_of(frame, space);
+                }
+                let mut lru = self.lru.lock();
+                if frame.page_id().space != space || !lru.is_listed(index) {
+                    continue;
+                }
+                if self.evict(&mut lru, frame) {
+                    drop(lru);
+                    self.free.put(frame);
+                } else {
+                    left += 1;
+                }
+            }
+            if left == 0 {
+                return Ok(());
+            }
+            // Pages of a write that failed stay for ever.
+            self.refuse_when_poisoned()?;
+            // Still pinned, or on its way to the file.
+            self.batches_over().await;
+            self.env.sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Writes every dirty page of one tablespace (FOR EXPORT: nobody may be changing it).
+    ///
+    /// # Errors
+    /// When writing fails; the store is then poisoned.
     pub async fn flush_space(&self, space: u32) -> Result<(), Error> {
-        todo!()
+        self.flush_until_clean(Which::Space(space)).await
     }
+
     /// Writes every page that is dirty now.
+    ///
+    /// # Errors
+    /// When writing fails; the store is then poisoned.
     pub async fn flush_all(&self) -> Result<(), Error> {
-        todo!()
+        let now = self.redo.current();
+        self.flush_until_clean(Which::OlderThan(now)).await
     }
-    /// Sharp checkpoint: flushes all and moves the checkpoint. Returns the checkpoint LSN.
-    pub async fn checkpoint(&self) -> Result<Lsn, Error> {
-        todo!()
-    }
-    /// Flushes all, moves the checkpoint, stops the background tasks.
+
+    /// Flushes all, moves the checkpoint, stops the background tasks. Nobody may change pages any more.
+    ///
+    /// # Errors
+    /// When writing fails.
     pub async fn shutdown(&self) -> Result<(), Error> {
-        todo!()
+        let result = self.checkpoint().await.map(drop);
+        self.stopping.store(true, Ordering::Release);
+        self.wake_cleaner();
+        self.batches_over().await;
+        result
     }
+
     /// Why changes are refused, if they are.
+    #[must_use]
     pub fn poisoned(&self) -> Option<Arc<str>> {
-        todo!()
+        self.poison.get().cloned()
     }
-    /// Stops all changes from now on (after an internal fault above this crate). Reads go on.
+
+    /// Stops all changes from now on (after an internal fault above this crate). Reads go on. The first reason stays.
     pub fn poison(&self, reason: &str) {
-        todo!()
+        if self.poison.set(reason.into()).is_ok() {
+            tracing::error!("no more changes: {reason}");
+        }
+        self.poisoned.store(true, Ordering::Release);
+        // Whoever waits finds out.
+        self.free.wake();
+        self.checkpoint_over.notify();
+        self.batch_over.notify();
     }
+
+    #[inline]
+    pub(crate) fn refuse_when_poisoned(&self) -> Result<(), Error> {
+        if self.poisoned.load(Ordering::Relaxed) {
+            return Err(Error::Poisoned(self.poisoned().unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Whether a test has switched the WAL rule off (to see that its checks notice).
+    pub(crate) fn skips_wal(&self) -> bool {
+        #[cfg(test)]
+        return self.break_wal.load(Ordering::Relaxed);
+        #[cfg(not(test))]
+        false
+    }
+
+    /// Figures of the pool.
+    #[must_use]
     pub fn status(&self) -> PoolStatus {
-        todo!()
+        let (pages_data, pages_old) = {
+            let lru = self.lru.lock();
+            (lru.len() as u64, lru.old_len() as u64)
+        };
+        let (pages_dirty, oldest) = {
+            let list = self.flush_list.lock();
+            (list.len() as u64, list.oldest())
+        };
+        let in_flight = |index: usize| self.frames.get(index as u32).in_flight.load(Ordering::Relaxed);
+        let sum = |counter| self.counters.sum(counter);
+        PoolStatus {
+            page_size: self.page_size.bytes() as u64,
+            pages_total: self.frames.len() as u64,
+            pages_data,
+            pages_dirty,
+            pages_free: self.free.len() as u64,
+            read_requests: sum(Counter::ReadRequests),
+            reads: sum(Counter::Reads),
+            write_requests: sum(Counter::WriteRequests),
+            wait_free: sum(Counter::WaitFree),
+            read_ahead: sum(Counter::ReadAhead),
+            read_ahead_evicted: sum(Counter::ReadAheadEvicted),
+            pages_flushed: sum(Counter::PagesFlushed),
+            pages_made_young: sum(Counter::MadeYoung),
+            pages_made_not_young: sum(Counter::NotMadeYoung),
+            pages_created: sum(Counter::PagesCreated),
+            pages_read: sum(Counter::PagesRead),
+            pages_written: sum(Counter::PagesWritten),
+            pages_evicted: sum(Counter::PagesEvicted),
+            pages_old,
+            blocking_reads: sum(Counter::BlockingReads),
+            pending_reads: self.pending.len() as u64,
+            pages_in_flight: (0..self.frames.len()).filter(|index| in_flight(*index)).count() as u64,
+            oldest_modification: oldest.map(|Lsn(lsn)| lsn),
+            corrupt_pages: sum(Counter::CorruptPages),
+        }
+    }
+
+    /// The pages in memory, most recently used first, at most `max` of them (`ib_buffer_pool` dump).
+    #[must_use]
+    pub fn resident_pages(&self, max: usize) -> Vec<disk::PageId> {
+        let lru = self.lru.lock();
+        lru.from_young_end().take(max).map(|index| self.frames.get(index).page_id()).collect()
+    }
+}
+
+impl Drop for PageStore {
+    fn drop(&mut self) {
+        for frame in self.unwritten.get_mut().drain(..) {
+            frame.pins.unpin();
+        }
     }
 }

@@ -1,0 +1,278 @@
+//! The page cleaner: the one task that decides when dirty pages are written and when the checkpoint moves.
+//!
+//! It looks every few milliseconds (and at once when someone waits for a frame or for room in the log) and does two
+//! kinds of work. For those who miss pages it keeps some frames free: from the LRU tail it evicts clean pages and
+//! starts writing dirty ones. For the log it writes the oldest changes, as many as the
+//! [controller](crate::controller) says. Batches run as tasks of their own; the cleaner never waits for one.
+//! User tasks never write a page: they wait.
+//!
+//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. The data files need no
+//! sync for that, because a batch counts as written only when it is synced.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use disk::{Event, FlushPurpose};
+use redo::Lsn;
+
+use crate::controller::{Controller, Decision, Load, Urgency};
+use crate::error::Error;
+use crate::flush::{BATCH_PAGES, Collected, Which};
+use crate::store::PageStore;
+
+/// Time between looks when there is work.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Time between looks while somebody waits.
+const PERIOD_URGENT: Duration = Duration::from_millis(5);
+/// Time between looks when everything is clean.
+const PERIOD_CLEAN: Duration = Duration::from_millis(50);
+/// The checkpoint moves at least this often if it can.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// Pages at the old end of the flush list that are looked at for the density.
+const TAIL_SAMPLE: usize = 512;
+/// Batches under way beyond which paced work waits.
+const BATCHES_PACED: usize = 3;
+/// Batches under way at most.
+const BATCHES_MAX: usize = 8;
+
+/// What the cleaner remembers between looks.
+struct Cleaner {
+    controller: Controller,
+    last_look: Duration,
+    last_checkpoint: Duration,
+    /// Frames taken per look: the highest of late.
+    demand: f64,
+}
+
+impl PageStore {
+    pub(crate) fn start_cleaner(&self) {
+        let cleaner = Cleaner {
+            controller: Controller::new(self.options.io_capacity_max),
+            last_look: self.env.now(),
+            last_checkpoint: self.env.now(),
+            demand: 0.0,
+        };
+        self.env.spawn("page cleaner", Box::pin(run(self.weak(), cleaner)));
+    }
+
+    /// Makes the cleaner look now.
+    pub(crate) fn wake_cleaner(&self) {
+        self.cleaner_wanted.notify();
+    }
+
+    /// Moves the checkpoint as far as it can go, in the background; one at a time.
+    fn start_checkpoint(&self) {
+        let target = self.flush_list.lock().checkpoint();
+        let refused = self.recovering.load(Ordering::Acquire) || self.poisoned().is_some();
+        if refused || target <= self.redo.checkpoint_lsn() {
+            return;
+        }
+        if self.checkpoint_running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let running = CheckpointRunning(self.this());
+        self.env.spawn(
+            "checkpoint",
+            Box::pin(async move {
+                if let Err(error) = running.0.redo.set_checkpoint(target).await {
+                    running.0.poison(&format!("moving the checkpoint failed: {error}"));
+                }
+            }),
+        );
+    }
+
+    /// Sharp checkpoint: writes what is dirty now and moves the checkpoint to this point of the log.
+    ///
+    /// # Errors
+    /// When writing fails; the store is then poisoned.
+    pub async fn checkpoint(&self) -> Result<Lsn, Error> {
+        let target = {
+            let list = self.flush_list.lock();
+            list.seen()
+        };
+        self.flush_until_clean(Which::OlderThan(target)).await?;
+        loop {
+            let over = self.checkpoint_over.event();
+            let reached = self.redo.checkpoint_lsn();
+            if reached >= target {
+                return Ok(reached);
+            }
+            self.refuse_when_poisoned()?;
+            self.start_checkpoint();
+            over.wait().await;
+        }
+    }
+}
+
+/// Ends a checkpoint, also when its task is dropped in the middle.
+struct CheckpointRunning(Arc<PageStore>);
+
+impl Drop for CheckpointRunning {
+    fn drop(&mut self) {
+        self.0.checkpoint_running.store(false, Ordering::Release);
+        self.0.checkpoint_over.notify();
+    }
+}
+
+/// The task. It holds the store only while it works, so that the store can be closed.
+async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
+    loop {
+        let (sleep, mut events) = {
+            let Some(store) = store.upgrade() else { return };
+            if store.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            // Before the look: what is wanted during it is seen, or wakes.
+            let wanted = store.cleaner_wanted.event();
+            let over = store.batch_over.event();
+            let period = cleaner.look(&store);
+            let mut events = vec![wanted];
+            let space = store.redo.space_wanted();
+            // Once set it stays set until the checkpoint has moved: then the period and the batches set the pace.
+            if space.is_set() {
+                events.push(over);
+            } else {
+                events.push(space);
+            }
+            (store.env.sleep(period), events)
+        };
+        first_of(sleep, &mut events).await;
+    }
+}
+
+/// Completes with the sleep or the first event.
+async fn first_of(mut sleep: disk::TaskFuture, events: &mut [Event]) {
+    let mut waits: Vec<_> = events.iter().map(Event::wait).collect();
+    std::future::poll_fn(move |context| {
+        let done = waits.iter_mut().any(|wait| Pin::new(wait).poll(context).is_ready());
+        if done || sleep.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+impl Cleaner {
+    /// One look; returns the time to the next.
+    fn look(&mut self, store: &PageStore) -> Duration {
+        store.tick_clock();
+        let now = store.env.now();
+        let elapsed = now.saturating_sub(self.last_look);
+        self.last_look = now;
+        if store.poisoned().is_some() || store.recovering.load(Ordering::Acquire) {
+            // Recovery needs free frames; the log is durable as far as it goes.
+            if store.poisoned().is_none() {
+                self.refill(store);
+            }
+            return PERIOD;
+        }
+        let refilled = self.refill(store);
+        let (decision, load) = self.flush_by_age(store, elapsed);
+        self.move_checkpoint(store, now, &load);
+        if store.free.is_wanted() || decision.urgency == Urgency::Sync || store.redo.space_wanted().is_set() {
+            PERIOD_URGENT
+        } else if load.dirty == 0 && refilled == 0 {
+            PERIOD_CLEAN
+        } else {
+            PERIOD
+        }
+    }
+
+    fn flush_by_age(&mut self, store: &PageStore, elapsed: Duration) -> (Decision, Load) {
+        let lsn = store.redo.current().0;
+        let load = {
+            let list = store.flush_list.lock();
+            let (mut tail_pages, mut tail_end) = (0, 0);
+            for (_, start) in list.from_oldest().take(TAIL_SAMPLE) {
+                tail_pages += 1;
+                tail_end = start.0;
+            }
+            let oldest = list.oldest().map_or(lsn, |oldest| oldest.0);
+            Load {
+                elapsed,
+                lsn,
+                age: lsn.saturating_sub(oldest),
+                capacity: store.redo.capacity(),
+                tail_pages,
+                tail_bytes: if tail_pages < TAIL_SAMPLE { lsn } else { tail_end }.saturating_sub(oldest),
+                dirty: list.len(),
+            }
+        };
+        let decision = self.controller.decide(load);
+        let batches = store.batches.lock().len();
+        let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
+        let room = batches_max.saturating_sub(batches) * BATCH_PAGES;
+        let pages = decision.pages.min(room);
+        if pages > 0 {
+            store.start_flush(Which::OlderThan(Lsn(u64::MAX)), pages, FlushPurpose::Checkpoint);
+        }
+        (decision, load)
+    }
+
+    /// A checkpoint costs a sync of the log, which commits share the device with: no oftener than needed.
+    fn move_checkpoint(&mut self, store: &PageStore, now: Duration, load: &Load) {
+        let checkpoint = store.redo.checkpoint_lsn().0;
+        let target = store.flush_list.lock().checkpoint().0;
+        let gain = target.saturating_sub(checkpoint);
+        let short = load.lsn.saturating_sub(checkpoint) > load.capacity / 4 * 3;
+        let due = now.saturating_sub(self.last_checkpoint) >= CHECKPOINT_EVERY;
+        let hurry = store.redo.space_wanted().is_set() || (short && gain > load.capacity / 32);
+        if gain > 0 && (due || hurry) {
+            self.last_checkpoint = now;
+            store.start_checkpoint();
+        }
+    }
+
+    /// Keeps frames free. Returns how many pages were evicted or are being written for that.
+    fn refill(&mut self, store: &PageStore) -> usize {
+        let taken = store.free.take_count() as f64;
+        self.demand = taken.max(self.demand * 0.9);
+        let frames = store.frames.len();
+        let base = (frames / 256).max(store.free.reserve() + 4);
+        let target = ((2.0 * self.demand) as usize).max(base).min(frames / 8).max(store.free.reserve() + 4);
+        let free = store.free.len();
+        if free >= target && !store.free.is_wanted() {
+            return 0;
+        }
+        let mut missing = target.saturating_sub(free).max(1);
+        // How far from the tail to look: not into what is in use.
+        let mut depth = (4 * missing + 256).min(frames);
+        if store.free.is_wanted() {
+            depth = frames;
+        }
+        let mut evicted = Vec::new();
+        let mut dirty = Vec::new();
+        {
+            let mut lru = store.lru.lock();
+            let mut next = lru.tail();
+            while let Some(index) = next
+                && depth > 0
+                && missing > 0
+            {
+                next = lru.younger(index);
+                depth -= 1;
+                let frame = store.frames.get(index);
+                if store.evict(&mut lru, frame) {
+                    evicted.push(frame);
+                    missing -= 1;
+                } else if dirty.len() < 2 * BATCH_PAGES && store.reserve_for_flush(frame) {
+                    dirty.push(frame);
+                    missing -= 1;
+                }
+            }
+        }
+        let mut done = evicted.len();
+        for frame in evicted {
+            store.free.put(frame);
+        }
+        store.free.wake();
+        if !dirty.is_empty() {
+            let mut collected = Collected::default();
+            store.start_batches(dirty, FlushPurpose::Lru, &mut collected);
+            done += collected.pages;
+        }
+        done
+    }
+}

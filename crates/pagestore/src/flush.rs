@@ -1,0 +1,307 @@
+//! Writing dirty pages: from the flush list into a batch, from the batch into the files.
+//!
+//! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be waiting
+//! for a frame that this very write makes free), image copied and stamped, moved from the flush list into the batch. The
+//! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
+//! hand it to the [`PageWriter`](disk::PageWriter), and when that says that every page is whole and synced, count the pages as clean.
+//! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
+//! its file yet, and marked, so that nobody writes it twice at the same time.
+//!
+//! A write error poisons the store: pages of the failed batch stay pinned in memory and in the checkpoint's account.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use disk::{Event, FlushPurpose, WriteBatch};
+use redo::{Flush, Lsn};
+
+use crate::checksum;
+use crate::counters::Counter;
+use crate::error::Error;
+use crate::flush_list::BatchId;
+use crate::frame::FrameRef;
+use crate::page;
+use crate::space::Space;
+use crate::store::PageStore;
+
+/// Pages of one batch.
+pub(crate) const BATCH_PAGES: usize = 128;
+/// Emptied batches kept for the next use, per purpose.
+const SPARE_BATCHES: usize = 4;
+
+/// A batch of page images with what has to be undone when they are in their files.
+struct Batch {
+    store: Arc<PageStore>,
+    id: BatchId,
+    /// Taken by the writer.
+    write: Option<WriteBatch>,
+    /// One for each image, pinned and marked as in flight.
+    frames: Vec<FrameRef>,
+    newest: Lsn,
+    /// Set when the batch is over, well or badly.
+    over: Event,
+}
+
+/// What to collect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Which {
+    /// Pages first changed before this LSN, oldest first.
+    OlderThan(Lsn),
+    /// Pages of one tablespace.
+    Space(u32),
+}
+
+/// What a round of collecting did.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Pages on their way.
+    pub(crate) pages: usize,
+    /// Dirty pages that were latched or in flight and must be looked at again.
+    pub(crate) skipped: usize,
+}
+
+impl PageStore {
+    /// Collects up to `pages_max` pages and starts writing them in the background.
+    pub(crate) fn start_flush(&self, which: Which, pages_max: usize, purpose: FlushPurpose) -> Collected {
+        let mut collected = Collected::default();
+        let candidates = match which {
+            Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max, &mut collected),
+            Which::Space(space) => self.candidates_of_space(space, pages_max, &mut collected),
+        };
+        self.start_batches(candidates, purpose, &mut collected);
+        collected
+    }
+
+    /// Marks a dirty page for writing: pinned and in flight, unless it is already.
+    pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
+        if !frame.is_dirty() || frame.in_flight.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        if frame.pins.try_pin() {
+            return true;
+        }
+        frame.in_flight.store(false, Ordering::Release);
+        false
+    }
+
+    fn candidates_by_age(&self, before: Lsn, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
+        let list = self.flush_list.lock();
+        let mut candidates = Vec::with_capacity(pages_max.min(list.len()));
+        // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the same.
+        let steps_max = pages_max.saturating_mul(2).saturating_add(1024);
+        for (index, _) in list.from_oldest().take(steps_max).take_while(|(_, start)| *start < before) {
+            if candidates.len() == pages_max {
+                break;
+            }
+            let frame = self.frames.get(index);
+            if self.reserve_for_flush(frame) {
+                candidates.push(frame);
+            } else {
+                collected.skipped += 1;
+            }
+        }
+        candidates
+    }
+
+    fn candidates_of_space(&self, space: u32, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
+        let mut candidates = Vec::new();
+        for index in 0..self.frames.len() as u32 {
+            let frame = self.frames.get(index);
+            if !frame.is_dirty() || frame.page_id().space != space {
+                continue;
+            }
+            if candidates.len() < pages_max && self.reserve_for_flush(frame) {
+                if frame.page_id().space == space {
+                    candidates.push(frame);
+                } else {
+                    release(frame);
+                }
+            } else {
+                collected.skipped += 1;
+            }
+        }
+        candidates
+    }
+
+    /// Copies the reserved pages into batches and starts those.
+    pub(crate) fn start_batches(
+        &self,
+        mut candidates: Vec<FrameRef>,
+        purpose: FlushPurpose,
+        collected: &mut Collected,
+    ) {
+        // Files are written in order where the order does not matter otherwise.
+        candidates.sort_unstable_by_key(|frame| frame.page_id());
+        let mut spaces = HashMap::new();
+        for chunk in candidates.chunks(BATCH_PAGES) {
+            let mut batch = self.new_batch(purpose);
+            for frame in chunk {
+                if batch.add(*frame, &mut spaces) {
+                    collected.pages += 1;
+                } else {
+                    collected.skipped += 1;
+                    release(*frame);
+                }
+            }
+            batch.start(&self.env.clone());
+        }
+    }
+
+    fn new_batch(&self, purpose: FlushPurpose) -> Batch {
+        let mut spare = self.spare_batches.lock();
+        let kept = spare.iter().position(|batch| batch.purpose == purpose);
+        let write = kept.map_or_else(
+            || WriteBatch::new(self.page_size.bytes(), BATCH_PAGES, purpose),
+            |index| spare.swap_remove(index),
+        );
+        drop(spare);
+        let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
+        self.batches.lock().push(over.clone());
+        Batch { store: self.this(), id, write: Some(write), frames: Vec::new(), newest: Lsn(0), over }
+    }
+
+    /// Waits until the batches that are under way now are over.
+    pub(crate) async fn batches_over(&self) {
+        let under_way = self.batches.lock().clone();
+        for event in under_way {
+            event.wait().await;
+        }
+    }
+
+    /// Writes what `which` says until nothing of it is dirty or in flight.
+    pub(crate) async fn flush_until_clean(&self, which: Which) -> Result<(), Error> {
+        loop {
+            self.refuse_when_poisoned()?;
+            let collected = self.start_flush(which, 4 * BATCH_PAGES, FlushPurpose::Checkpoint);
+            self.batches_over().await;
+            self.refuse_when_poisoned()?;
+            let done = match which {
+                Which::OlderThan(lsn) => self.flush_list.lock().oldest().is_none_or(|oldest| oldest >= lsn),
+                Which::Space(_) => collected.pages == 0 && collected.skipped == 0,
+            };
+            if done {
+                return Ok(());
+            }
+            if collected.pages == 0 {
+                // Someone holds latches on the rest; that takes microseconds.
+                self.env.sleep(std::time::Duration::from_micros(200)).await;
+            }
+        }
+    }
+}
+
+/// Gives back a page reserved for flushing.
+fn release(frame: FrameRef) {
+    frame.in_flight.store(false, Ordering::Release);
+    frame.pins.unpin();
+}
+
+impl Batch {
+    /// Copies a reserved page into the batch. False when it is latched by a writer or clean by now.
+    fn add(&mut self, frame: FrameRef, spaces: &mut HashMap<u32, Option<Arc<Space>>>) -> bool {
+        let Some(write) = &mut self.write else { return false };
+        if !frame.latch.try_lock_shared() {
+            return false;
+        }
+        let id = frame.page_id();
+        let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
+        let moved = match space {
+            Some(space) if !space.is_dropped() && self.store.flush_list.lock().move_to_batch(self.id, frame) => {
+                let offset = self.store.page_size.offset_of(id.page);
+                let image = write.push(id, space.file.clone(), offset);
+                // SAFETY: latched for reading and pinned.
+                image.copy_from_slice(unsafe { frame.bytes() });
+                debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
+                debug_assert!(page::identity(image) == id, "page {id} does not say so: it was never initialised");
+                checksum::stamp(image);
+                self.newest = self.newest.max(Lsn(page::lsn(image)));
+                self.frames.push(frame);
+                true
+            }
+            _ => false,
+        };
+        frame.latch.unlock_shared();
+        moved
+    }
+
+    fn start(self, env: &Arc<dyn disk::Environment>) {
+        if self.frames.is_empty() {
+            let mut this = self;
+            this.finish();
+            return;
+        }
+        env.spawn("page write", Box::pin(self.run()));
+    }
+
+    async fn run(mut self) {
+        match self.write().await {
+            Ok(()) => self.finish(),
+            Err(error) => {
+                // Dropping the unfinished batch poisons; this reason comes first.
+                self.store.poison(&format!("writing pages failed: {error}"));
+            }
+        }
+    }
+
+    async fn write(&mut self) -> Result<(), Error> {
+        if !self.store.skips_wal() {
+            self.store.log_durable(self.newest).await?;
+        }
+        let Some(write) = self.write.take() else { return Ok(()) };
+        let pages = write.len() as u64;
+        let write = self.store.writer.write(write).await?;
+        self.store.counters.add(Counter::PagesWritten, pages);
+        self.store.counters.add(Counter::PagesFlushed, pages);
+        self.write = Some(write);
+        Ok(())
+    }
+
+    /// The pages are in their files.
+    fn finish(&mut self) {
+        for frame in self.frames.drain(..) {
+            release(frame);
+        }
+        self.store.flush_list.lock().end_batch(self.id);
+        if let Some(mut write) = self.write.take() {
+            let mut spare = self.store.spare_batches.lock();
+            write.clear();
+            if spare.iter().filter(|batch| batch.purpose == write.purpose).count() < SPARE_BATCHES {
+                spare.push(write);
+            }
+        }
+        self.announce_end();
+    }
+
+    fn announce_end(&self) {
+        self.store.batches.lock().retain(|event| !event.same(&self.over));
+        self.over.set();
+        self.store.batch_over.notify();
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if self.over.is_set() {
+            return;
+        }
+        // Failed, or the environment was shut down in the middle: nothing is known of these pages' files. They stay in
+        // memory, and the checkpoint does not pass them.
+        self.store.poison("a page write did not come to its end");
+        self.store.unwritten.lock().append(&mut self.frames);
+        self.announce_end();
+    }
+}
+
+impl PageStore {
+    /// Waits until the log is durable up to `lsn`.
+    pub(crate) async fn log_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        loop {
+            match self.redo.flush(lsn, Flush::Sync) {
+                Ok(()) => return Ok(()),
+                Err(redo::Interrupt::Wait(mut wait)) => wait.done().await,
+                Err(redo::Interrupt::Error(error)) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The flush list: dirty pages in the order in which they first became dirty, and what is on its way to the files.
+//!
+//! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at the head,
+//! oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start LSN of each batch
+//! under way is remembered until the batch is durable. Hence the checkpoint rule: no change that began before
+//!
+//! > min(oldest in the list, oldest of each batch under way), or, when there is neither, the end of the last
+//! > mini-transaction this list has seen,
+//!
+//! is missing from the files. A page changed again while its image is under way enters the list anew with the start
+//! LSN of that change; it is not collected a second time before the first write is done (`Frame::in_flight`).
+
+use std::sync::atomic::Ordering;
+
+use redo::Lsn;
+
+use crate::frame::{FrameRef, Frames};
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    newer: u32,
+    older: u32,
+    start: u64,
+}
+
+/// Identifies a batch under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BatchId(u64);
+
+/// The list. All methods run under the mutex that owns it.
+pub(crate) struct FlushList {
+    nodes: Box<[Node]>,
+    head: u32,
+    tail: u32,
+    len: usize,
+    under_way: Vec<(BatchId, Option<u64>)>,
+    next_batch: u64,
+    seen: Lsn,
+}
+
+impl FlushList {
+    pub(crate) fn new(frames: usize, now: Lsn) -> Self {
+        let nodes = vec![Node { newer: NONE, older: NONE, start: 0 }; frames].into_boxed_slice();
+        Self { nodes, head: NONE, tail: NONE, len: 0, under_way: Vec::new(), next_batch: 0, seen: now }
+    }
+
+    /// Number of dirty pages, those under way not counted.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A mini-transaction from `start` to `end` has been appended and its pages entered.
+    pub(crate) fn saw(&mut self, end: Lsn) {
+        self.seen = self.seen.max(end);
+    }
+
+    /// Enters a page that a mini-transaction starting at `start` made dirty; nothing if it is dirty already.
+    pub(crate) fn enter(&mut self, frame: FrameRef, start: Lsn) {
+        if frame.is_dirty() {
+            return;
+        }
+        assert!(start.0 > 0, "LSN 0 means clean");
+        let index = frame.index();
+        let newest = if self.head == NONE { 0 } else { self.nodes[self.head as usize].start };
+        assert!(newest <= start.0, "flush list order: {start} after {newest}");
+        self.nodes[index as usize] = Node { newer: NONE, older: self.head, start: start.0 };
+        match self.head {
+            NONE => self.tail = index,
+            head => self.nodes[head as usize].newer = index,
+        }
+        self.head = index;
+        self.len += 1;
+        frame.oldest.store(start.0, Ordering::Relaxed);
+    }
+
+    /// Takes a dirty page out: it becomes clean, as far as the list knows. Returns its start LSN.
+    fn take(&mut self, frame: FrameRef) -> Option<u64> {
+        if !frame.is_dirty() {
+            return None;
+        }
+        let index = frame.index();
+        let node = self.nodes[index as usize];
+        match node.newer {
+            NONE => self.head = node.older,
+            newer => self.nodes[newer as usize].older = node.older,
+        }
+        match node.older {
+            NONE => self.tail = node.newer,
+            older => self.nodes[older as usize].newer = node.newer,
+        }
+        self.len -= 1;
+        frame.oldest.store(0, Ordering::Relaxed);
+        Some(node.start)
+    }
+
+    /// Forgets the changes of a page whose tablespace is dropped.
+    pub(crate) fn discard_page_of(&mut self, frame: FrameRef, space: u32) {
+        // A dirty page keeps its frame, so what is true under this lock stays true until it is taken out.
+        if frame.is_dirty() && frame.page_id().space == space {
+            self.take(frame);
+        }
+    }
+
+    /// Starts a batch: from now on it counts for the checkpoint.
+    pub(crate) fn begin_batch(&mut self) -> BatchId {
+        let id = BatchId(self.next_batch);
+        self.next_batch += 1;
+        self.under_way.push((id, None));
+        id
+    }
+
+    /// Moves a page (S-latched, its image just copied) from the list into the batch. False when it is clean.
+    pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> bool {
+        let Some(start) = self.take(frame) else { return false };
+        let entry = self.under_way.iter_mut().find(|(id, _)| *id == batch);
+        assert!(entry.is_some(), "a page joins a batch that has ended");
+        if let Some((_, oldest)) = entry {
+            *oldest = Some(oldest.map_or(start, |oldest| oldest.min(start)));
+        }
+        true
+    }
+
+    /// The batch's pages are durable in their files.
+    pub(crate) fn end_batch(&mut self, batch: BatchId) {
+        self.under_way.retain(|(id, _)| *id != batch);
+    }
+
+    pub(crate) fn batches_under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// The oldest start LSN of a change that is not in its file.
+    pub(crate) fn oldest(&self) -> Option<Lsn> {
+        let listed = (self.tail != NONE).then(|| self.nodes[self.tail as usize].start);
+        self.under_way.iter().filter_map(|(_, oldest)| *oldest).chain(listed).min().map(Lsn)
+    }
+
+    /// End of the last mini-transaction the list has seen.
+    pub(crate) fn seen(&self) -> Lsn {
+        self.seen
+    }
+
+    /// Where recovery may start: see the module's essay.
+    pub(crate) fn checkpoint(&self) -> Lsn {
+        self.oldest().unwrap_or(self.seen)
+    }
+
+    /// Dirty pages from the oldest on, with their start LSNs.
+    pub(crate) fn from_oldest(&self) -> impl Iterator<Item = (u32, Lsn)> + '_ {
+        let first = (self.tail != NONE).then_some(self.tail);
+        std::iter::successors(first, |index| {
+            let newer = self.nodes[*index as usize].newer;
+            (newer != NONE).then_some(newer)
+        })
+        .map(|index| (index, Lsn(self.nodes[index as usize].start)))
+    }
+
+    /// Forgets all dirty pages without writing them.
+    #[cfg(test)]
+    pub(crate) fn clear(&mut self, frames: &Frames) {
+        while self.tail != NONE {
+            self.take(frames.get(self.tail));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::page::PageSize;
+
+    #[test]
+    fn checkpoint_waits_for_batches_under_way() {
+        let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
+        let mut list = FlushList::new(8, Lsn(100));
+        assert_eq!(list.checkpoint(), Lsn(100));
+        for (index, start) in [(3, 100), (1, 110), (5, 110), (2, 150)] {
+            list.enter(frames.get(index), Lsn(start));
+            list.saw(Lsn(start + 10));
+        }
+        assert_eq!((list.checkpoint(), list.len()), (Lsn(100), 4));
+        let batch = list.begin_batch();
+        assert!(list.move_to_batch(batch, frames.get(3)));
+        assert!(list.move_to_batch(batch, frames.get(5)));
+        assert!(!list.move_to_batch(batch, frames.get(5)), "clean now");
+        assert_eq!(list.checkpoint(), Lsn(100), "still on its way");
+        // Changed again while its image is under way.
+        list.enter(frames.get(3), Lsn(170));
+        list.enter(frames.get(3), Lsn(180));
+        list.end_batch(batch);
+        assert_eq!(list.checkpoint(), Lsn(110));
+        let order: Vec<_> = list.from_oldest().collect();
+        assert_eq!(order, [(1, Lsn(110)), (2, Lsn(150)), (3, Lsn(170))]);
+        list.saw(Lsn(200));
+        list.clear(&frames);
+        assert_eq!((list.checkpoint(), list.len()), (Lsn(200), 0));
+    }
+}

@@ -1,0 +1,194 @@
+//! The page latch: shared or exclusive, one word, short.
+//!
+//! ```text
+//!  31         30        29 ............ 0
+//!  exclusive  parked    number of readers
+//! ```
+//!
+//! A latch protects page bytes for as long as a few hundred instructions; it is never held across a wait, an await or
+//! I/O. Taking it uncontended is one compare-and-swap. `parked` says that a thread sleeps (or is about to) on this
+//! latch; whoever releases the latch for good clears the bit and wakes all sleepers, who compete again. A sleeper sets
+//! the bit first and sleeps only if, under the sleep queue's lock, the bit is still set and the latch still taken:
+//! a release in between either sees the bit, or is seen by the sleeper.
+//!
+//! Readers give way to a parked writer for a bounded number of spins and then go in with the other readers: a writer
+//! starves only under a stream of overlapping readers, and a thread that already reads never sleeps behind a writer
+//! that waits for it.
+
+use crate::sync::{AtomicU32, Ordering, spin};
+
+const EXCLUSIVE: u32 = 1 << 31;
+const PARKED: u32 = 1 << 30;
+const READERS: u32 = PARKED - 1;
+#[cfg(not(loom))]
+const SPINS: u32 = 60;
+#[cfg(loom)]
+const SPINS: u32 = 1;
+
+/// A shared/exclusive latch of four bytes.
+pub(crate) struct Latch {
+    state: AtomicU32,
+}
+
+impl Latch {
+    pub(crate) fn new() -> Self {
+        Self { state: AtomicU32::new(0) }
+    }
+
+    /// Takes the latch for reading if no writer holds it or waits for it.
+    #[inline]
+    pub(crate) fn try_lock_shared(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & (EXCLUSIVE | PARKED) == 0
+            && self
+                .state
+                .compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Takes the latch for reading.
+    #[inline]
+    pub(crate) fn lock_shared(&self) {
+        if !self.try_lock_shared() {
+            self.lock_shared_slow();
+        }
+    }
+
+    #[cold]
+    fn lock_shared_slow(&self) {
+        let mut spins = 0;
+        loop {
+            let state = self.state.load(Ordering::Relaxed);
+            let barred = if spins < SPINS { EXCLUSIVE | PARKED } else { EXCLUSIVE };
+            if state & barred == 0 {
+                let taken =
+                    self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_ok() {
+                    return;
+                }
+            } else if spins < SPINS {
+                spins += 1;
+                spin();
+            } else {
+                self.park(EXCLUSIVE);
+            }
+        }
+    }
+
+    /// Takes the latch for writing if nobody holds it.
+    #[inline]
+    pub(crate) fn try_lock_exclusive(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & (EXCLUSIVE | READERS) == 0
+            && self
+                .state
+                .compare_exchange_weak(state, state | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Takes the latch for writing.
+    #[inline]
+    pub(crate) fn lock_exclusive(&self) {
+        if !self.try_lock_exclusive() {
+            self.lock_exclusive_slow();
+        }
+    }
+
+    #[cold]
+    fn lock_exclusive_slow(&self) {
+        let mut spins = 0;
+        while !self.try_lock_exclusive() {
+            if spins < SPINS {
+                spins += 1;
+                spin();
+            } else {
+                self.park(EXCLUSIVE | READERS);
+            }
+        }
+    }
+
+    /// Gives up a shared hold.
+    #[inline]
+    pub(crate) fn unlock_shared(&self) {
+        let before = self.state.fetch_sub(1, Ordering::Release);
+        debug_assert!(before & READERS > 0, "a latch was given up that nobody held for reading");
+        if before & PARKED != 0 && before & READERS == 1 {
+            self.wake();
+        }
+    }
+
+    /// Gives up the exclusive hold.
+    #[inline]
+    pub(crate) fn unlock_exclusive(&self) {
+        let before = self.state.fetch_and(!EXCLUSIVE, Ordering::Release);
+        debug_assert!(before & EXCLUSIVE != 0, "a latch was given up that nobody held for writing");
+        if before & PARKED != 0 {
+            self.wake();
+        }
+    }
+
+    /// Sleeps while any bit of `busy` is set. May return early.
+    #[cfg(not(loom))]
+    fn park(&self, busy: u32) {
+        let state = self.state.load(Ordering::Relaxed);
+        if state & busy == 0 {
+            return;
+        }
+        if state & PARKED == 0
+            && self
+                .state
+                .compare_exchange_weak(state, state | PARKED, Ordering::Relaxed, Ordering::Relaxed)
+                .is_err()
+        {
+            return;
+        }
+        let still = || {
+            let state = self.state.load(Ordering::Relaxed);
+            state & PARKED != 0 && state & busy != 0
+        };
+        // A latch is held for microseconds. In debug builds a sleep of many seconds means that this thread, or one it
+        // waits for, broke the latch order: say so instead of hanging.
+        let limit = cfg!(debug_assertions).then(|| std::time::Instant::now() + std::time::Duration::from_secs(30));
+        // SAFETY: the key is the address of this latch, which only latches use as a key; the callbacks neither panic
+        // nor park or unpark anything.
+        let result = unsafe {
+            parking_lot_core::park(
+                self.key(),
+                still,
+                || {},
+                |_, _| {},
+                parking_lot_core::DEFAULT_PARK_TOKEN,
+                limit,
+            )
+        };
+        assert!(
+            !matches!(result, parking_lot_core::ParkResult::TimedOut),
+            "a page latch was waited for 30 s: the latch order is broken somewhere"
+        );
+    }
+
+    #[cfg(loom)]
+    fn park(&self, _busy: u32) {
+        loom::thread::yield_now();
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.state.fetch_and(!PARKED, Ordering::Relaxed);
+        // SAFETY: the key is the address of this latch; no callback.
+        #[cfg(not(loom))]
+        unsafe {
+            parking_lot_core::unpark_all(self.key(), parking_lot_core::DEFAULT_UNPARK_TOKEN);
+        }
+    }
+
+    #[cfg(not(loom))]
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Whether some thread holds the latch exclusively (for assertions).
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    }
+}

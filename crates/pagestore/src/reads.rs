@@ -1,0 +1,511 @@
+//! Looking pages up, and reading those that are missing.
+//!
+//! The hit path is [`PageStore::pin`]: page table, pin, compare; no lock, no allocation. A miss starts a read into a
+//! free frame and returns at once with a [`Wait`] whose [`ReadHold`] will own a pin when the read is done, so that the
+//! retry finds the page. Requesters of a page that is being read share the one read.
+//!
+//! While a page is being read its frame is owned by the read and in no page table; its [`PendingRead`] is in one of
+//! the maps below. Publication (page table entry, LRU list, pins for those who wait) happens under the map's lock,
+//! where a requester also looks whether to join: nobody can miss both. A read that failed stays in the map, with its
+//! error, for as long as one of those who waited for it is there to fetch the error; then it is forgotten and the next
+//! request reads again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use disk::{Event, File, Io, IoBuf, IoKind, PageId, Wait};
+use parking_lot::Mutex;
+
+use crate::checksum;
+use crate::counters::Counter;
+use crate::error::{Error, Interrupt};
+use crate::frame::FrameRef;
+use crate::free::Need;
+use crate::guard::{PageRead, Pin};
+use crate::page;
+use crate::space::Space;
+use crate::store::PageStore;
+use crate::sync::spin;
+
+const SHARDS: usize = 16;
+
+/// The reads under way, in shards by page.
+#[derive(Default)]
+pub(crate) struct PendingReads([Mutex<HashMap<PageId, Arc<PendingRead>>>; SHARDS]);
+
+impl PendingReads {
+    fn shard(&self, id: PageId) -> &Mutex<HashMap<PageId, Arc<PendingRead>>> {
+        &self.0[(id.page as usize ^ (id.space as usize).wrapping_mul(7)) % SHARDS]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// The events of reads of one tablespace that are under way.
+    pub(crate) fn of_space(&self, space: u32) -> Vec<Event> {
+        let of_shard = |shard: &Mutex<HashMap<PageId, Arc<PendingRead>>>| -> Vec<Event> {
+            let shard = shard.lock();
+            let reads = shard.values().filter(|read| read.id.space == space && !read.event.is_set());
+            reads.map(|read| read.event.clone()).collect()
+        };
+        self.0.iter().flat_map(of_shard).collect()
+    }
+}
+
+/// One read under way.
+struct PendingRead {
+    id: PageId,
+    event: Event,
+    state: Mutex<ReadState>,
+}
+
+enum ReadState {
+    Reading { waiters: u32 },
+    /// Pinned once for each waiter.
+    Done(FrameRef),
+    Failed { error: Error, waiters: u32 },
+}
+
+/// The share of one waiter in a read: when the read is done, a pin.
+struct ReadHold {
+    store: Arc<PageStore>,
+    read: Arc<PendingRead>,
+}
+
+impl ReadHold {
+    /// What became of the read, which must be over.
+    fn outcome(&self) -> Result<Pin, Error> {
+        match &*self.read.state.lock() {
+            ReadState::Done(frame) => {
+                frame.pins.add_pins(1);
+                Ok(Pin::adopt(*frame))
+            }
+            ReadState::Failed { error, .. } => Err(error.clone()),
+            ReadState::Reading { .. } => unreachable!("the event of a read is set when it is over"),
+        }
+    }
+}
+
+impl Drop for ReadHold {
+    fn drop(&mut self) {
+        let forget = match &mut *self.read.state.lock() {
+            ReadState::Reading { waiters } => {
+                *waiters -= 1;
+                false
+            }
+            ReadState::Done(frame) => {
+                frame.pins.unpin();
+                false
+            }
+            ReadState::Failed { waiters, .. } => {
+                *waiters -= 1;
+                *waiters == 0
+            }
+        };
+        if forget {
+            let mut shard = self.store.pending.shard(self.read.id).lock();
+            if shard.get(&self.read.id).is_some_and(|read| Arc::ptr_eq(read, &self.read)) {
+                shard.remove(&self.read.id);
+            }
+        }
+    }
+}
+
+/// What a request for a missing page found.
+enum Missing {
+    /// It has come in meanwhile.
+    Present(Pin),
+    /// A read is under way.
+    Joined(ReadHold),
+    /// A read has just failed for somebody who still waits.
+    Failed(Error),
+    /// The caller has to start the read.
+    Start(ReadStart),
+}
+
+/// A read that is entered and must now be submitted.
+struct ReadStart {
+    hold: Option<ReadHold>,
+    file: Arc<dyn File>,
+    io: Io,
+}
+
+impl PageStore {
+    /// Pins and S-latches a page.
+    ///
+    /// # Errors
+    /// [`Interrupt::Wait`] when it has to be read or no frame is free; an error when it is damaged or not there.
+    #[inline]
+    pub fn read(&self, page: PageId) -> Result<PageRead, Interrupt> {
+        Ok(self.pin(page)?.into_read())
+    }
+
+    /// Pins a page.
+    ///
+    /// # Errors
+    /// As [`PageStore::read`].
+    #[inline]
+    pub fn pin(&self, page: PageId) -> Result<Pin, Interrupt> {
+        match self.pin_present(page) {
+            Some(pin) => Ok(pin),
+            None => self.pin_missing(page),
+        }
+    }
+
+    /// Pins a page if it is in memory, and counts the access.
+    #[inline]
+    pub(crate) fn pin_present(&self, page: PageId) -> Option<Pin> {
+        self.counters.count(Counter::ReadRequests);
+        let pin = self.look_up(page)?;
+        self.touch(pin.frame());
+        Some(pin)
+    }
+
+    /// Pins a page if it is in memory.
+    #[inline]
+    pub(crate) fn look_up(&self, page: PageId) -> Option<Pin> {
+        let table = self.spaces.directory.get(page.space)?;
+        let mut spins = 0;
+        loop {
+            let frame = self.frames.get(table.get(page.page)?);
+            if frame.pins.try_pin() {
+                if frame.holds(page) {
+                    return Some(Pin::adopt(frame));
+                }
+                frame.pins.unpin();
+            }
+            // Somebody is evicting the page and about to remove the entry.
+            spins += 1;
+            if spins < 100 { spin() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// Notes an access for the LRU list; takes a lock only when the page has to move.
+    #[inline]
+    fn touch(&self, frame: FrameRef) {
+        if frame.is_old.load(Ordering::Relaxed) {
+            self.touch_old(frame);
+        } else {
+            let drift = self.freed_clock.load(Ordering::Relaxed).wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
+            if drift > self.young_drift {
+                self.make_young(frame);
+            }
+        }
+    }
+
+    fn touch_old(&self, frame: FrameRef) {
+        frame.read_ahead.store(false, Ordering::Relaxed);
+        let now = self.now_ms.load(Ordering::Relaxed);
+        let first = frame.first_access.load(Ordering::Relaxed);
+        if first == 0 {
+            frame.first_access.store(now, Ordering::Relaxed);
+            if self.options.old_blocks_time_ms > 0 {
+                return;
+            }
+        } else if now.wrapping_sub(first) < self.options.old_blocks_time_ms {
+            self.counters.count(Counter::NotMadeYoung);
+            return;
+        }
+        // As long as nothing was ever evicted there is nothing to protect.
+        if self.freed_clock.load(Ordering::Relaxed) != 0 {
+            self.make_young(frame);
+        }
+    }
+
+    #[cold]
+    fn make_young(&self, frame: FrameRef) {
+        // A busy list is no reason to wait: the next access tries again.
+        if let Some(mut lru) = self.lru.try_lock() {
+            lru.make_young(&self.frames, frame.index());
+            frame.young_clock.store(self.freed_clock.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.counters.count(Counter::MadeYoung);
+        }
+    }
+
+    /// The slow half of [`PageStore::pin`]. May be called with latches held only if the caller then lets them go.
+    #[cold]
+    pub(crate) fn pin_missing(&self, page: PageId) -> Result<Pin, Interrupt> {
+        match self.find_or_start(page, Need::Usual)? {
+            Missing::Present(pin) => Ok(pin),
+            Missing::Failed(error) => Err(error.into()),
+            Missing::Joined(hold) => Err(waiting(hold)),
+            Missing::Start(start) => Err(self.submit_one(start).map_or_else(
+                || Interrupt::Error(Error::NoSuchSpace(page.space)),
+                waiting,
+            )),
+        }
+    }
+
+    /// As [`PageStore::pin_missing`] for callers that may not give up what they hold: blocks the thread, and is counted.
+    #[cold]
+    pub(crate) fn pin_blocking(&self, page: PageId) -> Result<Pin, Error> {
+        self.counters.count(Counter::BlockingReads);
+        loop {
+            let hold = match self.find_or_start(page, Need::Urgent) {
+                Ok(Missing::Present(pin)) => return Ok(pin),
+                Ok(Missing::Failed(error)) | Err(Interrupt::Error(error)) => return Err(error),
+                Ok(Missing::Joined(hold)) => hold,
+                Ok(Missing::Start(start)) => match self.submit_one(start) {
+                    Some(hold) => hold,
+                    None => continue,
+                },
+                Err(Interrupt::Wait(wait)) => {
+                    self.env.block_until(wait.event());
+                    continue;
+                }
+            };
+            self.env.block_until(&hold.read.event);
+            return hold.outcome();
+        }
+    }
+
+    /// Starts reading pages that will be wanted soon, those that are missing, in one batch. Never waits or fails: what
+    /// cannot be read now is read when it is asked for.
+    pub fn prefetch(&self, pages: &[PageId]) {
+        let mut batch = Vec::new();
+        // Read-ahead must not push out what is in use when frames are scarce.
+        let room = self.free.len() + self.lru.lock().old_len();
+        for page in pages.iter().take(room.max(16)) {
+            if self.look_up(*page).is_some() {
+                continue;
+            }
+            let Some(frame) = self.take_frame(Need::Usual) else { break };
+            match self.enter_read(*page, frame, false) {
+                Ok(Missing::Start(start)) => {
+                    frame.read_ahead.store(true, Ordering::Relaxed);
+                    batch.push((start.file, start.io));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        if !batch.is_empty() {
+            self.counters.add(Counter::ReadAhead, batch.len() as u64);
+            self.env.storage().submit(batch);
+        }
+    }
+
+    fn submit_one(&self, start: ReadStart) -> Option<ReadHold> {
+        self.counters.count(Counter::Reads);
+        self.env.storage().submit(vec![(start.file, start.io)]);
+        start.hold
+    }
+
+    fn find_or_start(&self, page: PageId, need: Need) -> Result<Missing, Interrupt> {
+        if let Some(read) = self.pending.shard(page).lock().get(&page) {
+            return Ok(self.join(read));
+        }
+        let space = self.spaces.get(page.space)?;
+        space.check_bounds(page.page)?;
+        let frame = match need {
+            Need::Usual => self.take_frame_or_wait()?,
+            Need::Urgent => match self.take_frame(Need::Urgent) {
+                Some(frame) => frame,
+                None => self.take_frame_or_wait()?,
+            },
+        };
+        Ok(self.enter_read(page, frame, true)?)
+    }
+
+    fn join(&self, read: &Arc<PendingRead>) -> Missing {
+        match &mut *read.state.lock() {
+            ReadState::Reading { waiters } => *waiters += 1,
+            ReadState::Failed { error, .. } => return Missing::Failed(error.clone()),
+            // Publication removes the entry under the lock that the caller holds.
+            ReadState::Done(frame) => {
+                frame.pins.add_pins(1);
+                return Missing::Present(Pin::adopt(*frame));
+            }
+        }
+        Missing::Joined(ReadHold { store: self.this(), read: read.clone() })
+    }
+
+    /// Enters a read of the page into the owned `frame`, unless the page is there or being read.
+    fn enter_read(&self, page: PageId, frame: FrameRef, wait: bool) -> Result<Missing, Error> {
+        let give_back = |result| {
+            self.free.put(frame);
+            result
+        };
+        let space = match self.spaces.get(page.space) {
+            Ok(space) => space,
+            Err(error) => return give_back(Err(error)),
+        };
+        if let Err(error) = space.check_bounds(page.page) {
+            return give_back(Err(error));
+        }
+        let mut shard = self.pending.shard(page).lock();
+        // Under the lock: whoever drops the tablespace marks it first and then looks through all shards.
+        if space.is_dropped() {
+            drop(shard);
+            return give_back(Err(Error::NoSuchSpace(page.space)));
+        }
+        if let Some(read) = shard.get(&page) {
+            let joined = if wait { self.join(read) } else { Missing::Failed(Error::NoSuchSpace(page.space)) };
+            drop(shard);
+            return give_back(Ok(joined));
+        }
+        if let Some(pin) = self.look_up(page) {
+            drop(shard);
+            return give_back(Ok(Missing::Present(pin)));
+        }
+        let state = Mutex::new(ReadState::Reading { waiters: u32::from(wait) });
+        let read = Arc::new(PendingRead { id: page, event: Event::new(), state });
+        shard.insert(page, read.clone());
+        drop(shard);
+        let store = self.this();
+        let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
+        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store, and with
+        // it the memory.
+        let buf = unsafe { IoBuf::raw(frame.address(), frame.len()) };
+        let kind = IoKind::Read { buf, offset: self.page_size.offset_of(page.page) };
+        let file = space.file.clone();
+        let completion = ReadCompletion { store, read, frame, space, over: false };
+        let io = Io::new(kind, move |result| completion.complete(result.map(drop)));
+        Ok(Missing::Start(ReadStart { hold, file, io }))
+    }
+
+    /// Enters a page that was made in the owned `frame` into page table and LRU list, with that many pins. Under the
+    /// lock of the page's pending shard, or where nobody else can know the page.
+    pub(crate) fn publish(&self, page: PageId, frame: FrameRef, pins: u32, young: bool) {
+        frame.set_page(Some(page));
+        frame.first_access.store(0, Ordering::Relaxed);
+        frame.young_clock.store(self.freed_clock.load(Ordering::Relaxed), Ordering::Relaxed);
+        debug_assert!(!frame.is_dirty() && !frame.in_flight.load(Ordering::Relaxed));
+        frame.pins.add_pins(pins);
+        {
+            let mut lru = self.lru.lock();
+            if young {
+                lru.insert_young(&self.frames, frame.index());
+            } else {
+                lru.insert_old(&self.frames, frame.index());
+            }
+        }
+        // The entry before the ownership ends: an unpinned page may be evicted at once, with its entry.
+        if let Some(table) = self.spaces.directory.get(page.space) {
+            table.set(page.page, frame.index());
+        }
+        frame.pins.disown();
+    }
+
+    /// A frame for a page whose contents do not matter, pinned. Its bytes are whatever they were.
+    pub(crate) fn pin_for_creation(&self, page: PageId, may_wait: bool) -> Result<Pin, Interrupt> {
+        loop {
+            if let Some(pin) = self.look_up(page) {
+                return Ok(pin);
+            }
+            let space = self.spaces.get(page.space)?;
+            space.check_bounds(page.page)?;
+            let frame = match self.take_frame(if may_wait { Need::Usual } else { Need::Urgent }) {
+                Some(frame) => frame,
+                None => match self.take_frame_or_wait() {
+                    Ok(frame) => frame,
+                    Err(Interrupt::Wait(wait)) if !may_wait => {
+                        self.counters.count(Counter::BlockingReads);
+                        self.env.block_until(wait.event());
+                        continue;
+                    }
+                    Err(interrupt) => return Err(interrupt),
+                },
+            };
+            let shard = self.pending.shard(page).lock();
+            if space.is_dropped() {
+                drop(shard);
+                self.free.put(frame);
+                return Err(Error::NoSuchSpace(page.space).into());
+            }
+            // A read that failed is no obstacle: what the file holds does not matter.
+            let pending = shard.get(&page).filter(|read| !read.event.is_set()).cloned();
+            if pending.is_none() && self.look_up(page).is_none() {
+                self.publish(page, frame, 1, true);
+                drop(shard);
+                self.counters.count(Counter::PagesCreated);
+                return Ok(Pin::adopt(frame));
+            }
+            drop(shard);
+            self.free.put(frame);
+            if let Some(read) = pending {
+                // Somebody reads the page ahead: let that be over first.
+                if may_wait {
+                    return Err(Wait::new(read.event.clone()).into());
+                }
+                self.env.block_until(&read.event);
+            }
+        }
+    }
+}
+
+fn waiting(hold: ReadHold) -> Interrupt {
+    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)))
+}
+
+/// What happens when a read is over; counts as failed when the storage drops it unfinished.
+struct ReadCompletion {
+    store: Arc<PageStore>,
+    read: Arc<PendingRead>,
+    frame: FrameRef,
+    space: Arc<Space>,
+    over: bool,
+}
+
+impl ReadCompletion {
+    fn complete(mut self, result: disk::Result<()>) {
+        self.over = true;
+        // SAFETY: the frame is owned by this read, and the transfer is over.
+        let bytes: &[u8] = unsafe { self.frame.bytes() };
+        let verified = result.map_err(Error::from).and_then(|()| {
+            checksum::verify_identity(bytes, self.read.id).map_err(|why| {
+                self.store.counters.count(Counter::CorruptPages);
+                Error::Corrupt { file: self.space.path(), page: self.read.id, why }
+            })
+        });
+        match verified {
+            Ok(()) => self.succeed(page::lsn(bytes)),
+            Err(error) => self.fail(error),
+        }
+        self.read.event.set();
+    }
+
+    fn succeed(&self, lsn: u64) {
+        let store = &self.store;
+        store.counters.count(Counter::PagesRead);
+        self.frame.newest.store(lsn, Ordering::Relaxed);
+        let mut shard = store.pending.shard(self.read.id).lock();
+        let mut state = self.read.state.lock();
+        let waiters = match &*state {
+            ReadState::Reading { waiters } => *waiters,
+            _ => unreachable!("a read completes once"),
+        };
+        store.publish(self.read.id, self.frame, waiters, false);
+        *state = ReadState::Done(self.frame);
+        shard.remove(&self.read.id);
+    }
+
+    fn fail(&self, error: Error) {
+        tracing::error!("{error}");
+        let store = &self.store;
+        {
+            let mut shard = store.pending.shard(self.read.id).lock();
+            let mut state = self.read.state.lock();
+            let waiters = match &*state {
+                ReadState::Reading { waiters } => *waiters,
+                _ => unreachable!("a read completes once"),
+            };
+            if waiters == 0 {
+                shard.remove(&self.read.id);
+            }
+            *state = ReadState::Failed { error, waiters };
+        }
+        self.frame.read_ahead.store(false, Ordering::Relaxed);
+        store.free.put(self.frame);
+    }
+}
+
+impl Drop for ReadCompletion {
+    fn drop(&mut self) {
+        if !self.over {
+            self.fail(Error::Poisoned("the storage was shut down while a page was being read".into()));
+            self.read.event.set();
+        }
+    }
+}

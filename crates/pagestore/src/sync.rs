@@ -1,0 +1,17 @@
+//! The atomics of the latch and pin protocols: the standard ones, or loom's when a model checks every interleaving
+//! (`RUSTFLAGS="--cfg loom" cargo test -p untorn-pagestore --release loom`).
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering};
+
+/// Lets another thread run while a protocol spins.
+#[inline]
+pub(crate) fn spin() {
+    #[cfg(not(loom))]
+    std::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
