@@ -102,11 +102,6 @@ impl Controller {
         }
     }
 
-    /// Bytes of log per second, averaged.
-    pub(crate) fn log_rate(&self) -> f64 {
-        self.rate
-    }
-
     /// Decides for now.
     pub(crate) fn decide(&mut self, load: Load) -> Decision {
         let seconds = load.elapsed.as_secs_f64().max(1e-6);
@@ -125,7 +120,7 @@ impl Controller {
         }
         let urgency = self.urgency(&load);
         let pages = match urgency {
-            Urgency::Sync => return Decision { pages: load.dirty, urgency },
+            Urgency::Sync => return Decision { pages: down_to_async(&load), urgency },
             Urgency::Idle => IDLE_STEP as f64,
             Urgency::Paced | Urgency::Async => self.paced(&load, seconds, urgency),
         };
@@ -161,6 +156,13 @@ impl Controller {
     }
 }
 
+/// Pages to write so that the age falls below the async limit.
+fn down_to_async(load: &Load) -> usize {
+    let surplus = load.age.saturating_sub(load.capacity / 8 * 7) as f64;
+    let density = load.tail_pages as f64 / load.tail_bytes.max(1) as f64;
+    ((surplus * density) as usize + 2 * STEP_MIN as usize).min(load.dirty)
+}
+
 /// The factor on the feed-forward rate at this fill of the log.
 fn feedback(fill: f64) -> f64 {
     let line = |x: f64, x0: f64, y0: f64, x1: f64, y1: f64| y0 + (y1 - y0) * (x - x0) / (x1 - x0);
@@ -192,13 +194,13 @@ mod tests {
             Load { elapsed, lsn: self.lsn, age, capacity: self.capacity, tail_pages, tail_bytes, dirty }
         }
 
-        fn step(&mut self, controller: &mut Controller, rate: f64) -> usize {
+        fn step(&mut self, controller: &mut Controller, rate: f64) -> Decision {
             let period = Duration::from_millis(20);
             self.lsn += (rate * 0.02) as u64;
             let decision = controller.decide(self.load(period));
             let written = (decision.pages as f64 / self.pages_per_byte) as u64;
             self.oldest = (self.oldest + written).min(self.lsn);
-            decision.pages
+            decision
         }
     }
 
@@ -210,7 +212,7 @@ mod tests {
         let mut ages = Vec::new();
         let mut per_second = Vec::new();
         for second in 0..300 {
-            let pages: usize = (0..50).map(|_| plant.step(&mut controller, rate)).sum();
+            let pages: usize = (0..50).map(|_| plant.step(&mut controller, rate).pages).sum();
             if second >= 200 {
                 ages.push((plant.lsn - plant.oldest) as f64 / plant.capacity as f64);
                 per_second.push(pages as f64);
@@ -255,10 +257,9 @@ mod tests {
             if step % 50 == 0 {
                 second = 0;
             }
-            let load = plant.load(Duration::ZERO);
-            let sync = load.age * 16 / load.capacity >= 15;
-            reached_sync |= sync;
-            second += plant.step(&mut controller, 10e6);
+            let decision = plant.step(&mut controller, 10e6);
+            reached_sync |= decision.urgency == Urgency::Sync;
+            second += decision.pages;
             assert!(reached_sync || second <= 1010, "step {step}: {second}");
         }
         assert!(reached_sync, "500 pages a second are too few for this load");

@@ -207,13 +207,18 @@ impl Batch {
         let id = frame.page_id();
         let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
         let moved = match space {
-            Some(space) if !space.is_dropped() && self.store.flush_list.lock().move_to_batch(self.id, frame) => {
+            Some(space)
+                if !space.is_dropped() && self.store.flush_list.lock().move_to_batch(self.id, frame) =>
+            {
                 let offset = self.store.page_size.offset_of(id.page);
                 let image = write.push(id, space.file.clone(), offset);
                 // SAFETY: latched for reading and pinned.
                 image.copy_from_slice(unsafe { frame.bytes() });
                 debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
-                debug_assert!(page::identity(image) == id, "page {id} does not say so: it was never initialised");
+                debug_assert!(
+                    page::identity(image) == id,
+                    "page {id} does not say so: it was never initialised"
+                );
                 checksum::stamp(image);
                 self.newest = self.newest.max(Lsn(page::lsn(image)));
                 self.frames.push(frame);

@@ -127,10 +127,6 @@ impl FlushList {
         self.under_way.retain(|(id, _)| *id != batch);
     }
 
-    pub(crate) fn batches_under_way(&self) -> usize {
-        self.under_way.len()
-    }
-
     /// The oldest start LSN of a change that is not in its file.
     pub(crate) fn oldest(&self) -> Option<Lsn> {
         let listed = (self.tail != NONE).then(|| self.nodes[self.tail as usize].start);

@@ -275,7 +275,9 @@ impl Drop for Frames {
         let pinned = (0..self.len()).any(|index| self.get(index as u32).pins.is_pinned());
         if pinned {
             // Someone outside still has a guard. Leaking is the price of guards without a reference count.
-            tracing::warn!("the buffer pool was closed while pages were pinned; its memory is not given back");
+            tracing::warn!(
+                "the buffer pool was closed while pages were pinned; its memory is not given back"
+            );
             return;
         }
         // SAFETY: both allocations were made in `allocate` and nobody has a pin, so no pointer to them is left.

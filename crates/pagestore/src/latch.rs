@@ -148,7 +148,8 @@ impl Latch {
         };
         // A latch is held for microseconds. In debug builds a sleep of many seconds means that this thread, or one it
         // waits for, broke the latch order: say so instead of hanging.
-        let limit = cfg!(debug_assertions).then(|| std::time::Instant::now() + std::time::Duration::from_secs(30));
+        let limit =
+            cfg!(debug_assertions).then(|| std::time::Instant::now() + std::time::Duration::from_secs(30));
         // SAFETY: the key is the address of this latch, which only latches use as a key; the callbacks neither panic
         // nor park or unpark anything.
         let result = unsafe {
@@ -185,10 +186,5 @@ impl Latch {
     #[cfg(not(loom))]
     fn key(&self) -> usize {
         std::ptr::from_ref(self) as usize
-    }
-
-    /// Whether some thread holds the latch exclusively (for assertions).
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & EXCLUSIVE != 0
     }
 }

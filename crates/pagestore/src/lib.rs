@@ -26,6 +26,9 @@ mod space;
 mod status;
 mod store;
 mod sync;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+mod tests;
 
 pub use disk::{PageId, PageWriter};
 pub use error::{Error, Interrupt};

@@ -160,7 +160,8 @@ impl Lru {
         }
         let target = (self.len * self.old_percent / 100).min(self.len - (OLD_TOLERANCE + YOUNG_LEN_MIN));
         while self.old_len + OLD_TOLERANCE < target || (self.old_len == 0 && target > 0) {
-            let next = if self.old_head == NONE { self.tail } else { self.nodes[self.old_head as usize].younger };
+            let next =
+                if self.old_head == NONE { self.tail } else { self.nodes[self.old_head as usize].younger };
             frames.get(next).is_old.store(true, Ordering::Relaxed);
             self.old_head = next;
             self.old_len += 1;

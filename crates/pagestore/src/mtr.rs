@@ -94,7 +94,14 @@ impl PageStore {
     pub fn mtr_sized(&self, bytes: usize) -> Result<Mtr<'_>, Interrupt> {
         self.refuse_when_poisoned()?;
         let admission = self.redo.admit(bytes)?;
-        Ok(Mtr { store: self, slots: SmallVec::new(), records: None, failed: false, _admission: admission, _not_send: PhantomData })
+        Ok(Mtr {
+            store: self,
+            slots: SmallVec::new(),
+            records: None,
+            failed: false,
+            _admission: admission,
+            _not_send: PhantomData,
+        })
     }
 }
 
@@ -363,7 +370,7 @@ impl<'s> Mtr<'s> {
 
     /// Logs the changes as one unit and releases all pages. Returns the end LSN (without changes: the LSN of now).
     pub fn commit(mut self) -> Lsn {
-        let Some(mut records) = self.records.take() else { return self.store.redo.current() };
+        let Some(records) = self.records.take() else { return self.store.redo.current() };
         let store = self.store;
         let slots = &self.slots;
         let end = store.redo.append(records.as_bytes(), |start, end| {

@@ -88,7 +88,9 @@ impl<T: Zeroed> Growing<T> {
             let start = start.load(Ordering::Acquire);
             if !start.is_null() {
                 // SAFETY: as in `get`.
-                unsafe { std::slice::from_raw_parts(start, Self::bucket_len(bucket)) }.iter().for_each(&mut f);
+                unsafe { std::slice::from_raw_parts(start, Self::bucket_len(bucket)) }
+                    .iter()
+                    .for_each(&mut f);
             }
         }
     }
@@ -138,7 +140,9 @@ impl PageTable {
 
     fn assert_empty(&self) {
         if cfg!(debug_assertions) {
-            self.0.for_each(|entry| assert_eq!(entry.load(Ordering::Relaxed), 0, "a dropped tablespace has pages"));
+            self.0.for_each(|entry| {
+                assert_eq!(entry.load(Ordering::Relaxed), 0, "a dropped tablespace has pages")
+            });
         }
     }
 }
@@ -188,8 +192,7 @@ impl SpaceDirectory {
             tables.all.push(fresh);
             fresh
         });
-        let slot =
-            if space < HIGH { self.low.get_or_grow(space) } else { self.high.get_or_grow(!space) };
+        let slot = if space < HIGH { self.low.get_or_grow(space) } else { self.high.get_or_grow(!space) };
         let before = slot.swap(table, Ordering::AcqRel);
         assert!(before.is_null(), "tablespace {space} was opened twice");
     }
@@ -225,8 +228,11 @@ mod tests {
         for index in 0..100_000 {
             let (bucket, place) = Growing::<AtomicU32>::place(index);
             assert_eq!((bucket, place), expected);
-            expected =
-                if place + 1 == Growing::<AtomicU32>::bucket_len(bucket) { (bucket + 1, 0) } else { (bucket, place + 1) };
+            expected = if place + 1 == Growing::<AtomicU32>::bucket_len(bucket) {
+                (bucket + 1, 0)
+            } else {
+                (bucket, place + 1)
+            };
         }
         let (bucket, place) = Growing::<AtomicU32>::place(u32::MAX);
         assert_eq!((bucket, place), (BUCKETS - 1, Growing::<AtomicU32>::bucket_len(BUCKETS - 1) - 1));

@@ -62,10 +62,15 @@ struct PendingRead {
 }
 
 enum ReadState {
-    Reading { waiters: u32 },
+    Reading {
+        waiters: u32,
+    },
     /// Pinned once for each waiter.
     Done(FrameRef),
-    Failed { error: Error, waiters: u32 },
+    Failed {
+        error: Error,
+        waiters: u32,
+    },
 }
 
 /// The share of one waiter in a read: when the read is done, a pin.
@@ -188,7 +193,10 @@ impl PageStore {
         if frame.is_old.load(Ordering::Relaxed) {
             self.touch_old(frame);
         } else {
-            let drift = self.freed_clock.load(Ordering::Relaxed).wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
+            let drift = self
+                .freed_clock
+                .load(Ordering::Relaxed)
+                .wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
             if drift > self.young_drift {
                 self.make_young(frame);
             }
@@ -231,10 +239,9 @@ impl PageStore {
             Missing::Present(pin) => Ok(pin),
             Missing::Failed(error) => Err(error.into()),
             Missing::Joined(hold) => Err(waiting(hold)),
-            Missing::Start(start) => Err(self.submit_one(start).map_or_else(
-                || Interrupt::Error(Error::NoSuchSpace(page.space)),
-                waiting,
-            )),
+            Missing::Start(start) => Err(self
+                .submit_one(start)
+                .map_or_else(|| Interrupt::Error(Error::NoSuchSpace(page.space)), waiting)),
         }
     }
 

@@ -125,7 +125,14 @@ impl SpaceRegistry {
         all
     }
 
-    fn register(&self, id: u32, path: &Path, file: Arc<dyn File>, pages: u32, flags: u32) -> Result<SpaceInfo, Error> {
+    fn register(
+        &self,
+        id: u32,
+        path: &Path,
+        file: Arc<dyn File>,
+        pages: u32,
+        flags: u32,
+    ) -> Result<SpaceInfo, Error> {
         let mut open = self.open.write();
         if let Some(other) = open.get(&id) {
             return Err(Error::Tablespace {
@@ -149,9 +156,18 @@ impl SpaceRegistry {
     }
 
     /// Creates a file of `pages` zero pages, durable with its name, and opens it.
-    pub(crate) fn create(&self, storage: &dyn Storage, id: u32, path: &Path, pages: u32) -> Result<(), Error> {
+    pub(crate) fn create(
+        &self,
+        storage: &dyn Storage,
+        id: u32,
+        path: &Path,
+        pages: u32,
+    ) -> Result<(), Error> {
         if self.info(id).is_some() {
-            return Err(Error::Tablespace { file: path.to_owned(), why: format!("tablespace id {id} is in use") });
+            return Err(Error::Tablespace {
+                file: path.to_owned(),
+                why: format!("tablespace id {id} is in use"),
+            });
         }
         let file = storage.open(path, OpenHow::CREATE_NEW)?;
         let made = file
@@ -425,7 +441,9 @@ fn check_flags(flags: u32, page_size: PageSize) -> Result<(), String> {
         ));
     }
     if flags & 0x1E != 0 {
-        return Err(format!("ROW_FORMAT=COMPRESSED (flags {flags:#x}) is not supported; rebuild it as DYNAMIC"));
+        return Err(format!(
+            "ROW_FORMAT=COMPRESSED (flags {flags:#x}) is not supported; rebuild it as DYNAMIC"
+        ));
     }
     if flags & DYNAMIC != DYNAMIC {
         return Err(format!(
@@ -455,7 +473,8 @@ mod tests {
         for bad in [0x0, 0x1, 0x20, 0x23, 0x2021, 0x1_0021, 0x821, 0x1021, 0xE1] {
             assert!(check_flags(bad, size).is_err(), "{bad:#x}");
         }
-        for (bytes, flags) in [(4096, 0x21 | 3 << 6), (8192, 0x21 | 4 << 6), (32768, 0x21 | 6 << 6), (65536, 0x21 | 7 << 6)]
+        for (bytes, flags) in
+            [(4096, 0x21 | 3 << 6), (8192, 0x21 | 4 << 6), (32768, 0x21 | 6 << 6), (65536, 0x21 | 7 << 6)]
         {
             let size = PageSize::new(bytes).unwrap_or_default();
             assert_eq!(check_flags(flags, size), Ok(()), "{bytes}");

@@ -1,0 +1,4 @@
+//! Tests of the pool that need to look inside the crate.
+
+mod pool;
+mod support;
