@@ -145,15 +145,12 @@ impl<'m, 's> Latched<'m, 's> {
     }
 }
 
-/// Makes a new page: zero but for its number, neighbours (none), space id and type.
+/// Makes a new page: zero but for its number and space id (as [`Mtr::create`] leaves it), neighbours (none) and type.
 pub(super) fn create_page(mtr: &mut Mtr<'_>, id: PageId, kind: u16) -> Result<PageHandle, Interrupt> {
     let handle = mtr.create(id)?;
-    let mut identity = [0xFF; 12];
-    identity[..4].copy_from_slice(&id.page.to_be_bytes());
-    mtr.write(handle, page::PAGE_NUMBER, &identity);
+    mtr.fill(handle, page::PREVIOUS, page::LSN - page::PREVIOUS, 0xFF);
     if kind != page::kind::ALLOCATED {
         mtr.write_u16(handle, page::TYPE, kind);
     }
-    mtr.write_u32(handle, page::SPACE_ID, id.space);
     Ok(handle)
 }

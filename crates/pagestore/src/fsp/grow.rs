@@ -66,8 +66,8 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
         "a tablespace has at least a header, a bitmap and an inode page, so {pages} pages are too few"
     );
     debug_assert!(INITIAL_PAGES < structure.extent_pages());
-    mtr.space_size(space, pages);
     let header = super::context::create_page(mtr, disk::PageId { space, page: 0 }, kind::FSP_HDR)?;
+    mtr.space_size(space, pages);
 
     let mut bytes = [0; layout::EXTENTS - layout::HEADER];
     let mut put =
