@@ -295,7 +295,7 @@ fn compare(fixture: &Fixture, model: &BTreeMap<(u32, u16), (SegmentHeader, Vec<u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn segments_own_what_was_allocated_and_not_freed(steps in proptest::collection::vec(step(), 10..40)) {
