@@ -228,9 +228,7 @@ pub async fn submit_one(storage: &dyn Storage, file: &Arc<dyn File>, kind: IoKin
     storage.submit(vec![(file.clone(), io)]);
     event.wait().await;
     let result = slot.lock().take();
-    result.unwrap_or_else(|| {
-        Err(Error::new("complete a request on", path, std::io::Error::other("the storage was shut down")))
-    })
+    result.unwrap_or_else(|| Err(abandoned(path)))
 }
 
 /// Wakes the waiter even when a storage that is shut down drops the request instead of completing it.
@@ -270,4 +268,53 @@ pub async fn write_async(
 /// Makes what was written to `file` durable without blocking.
 pub async fn sync_async(storage: &dyn Storage, file: &Arc<dyn File>) -> Result<()> {
     submit_one(storage, file, IoKind::Sync).await.map(drop)
+}
+
+/// Submits a batch of writes and syncs and waits for all of it. The first error is the result; the others are gone
+/// with their requests. The buffers are given up by the time it completes, so that a shared one is its owner's again.
+pub async fn submit_all(storage: &dyn Storage, batch: Vec<(Arc<dyn File>, IoKind)>) -> Result<()> {
+    let Some((first, _)) = batch.first() else { return Ok(()) };
+    let path = first.path().to_path_buf();
+    let expected = batch.len();
+    let event = Event::new();
+    let outcome = Arc::new(Mutex::new(Outcome::default()));
+    // Every completion holds one reference; the last to go, called or not, wakes the waiter.
+    let last = Arc::new(SetOnDrop(event.clone()));
+    let with_completion = |(file, kind): (Arc<dyn File>, IoKind)| {
+        let (last, outcome) = (last.clone(), outcome.clone());
+        let io = Io::new(kind, move |result| {
+            // The buffer that comes back is dropped here, before `last` goes.
+            let error = result.err();
+            {
+                let mut outcome = outcome.lock();
+                outcome.completed += 1;
+                if outcome.error.is_none() {
+                    outcome.error = error;
+                }
+            }
+            drop(last);
+        });
+        (file, io)
+    };
+    let batch = batch.into_iter().map(with_completion).collect();
+    drop(last);
+    storage.submit(batch);
+    event.wait().await;
+    let mut outcome = outcome.lock();
+    match outcome.error.take() {
+        Some(error) => Err(error),
+        None if outcome.completed < expected => Err(abandoned(path)),
+        None => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Outcome {
+    completed: usize,
+    error: Option<Error>,
+}
+
+/// The error of a request that was dropped without being done.
+fn abandoned(path: std::path::PathBuf) -> Error {
+    Error::new("complete a request on", path, std::io::Error::other("the storage was shut down"))
 }

@@ -73,14 +73,18 @@ impl Request {
 
     /// Tells that it failed.
     pub(crate) fn fail(self, error: io::Error) {
-        let error = self.kind.error(self.file.path(), error);
-        call(self.done, Err(error));
+        let Request { file, kind, done, .. } = self;
+        let error = kind.error(file.path(), error);
+        // The buffer is free by the time `done` runs.
+        drop(kind);
+        call(done, Err(error));
     }
 
     /// Tells that the sync after a write failed.
     pub(crate) fn fail_sync(self, error: io::Error) {
-        let error = Error::new("sync", self.file.path(), error);
-        call(self.done, Err(error));
+        let Request { file, kind, done, .. } = self;
+        drop(kind);
+        call(done, Err(Error::new("sync", file.path(), error)));
     }
 
     /// Does it all on the calling thread.
@@ -104,7 +108,15 @@ impl Request {
             }
             IoKind::Sync => file.sync_data(),
         };
-        call(self.done, outcome.map(|()| self.kind));
+        let Request { kind, done, .. } = self;
+        let result = match outcome {
+            Ok(()) => Ok(kind),
+            Err(error) => {
+                drop(kind);
+                Err(error)
+            }
+        };
+        call(done, result);
     }
 }
 

@@ -1,0 +1,413 @@
+//! Torn pages on the simulated disk: with the doublewrite every page is whole after recovery, without it some are not
+//! (so that the checker is known to see tearing), and recovery touches nothing that is whole.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use disk::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use untorn_dblwr::*;
+
+const PAGE: usize = 16384;
+const PAGES: u32 = 24;
+const SPACES: [u32; 2] = [1, 2];
+const DATA: &str = "data";
+
+/// The page checksum of MySQL 8.0 (`innodb_checksum_algorithm=crc32`): header and body, stored twice, and the low half
+/// of the LSN in the trailer.
+fn checksum(image: &[u8]) -> u32 {
+    crc32c::crc32c(&image[4..26]) ^ crc32c::crc32c(&image[38..PAGE - 8])
+}
+
+fn verify(image: &[u8]) -> bool {
+    let sum = checksum(image).to_be_bytes();
+    image[..4] == sum && image[PAGE - 8..PAGE - 4] == sum && image[20..24] == image[PAGE - 4..]
+}
+
+fn lsn_of(image: &[u8]) -> u64 {
+    u64::from_be_bytes(image[16..24].try_into().unwrap())
+}
+
+/// The page `id` as of `lsn`: every sector differs between versions.
+fn fill(image: &mut [u8], id: PageId, lsn: u64) {
+    let mut random = Random::new(u64::from(id.space) << 48 ^ u64::from(id.page) << 32 ^ lsn);
+    image.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next_u64().to_le_bytes()));
+    image[4..8].copy_from_slice(&id.page.to_be_bytes());
+    image[16..24].copy_from_slice(&lsn.to_be_bytes());
+    image[34..38].copy_from_slice(&id.space.to_be_bytes());
+    image[PAGE - 4..].copy_from_slice(&(lsn as u32).to_be_bytes());
+    let sum = checksum(image).to_be_bytes();
+    image[..4].copy_from_slice(&sum);
+    image[PAGE - 8..PAGE - 4].copy_from_slice(&sum);
+}
+
+fn page(id: PageId, lsn: u64) -> AlignedBuf {
+    let mut image = AlignedBuf::zeroed(PAGE);
+    fill(&mut image, id, lsn);
+    image
+}
+
+fn data_path(space: u32) -> std::path::PathBuf {
+    Path::new(DATA).join(format!("{space}.ibd"))
+}
+
+fn open_files(storage: &dyn Storage, how: OpenHow) -> BTreeMap<u32, Arc<dyn File>> {
+    SPACES.iter().map(|space| (*space, storage.open(&data_path(*space), how).unwrap())).collect()
+}
+
+/// Two tablespaces whose pages are all durable at LSN 1.
+fn make_data(storage: &dyn Storage) -> BTreeMap<u32, Arc<dyn File>> {
+    storage.create_dir_all(Path::new(DATA)).unwrap();
+    let files = open_files(storage, OpenHow::CREATE_NEW);
+    for (space, file) in &files {
+        for number in 0..PAGES {
+            file.write_at(&page(PageId::new(*space, number), 1), u64::from(number) * PAGE as u64).unwrap();
+        }
+        file.sync_data().unwrap();
+    }
+    storage.sync_dir(Path::new(DATA)).unwrap();
+    files
+}
+
+fn options() -> Options {
+    Options { batch_pages: 4, segments: 2, ..Options::new(DATA, PAGE) }
+}
+
+fn batch(
+    files: &BTreeMap<u32, Arc<dyn File>>,
+    pages: &[PageId],
+    lsn: u64,
+    purpose: FlushPurpose,
+) -> WriteBatch {
+    let mut batch = WriteBatch::new(PAGE, pages.len(), purpose);
+    for id in pages {
+        let offset = u64::from(id.page) * PAGE as u64;
+        fill(batch.push(*id, files[&id.space].clone(), offset), *id, lsn);
+    }
+    batch
+}
+
+fn run_recovery(storage: &dyn Storage, checkpoint: u64) -> Recovered {
+    let files = open_files(storage, OpenHow::EXISTING);
+    let mut locate =
+        |id: PageId| Ok(files.get(&id.space).map(|file| (file.clone(), u64::from(id.page) * PAGE as u64)));
+    recover_since(storage, Path::new(DATA), PAGE, checkpoint, &verify, &mut locate).unwrap()
+}
+
+fn read_page(storage: &SimulatedStorage, id: PageId) -> Vec<u8> {
+    let content = storage.content(&data_path(id.space)).unwrap();
+    content[id.page as usize * PAGE..][..PAGE].to_vec()
+}
+
+fn all_pages() -> impl Iterator<Item = PageId> {
+    SPACES.into_iter().flat_map(|space| (0..PAGES).map(move |number| PageId::new(space, number)))
+}
+
+/// Per page: the LSN that is durable for certain, and the LSNs that were on their way after it.
+#[derive(Default, Clone)]
+struct Expected {
+    durable: u64,
+    attempted: Vec<u64>,
+}
+
+/// Writes random batches, two at a time (one for each purpose, of disjoint pages), until the power goes at a random
+/// call; gives the disk at that moment and what may be on it.
+fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap<PageId, Expected>) {
+    let env = SimulatedEnvironment::new(seed);
+    let disk = env.disk().clone();
+    let mut random = Random::new(seed ^ 0xD0B1);
+    let files = make_data(&*disk);
+    let shared: Arc<dyn Environment> = env.clone();
+    let writer: Arc<dyn PageWriter> = if doublewrite {
+        Arc::new(Doublewrite::open(shared, options()).unwrap())
+    } else {
+        Arc::new(DirectWriter::new(shared))
+    };
+    disk.plan(Fault { call: disk.calls() + random.below(120) as u64, kind: FaultKind::PowerLoss });
+    let mut expected: BTreeMap<PageId, Expected> =
+        all_pages().map(|id| (id, Expected { durable: 1, attempted: Vec::new() })).collect();
+    for round in 0..200u64 {
+        let lsn = 1000 + round;
+        let mut ids: Vec<PageId> = all_pages().collect();
+        for index in (1..ids.len()).rev() {
+            ids.swap(index, random.below(index + 1));
+        }
+        let cut = 1 + random.below(9);
+        let (first, second) = (&ids[..cut], &ids[cut..cut + 1 + random.below(9)]);
+        for id in first.iter().chain(second) {
+            expected.get_mut(id).unwrap().attempted.push(lsn);
+        }
+        let writes = [
+            writer.write(batch(&files, first, lsn, FlushPurpose::Checkpoint)),
+            writer.write(batch(&files, second, lsn, FlushPurpose::Lru)),
+        ];
+        let ends: Vec<_> = writes.into_iter().map(|write| spawn(&env, write)).collect();
+        let mut failed = false;
+        for (end, ids) in ends.into_iter().zip([first, second]) {
+            env.run_until_complete(end.0.wait());
+            let result = end.1.lock().unwrap().take().unwrap();
+            match result {
+                Ok(_) => ids.iter().for_each(|id| {
+                    *expected.get_mut(id).unwrap() = Expected { durable: lsn, attempted: Vec::new() };
+                }),
+                Err(_) => failed = true,
+            }
+        }
+        if failed {
+            return (env, expected);
+        }
+    }
+    panic!("seed {seed}: the power never went");
+}
+
+type Outcome = (Event, Arc<std::sync::Mutex<Option<Result<WriteBatch>>>>);
+
+fn spawn(env: &Arc<SimulatedEnvironment>, write: PageWriteFuture) -> Outcome {
+    let outcome: Outcome = Default::default();
+    let (event, slot) = outcome.clone();
+    env.spawn(
+        "write",
+        Box::pin(async move {
+            *slot.lock().unwrap() = Some(write.await);
+            event.set();
+        }),
+    );
+    outcome
+}
+
+#[test]
+fn with_the_doublewrite_every_page_is_whole_and_nothing_durable_is_lost() {
+    let mut restored = 0;
+    let mut damaged_copies = 0;
+    for seed in 0..50 {
+        let (env, expected) = history(seed, true);
+        for crash in 0..6 {
+            let left = env.disk().crash(seed * 100 + crash);
+            let recovered = run_recovery(&*left, 0);
+            restored += recovered.restored.len();
+            damaged_copies += recovered.damaged_copies;
+            // A second crash right after recovery must not take anything back.
+            let left = left.crash(crash);
+            for (id, expected) in &expected {
+                let image = read_page(&left, *id);
+                assert!(verify(&image), "seed {seed} crash {crash}: page {id} is torn");
+                let lsn = lsn_of(&image);
+                assert!(
+                    lsn == expected.durable || expected.attempted.contains(&lsn),
+                    "seed {seed} crash {crash}: page {id} has LSN {lsn}, durable is {}",
+                    expected.durable
+                );
+                assert_eq!(image, page(*id, lsn)[..]);
+            }
+            assert!(run_recovery(&*left, 0).restored.is_empty(), "recovery is done once");
+        }
+    }
+    println!("restored {restored} pages, saw {damaged_copies} damaged copies");
+    assert!(restored > 20, "the crashes tore data pages: {restored}");
+    assert!(damaged_copies > 5, "the crashes tore copies: {damaged_copies}");
+}
+
+#[test]
+fn negative_control_without_the_doublewrite_pages_are_torn() {
+    let mut torn = 0;
+    for seed in 0..20 {
+        let (env, expected) = history(seed, false);
+        for crash in 0..6 {
+            let left = env.disk().crash(seed * 100 + crash);
+            assert!(run_recovery(&*left, 0).restored.is_empty());
+            torn += expected.keys().filter(|id| !verify(&read_page(&left, **id))).count();
+        }
+    }
+    assert!(torn > 20, "a tearing disk must be seen to tear: {torn}");
+}
+
+/// A disk with data at LSN 1, and a doublewrite file of one slot per given image.
+fn disk_with_copies(copies: &[AlignedBuf]) -> Arc<SimulatedStorage> {
+    let disk = SimulatedStorage::new(1);
+    make_data(&*disk);
+    let name = Path::new(DATA).join(format!("#ib_{PAGE}_1.dblwr"));
+    let file = disk.open(&name, OpenHow::CREATE_NEW).unwrap();
+    for (slot, image) in copies.iter().enumerate() {
+        file.write_at(image, (slot * PAGE) as u64).unwrap();
+    }
+    disk
+}
+
+fn tear(disk: &SimulatedStorage, id: PageId) {
+    assert!(disk.corrupt(&data_path(id.space), id.page as usize * PAGE + 5000, &[0xAA; 512]));
+}
+
+const VICTIM: PageId = PageId::new(2, 7);
+
+#[test]
+fn a_torn_copy_leaves_a_whole_page_alone() {
+    let mut copy = page(VICTIM, 9);
+    copy[9000] ^= 1;
+    let disk = disk_with_copies(&[copy]);
+    let recovered = run_recovery(&*disk, 0);
+    assert_eq!((recovered.restored.len(), recovered.damaged_copies), (0, 1));
+    assert_eq!(read_page(&disk, VICTIM), page(VICTIM, 1)[..]);
+}
+
+#[test]
+fn a_whole_page_is_never_overwritten_however_old() {
+    let disk = disk_with_copies(&[page(VICTIM, 9)]);
+    let recovered = run_recovery(&*disk, 0);
+    assert_eq!((recovered.restored.len(), recovered.copies), (0, 1));
+    assert_eq!(read_page(&disk, VICTIM), page(VICTIM, 1)[..]);
+}
+
+#[test]
+fn a_torn_page_gets_the_newest_copy_and_is_durable_again() {
+    let disk = disk_with_copies(&[page(VICTIM, 8), page(VICTIM, 9), page(VICTIM, 3)]);
+    tear(&disk, VICTIM);
+    assert_eq!(run_recovery(&*disk, 0).restored, [VICTIM]);
+    for seed in 0..10 {
+        assert_eq!(read_page(&disk.crash(seed), VICTIM), page(VICTIM, 9)[..]);
+    }
+}
+
+#[test]
+fn a_zeroed_page_is_restored() {
+    let disk = disk_with_copies(&[page(VICTIM, 9)]);
+    assert!(disk.corrupt(&data_path(2), 7 * PAGE, &[0; PAGE]));
+    assert_eq!(run_recovery(&*disk, 0).restored, [VICTIM]);
+    assert_eq!(read_page(&disk, VICTIM), page(VICTIM, 9)[..]);
+}
+
+#[test]
+fn a_copy_older_than_the_checkpoint_is_not_used() {
+    let disk = disk_with_copies(&[page(VICTIM, 9)]);
+    tear(&disk, VICTIM);
+    assert!(run_recovery(&*disk, 10).restored.is_empty());
+    assert_eq!(run_recovery(&*disk, 9).restored, [VICTIM]);
+}
+
+#[test]
+fn pages_beyond_the_end_and_of_unknown_spaces_are_skipped_and_a_half_page_is_completed() {
+    let beyond = PageId::new(1, PAGES + 3);
+    let half = PageId::new(1, PAGES - 1);
+    let disk = disk_with_copies(&[page(beyond, 9), page(PageId::new(77, 0), 9), page(half, 9)]);
+    let file = disk.open(&data_path(1), OpenHow::EXISTING).unwrap();
+    file.set_len(u64::from(PAGES) * PAGE as u64 - 4096).unwrap();
+    assert_eq!(run_recovery(&*disk, 0).restored, [half]);
+    assert_eq!(read_page(&disk, half), page(half, 9)[..]);
+    assert_eq!(file.len().unwrap(), u64::from(PAGES) * PAGE as u64);
+}
+
+#[test]
+fn a_data_page_that_cannot_be_read_is_restored() {
+    let disk = disk_with_copies(&[page(VICTIM, 9)]);
+    // Calls of the recovery: open two data files and one doublewrite file, read the slots, read the data page.
+    disk.plan(Fault { call: disk.calls() + 4, kind: FaultKind::Eio });
+    assert_eq!(run_recovery(&*disk, 0).restored, [VICTIM]);
+}
+
+#[test]
+fn when_the_copy_cannot_be_made_durable_no_page_is_touched_and_no_more_is_written() {
+    for seed in 0..10 {
+        let env = SimulatedEnvironment::new(seed);
+        let disk = env.disk().clone();
+        let files = make_data(&*disk);
+        let writer = Doublewrite::open(env.clone(), options()).unwrap();
+        disk.plan(Fault { call: disk.calls(), kind: FaultKind::Eio });
+        let write = || writer.write(batch(&files, &[VICTIM], 9, FlushPurpose::Lru));
+        assert!(env.run_until_complete(write()).is_err());
+        let calls = disk.calls();
+        let again = env.run_until_complete(write()).err().unwrap().to_string();
+        assert!(again.contains("earlier batch"), "{again}");
+        assert_eq!(disk.calls(), calls);
+        assert_eq!(read_page(&disk, VICTIM), page(VICTIM, 1)[..]);
+    }
+}
+
+#[test]
+fn a_batch_given_up_half_way_keeps_its_segment() {
+    let env = SimulatedEnvironment::new(5);
+    let files = make_data(&**env.disk());
+    let writer = Doublewrite::open(env.clone(), options()).unwrap();
+    let mut write = writer.write(batch(&files, &[VICTIM], 9, FlushPurpose::Lru));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(write.as_mut().poll(&mut context).is_pending());
+    drop(write);
+    env.run_until_idle();
+    assert!(env.run_until_complete(writer.write(batch(&files, &[VICTIM], 10, FlushPurpose::Lru))).is_err());
+    // The other file is not concerned.
+    assert!(
+        env.run_until_complete(writer.write(batch(&files, &[VICTIM], 10, FlushPurpose::Checkpoint))).is_ok()
+    );
+}
+
+#[test]
+fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
+    let env = SimulatedEnvironment::new(6);
+    let disk = env.disk().clone();
+    let files = make_data(&*disk);
+    let writer = Doublewrite::open(env.clone(), options()).unwrap();
+    let ids: Vec<PageId> = all_pages().collect();
+    let before = disk.counters();
+    let ends: Vec<Outcome> = ids
+        .chunks(6)
+        .map(|ids| spawn(&env, writer.write(batch(&files, ids, 9, FlushPurpose::Checkpoint))))
+        .collect();
+    for end in ends {
+        env.run_until_complete(end.0.wait());
+        let mut batch = end.1.lock().unwrap().take().unwrap().unwrap();
+        // The memory is the caller's again.
+        assert_eq!(lsn_of(batch.image_mut(0)), 9);
+    }
+    for id in &ids {
+        assert_eq!(read_page(&disk, *id), page(*id, 9)[..]);
+    }
+    let status = writer.status();
+    // 48 pages in 8 batches of 6, each in a part of 4 and a part of 2; every part syncs its copy and one data file.
+    assert_eq!((status.pages, status.batches, status.syncs), (48, 16, 32));
+    assert_eq!(status.bytes, 2 * 48 * PAGE as u64);
+    // Neighbours are written together: one request for the copy and one in place per part.
+    assert_eq!(disk.counters().writes - before.writes, 32);
+}
+
+#[test]
+fn atomic_writes_in_place_are_never_torn() {
+    for seed in 0..10 {
+        let env = SimulatedEnvironment::new(seed);
+        let files = make_data(&**env.disk());
+        let writer = DirectWriter::atomic(env.clone());
+        let ids: Vec<PageId> = all_pages().take(8).collect();
+        let _under_way = spawn(&env, writer.write(batch(&files, &ids, 9, FlushPurpose::Lru)));
+        for _ in 0..1 + seed {
+            env.step();
+        }
+        for crash in 0..10 {
+            let left = env.disk().crash(crash);
+            assert!(all_pages().all(|id| verify(&read_page(&left, id))), "seed {seed} crash {crash}");
+        }
+    }
+}
+
+#[test]
+fn runs_on_a_real_disk_and_finds_its_copies_again() {
+    let directory = std::env::temp_dir().join(format!("untorn-dblwr-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    let env: Arc<dyn Environment> = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
+    let storage = env.storage().clone();
+    let path = directory.join("2.ibd");
+    let file = storage.open(&path, OpenHow::CREATE_NEW).unwrap();
+    file.write_zeros(0, u64::from(PAGES) * PAGE as u64).unwrap();
+    let files = BTreeMap::from([(2, file.clone())]);
+    let writer = Doublewrite::open(env.clone(), Options::new(&directory, PAGE)).unwrap();
+    let ids: Vec<PageId> = all_pages().filter(|id| id.space == 2).collect();
+    block_on(writer.write(batch(&files, &ids, 9, FlushPurpose::Checkpoint))).unwrap();
+    let mut image = AlignedBuf::zeroed(PAGE);
+    file.read_at(&mut image, 7 * PAGE as u64).unwrap();
+    assert_eq!(image[..], page(VICTIM, 9)[..]);
+    image[..8192].fill(3);
+    file.write_at(&image, 7 * PAGE as u64).unwrap();
+    let mut locate = |id: PageId| Ok(Some((file.clone(), u64::from(id.page) * PAGE as u64)));
+    let recovered = recover(&*storage, &directory, PAGE, &verify, &mut locate).unwrap();
+    assert_eq!((recovered.restored, recovered.copies), (vec![VICTIM], ids.len()));
+    file.read_at(&mut image, 7 * PAGE as u64).unwrap();
+    assert_eq!(image[..], page(VICTIM, 9)[..]);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
