@@ -51,6 +51,9 @@ pub enum Error {
     /// The tablespace id is not open (dropped, or never opened).
     #[error("tablespace {0} is not open")]
     NoSuchSpace(u32),
+    /// The redo log cannot be applied.
+    #[error("recovery stopped: {0}")]
+    Recovery(String),
     /// An option does not fit.
     #[error("{0}")]
     Options(String),

@@ -1,0 +1,436 @@
+//! Recovery: from the files as a crash left them, and the redo log, to the pages as they were at the end of the log.
+//!
+//! ```text
+//!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page on its own, in parallel ──▶ pool
+//! ```
+//!
+//! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of what is
+//! on them. A change is applied to a page only if the page's LSN is below the end LSN of the mini-transaction it
+//! belongs to: a page says by its LSN which changes it has. A page whose changes begin with its initialisation is not
+//! even read: what the file holds does not matter.
+//!
+//! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the start LSN of
+//! the first change applied; the checkpoint does not move until all of the log has been applied. When the changes do not fit
+//! into memory at once, the log is scanned a second time and applied batch by batch. Pages are written only after the first
+//! scan has found the end of the log and made sure that it is durable.
+//!
+//! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name, or whose files are
+//! gone, were dropped: their changes are skipped.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use disk::PageId;
+use parking_lot::Mutex;
+use redo::{Lsn, Record, ScanSummary};
+
+use crate::error::{Error, Interrupt};
+use crate::guard::Pin;
+use crate::mtr;
+use crate::page;
+use crate::store::PageStore;
+
+/// Pages read ahead together by one thread.
+const READ_TOGETHER: usize = 32;
+/// Bytes a batch of changes may always have.
+const BATCH_BYTES_MIN: usize = 1 << 20;
+/// And at most (positions in them are 32 bits).
+const BATCH_BYTES_MAX: usize = 1 << 30;
+/// Time between progress messages.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// What recovery did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecoverySummary {
+    /// Where the scan of the log began.
+    pub checkpoint: Lsn,
+    /// End of the log.
+    pub end: Lsn,
+    /// Mini-transactions found in the log.
+    pub mini_transactions: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Pages to which changes were applied (a page counts once per batch).
+    pub pages_changed: u64,
+    /// Pages looked at that had all changes already.
+    pub pages_current: u64,
+    /// Batches.
+    pub batches: u64,
+    /// Tablespaces that the log names and that do not exist any more.
+    pub skipped_spaces: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Init,
+    Write { offset: u32, at: u32, len: u32 },
+    Fill { offset: u32, len: u32, byte: u8 },
+    Move { to: u32, from: u32, len: u32 },
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    change: Change,
+}
+
+/// Changes of a stretch of log, by page.
+#[derive(Default)]
+struct Batch {
+    pages: HashMap<PageId, Vec<Entry>>,
+    bytes: Vec<u8>,
+    entries: usize,
+    /// Sizes tablespaces must have.
+    sizes: HashMap<u32, u32>,
+}
+
+impl Batch {
+    fn memory(&self) -> usize {
+        self.bytes.len() + self.entries * size_of::<Entry>() + self.pages.len() * 96
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.sizes.is_empty()
+    }
+
+    fn needs_page(&mut self, page: PageId) {
+        let size = self.sizes.entry(page.space).or_default();
+        *size = (*size).max(page.page.saturating_add(1));
+    }
+
+    fn add(&mut self, start: Lsn, end: Lsn, page: PageId, change: Change) {
+        self.needs_page(page);
+        let entries = self.pages.entry(page).or_default();
+        if matches!(change, Change::Init) {
+            // Nothing before it matters.
+            self.entries -= entries.len();
+            entries.clear();
+        }
+        entries.push(Entry { start: start.0, end: end.0, change });
+        self.entries += 1;
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> u32 {
+        let at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
+    fn add_record(&mut self, start: Lsn, end: Lsn, record: Record<'_>) {
+        match record {
+            Record::Write { page, offset, bytes } => {
+                let at = self.keep(bytes);
+                let change = Change::Write { offset: offset.into(), at, len: bytes.len() as u32 };
+                self.add(start, end, page, change);
+            }
+            Record::Fill { page, offset, length, byte } => {
+                self.add(start, end, page, Change::Fill { offset: offset.into(), len: length, byte });
+            }
+            Record::Move { page, to, from, length } => {
+                self.add(start, end, page, Change::Move { to: to.into(), from: from.into(), len: length });
+            }
+            Record::Init { page } => self.add(start, end, page, Change::Init),
+            // The bytes do not matter, which is no reason to change them.
+            Record::Free { .. } => {}
+            Record::SpaceSize { space, pages } => {
+                let size = self.sizes.entry(space).or_default();
+                *size = (*size).max(pages);
+            }
+        }
+    }
+}
+
+/// The spaces that take part.
+struct Known {
+    present: HashSet<u32>,
+    skipped: HashSet<u32>,
+}
+
+impl Known {
+    fn takes(&mut self, space: u32) -> bool {
+        if self.present.contains(&space) {
+            return true;
+        }
+        if self.skipped.insert(space) {
+            tracing::info!(
+                "the redo log has changes of tablespace {space}, which does not exist any more; skipped"
+            );
+        }
+        false
+    }
+}
+
+impl PageStore {
+    /// Opens the given tablespaces (id and file; missing files are skipped) and applies the redo log to them. To be
+    /// called once, before anything is changed, after torn pages have been repaired. Blocks; not for background tasks.
+    ///
+    /// # Errors
+    /// When the log or a page is damaged, or a file cannot be read or extended. Nothing is lost by trying again.
+    pub fn recover(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
+        self.recovering.store(true, Ordering::Release);
+        let result = self.recover_spaces(spaces);
+        if result.is_ok() {
+            self.flush_list.lock().saw(self.redo.current());
+            self.recovering.store(false, Ordering::Release);
+        }
+        result
+    }
+
+    fn recover_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
+        let mut known = Known { present: HashSet::new(), skipped: HashSet::new() };
+        let storage = self.env.storage();
+        for (space, path) in spaces {
+            if self.spaces.info(*space).is_some() {
+                known.present.insert(*space);
+            } else if storage.exists(path)? {
+                self.spaces.open(&**storage, *space, path, false)?;
+                known.present.insert(*space);
+            }
+        }
+        let budget = (self.frames.len() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
+        let pages_max = (self.frames.len() / 3).max(8);
+        let mut summary = RecoverySummary::default();
+        let mut batch = Batch::default();
+        let mut overflowed = false;
+        let mut progress = Progress::new(self, "reading");
+        let scanned = self.redo.scan(
+            |start, end, bytes| {
+                overflowed |= batch.memory() > budget || batch.pages.len() > pages_max;
+                if !overflowed {
+                    self.collect(&mut batch, &mut known, start, end, bytes)?;
+                }
+                Ok::<_, Error>(())
+            },
+            |done, most| progress.report(self, done, most),
+        )?;
+        note(&mut summary, &scanned);
+        if overflowed {
+            batch = Batch::default();
+            let mut progress = Progress::new(self, "applying");
+            self.redo.scan(
+                |start, end, bytes| {
+                    if batch.memory() > budget || batch.pages.len() > pages_max {
+                        self.apply(std::mem::take(&mut batch), &mut summary)?;
+                    }
+                    self.collect(&mut batch, &mut known, start, end, bytes)
+                },
+                |done, most| progress.report(self, done, most),
+            )?;
+        }
+        self.apply(batch, &mut summary)?;
+        summary.skipped_spaces = known.skipped.into_iter().collect();
+        summary.skipped_spaces.sort_unstable();
+        tracing::info!(
+            "recovery: {} mini-transactions ({} bytes) from LSN {} to {}, {} pages changed, {} had all changes",
+            summary.mini_transactions,
+            summary.bytes,
+            summary.checkpoint,
+            summary.end,
+            summary.pages_changed,
+            summary.pages_current
+        );
+        Ok(summary)
+    }
+
+    fn collect(
+        &self,
+        batch: &mut Batch,
+        known: &mut Known,
+        start: Lsn,
+        end: Lsn,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        for record in redo::records(bytes) {
+            let record = record.map_err(|malformed| {
+                Error::Recovery(format!(
+                    "the mini-transaction at LSN {start} has a valid checksum but its records make no sense ({malformed}); \
+                     it was written by another version of this program"
+                ))
+            })?;
+            if known.takes(space_of(&record)) {
+                batch.add_record(start, end, record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a batch, in parallel by page.
+    fn apply(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for (space, pages) in &batch.sizes {
+            self.spaces.extend_blocking(*space, *pages)?;
+        }
+        let mut pages: Vec<_> = batch.pages.into_iter().collect();
+        pages.sort_unstable_by_key(|(page, _)| *page);
+        let (next, changed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(pages.len())));
+        let work = || self.apply_some(&pages, &batch.bytes, &next, &changed);
+        let threads = self.options.recovery_threads.min(pages.len() / READ_TOGETHER + 1);
+        if threads <= 1 {
+            work()?;
+        } else {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                workers.into_iter().try_for_each(|worker| match worker.join() {
+                    Ok(result) => result,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+            })?;
+        }
+        let mut changed = changed.into_inner();
+        // The flush list wants them in the order of their first change. All are pinned until they are in it.
+        changed.sort_unstable_by_key(|(start, _)| *start);
+        let mut list = self.flush_list.lock();
+        for (start, pin) in &changed {
+            list.enter(pin.frame(), *start);
+        }
+        drop(list);
+        summary.pages_changed += changed.len() as u64;
+        summary.pages_current += (pages.len() - changed.len()) as u64;
+        summary.batches += 1;
+        Ok(())
+    }
+
+    fn apply_some(
+        &self,
+        pages: &[(PageId, Vec<Entry>)],
+        bytes: &[u8],
+        next: &AtomicUsize,
+        changed: &Mutex<Vec<(Lsn, Pin)>>,
+    ) -> Result<(), Error> {
+        loop {
+            let from = next.fetch_add(READ_TOGETHER, Ordering::Relaxed);
+            let Some(group) =
+                pages.get(from..pages.len().min(from + READ_TOGETHER)).filter(|g| !g.is_empty())
+            else {
+                return Ok(());
+            };
+            let wanted: Vec<PageId> = group
+                .iter()
+                .filter(|(_, entries)| !begins_with_init(entries))
+                .map(|(page, _)| *page)
+                .collect();
+            self.prefetch(&wanted);
+            for (page, entries) in group {
+                let pin = self.pin_for_recovery(*page, begins_with_init(entries))?;
+                if let Some(start) = self.apply_to_page(&pin, entries, bytes)? {
+                    changed.lock().push((start, pin));
+                }
+            }
+        }
+    }
+
+    fn pin_for_recovery(&self, page: PageId, initialised: bool) -> Result<Pin, Error> {
+        if !initialised {
+            return match self.look_up(page) {
+                Some(pin) => Ok(pin),
+                None => self.pin_blocking(page),
+            };
+        }
+        loop {
+            match self.pin_for_creation(page, false) {
+                Ok(pin) => return Ok(pin),
+                Err(Interrupt::Error(error)) => return Err(error),
+                Err(Interrupt::Wait(wait)) => self.env.block_until(wait.event()),
+            }
+        }
+    }
+
+    /// Returns the start LSN of the first change that the page did not have.
+    fn apply_to_page(&self, pin: &Pin, entries: &[Entry], kept: &[u8]) -> Result<Option<Lsn>, Error> {
+        let frame = pin.frame();
+        let id = frame.page_id();
+        frame.latch.lock_exclusive();
+        // SAFETY: pinned and X-latched until the end of this function.
+        let bytes = unsafe { frame.bytes_mut() };
+        let had = if begins_with_init(entries) { 0 } else { page::lsn(bytes) };
+        let mut missing = entries.iter().filter(|entry| had < entry.end);
+        let first = missing.clone().next().map(|entry| Lsn(entry.start));
+        let applied = missing.try_for_each(|entry| apply_change(bytes, id, entry.change, kept));
+        if let (Some(last), true) = (entries.last(), first.is_some()) {
+            bytes[page::LSN..page::LSN + 8].copy_from_slice(&last.end.to_be_bytes());
+            frame.newest.store(last.end, Ordering::Relaxed);
+        }
+        frame.latch.unlock_exclusive();
+        applied.map_err(|why| {
+            Error::Recovery(format!(
+                "page {id}: {why}; innodb_page_size may differ from what the log was written with"
+            ))
+        })?;
+        Ok(first)
+    }
+}
+
+fn begins_with_init(entries: &[Entry]) -> bool {
+    entries.first().is_some_and(|entry| matches!(entry.change, Change::Init))
+}
+
+fn space_of(record: &Record<'_>) -> u32 {
+    match record {
+        Record::Write { page, .. }
+        | Record::Fill { page, .. }
+        | Record::Move { page, .. }
+        | Record::Init { page }
+        | Record::Free { page } => page.space,
+        Record::SpaceSize { space, .. } => *space,
+    }
+}
+
+/// Does to the page what the mini-transaction did.
+fn apply_change(page: &mut [u8], id: PageId, change: Change, kept: &[u8]) -> Result<(), String> {
+    let outside = || "a change lies outside of the page".to_owned();
+    match change {
+        Change::Init => mtr::initialise(page, id),
+        Change::Write { offset, at, len } => {
+            let (offset, at, len) = (offset as usize, at as usize, len as usize);
+            page.get_mut(offset..offset + len).ok_or_else(outside)?.copy_from_slice(&kept[at..at + len]);
+        }
+        Change::Fill { offset, len, byte } => {
+            page.get_mut(offset as usize..(offset + len) as usize).ok_or_else(outside)?.fill(byte);
+        }
+        Change::Move { to, from, len } => {
+            let (to, from, len) = (to as usize, from as usize, len as usize);
+            if to.max(from) + len > page.len() {
+                return Err(outside());
+            }
+            page.copy_within(from..from + len, to);
+        }
+    }
+    Ok(())
+}
+
+fn note(summary: &mut RecoverySummary, scanned: &ScanSummary) {
+    summary.checkpoint = scanned.checkpoint;
+    summary.end = scanned.end;
+    summary.mini_transactions = scanned.mini_transactions;
+    summary.bytes = scanned.bytes;
+}
+
+/// Says every few seconds how far it is.
+struct Progress {
+    what: &'static str,
+    last: Duration,
+}
+
+impl Progress {
+    fn new(store: &PageStore, what: &'static str) -> Self {
+        Self { what, last: store.env.now() }
+    }
+
+    fn report(&mut self, store: &PageStore, done: u64, most: u64) {
+        let now = store.env.now();
+        if now.saturating_sub(self.last) >= PROGRESS_EVERY {
+            self.last = now;
+            tracing::info!(
+                "recovery: {} the redo log, {} MiB of at most {} MiB",
+                self.what,
+                done >> 20,
+                most >> 20
+            );
+        }
+    }
+}
