@@ -24,11 +24,14 @@
 pub mod bulk;
 pub mod change;
 pub mod check;
+pub mod collation;
+pub mod compare;
 pub mod cursor;
 pub mod definition;
 pub mod external;
 pub mod field;
 pub mod key;
+pub mod page;
 pub mod record;
 pub mod tree;
 

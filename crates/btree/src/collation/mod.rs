@@ -1,0 +1,185 @@
+//! String order: the collations the engine knows, all of them PAD SPACE.
+//!
+//! A PAD SPACE collation compares as if the shorter string were padded with spaces: `'a' = 'a '`, and a
+//! string is above its extension by a control character. Malformed UTF-8 is compared byte by byte from where it
+//! starts, so that there always is an order.
+
+mod general_ci;
+mod swedish_ci;
+
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+/// Weight of every code point outside the BMP in `utf8mb4_general_ci`.
+const SUPPLEMENTARY_WEIGHT: u32 = 0xFFFD;
+
+/// Weight of a code point in `utf8mb4_general_ci`.
+#[inline]
+pub fn general_ci_weight(code_point: u32) -> u32 {
+    if code_point > 0xFFFF {
+        return SUPPLEMENTARY_WEIGHT;
+    }
+    general_ci::plane(code_point >> 8)
+        .map_or(code_point, |plane| u32::from(plane[(code_point & 0xFF) as usize]))
+}
+
+/// The first code point of `bytes` and its length; `None` for malformed UTF-8 or an empty slice.
+#[inline]
+fn first_code_point(bytes: &[u8]) -> Option<(u32, usize)> {
+    let first = u32::from(*bytes.first()?);
+    let continuation =
+        |at: usize| bytes.get(at).filter(|byte| *byte & 0xC0 == 0x80).map(|byte| u32::from(byte & 0x3F));
+    match first {
+        0..0x80 => Some((first, 1)),
+        0xC2..0xE0 => Some(((first & 0x1F) << 6 | continuation(1)?, 2)),
+        0xE0..0xF0 => {
+            let code_point = (first & 0x0F) << 12 | continuation(1)? << 6 | continuation(2)?;
+            (code_point >= 0x800).then_some((code_point, 3))
+        }
+        0xF0..0xF5 => {
+            let high = (first & 0x07) << 18 | continuation(1)? << 12;
+            let code_point = high | continuation(2)? << 6 | continuation(3)?;
+            (0x10000..0x110000).contains(&code_point).then_some((code_point, 4))
+        }
+        _ => None,
+    }
+}
+
+/// Order of what is left of two strings when one has ended: against spaces.
+fn compare_rest(a: &[u8], b: &[u8]) -> Ordering {
+    let against_spaces =
+        |rest: &[u8]| rest.iter().find(|byte| **byte != b' ').map_or(Ordering::Equal, |byte| byte.cmp(&b' '));
+    if b.is_empty() { against_spaces(a) } else { against_spaces(b).reverse() }
+}
+
+/// `utf8mb4_general_ci`.
+pub fn compare_general_ci(mut a: &[u8], mut b: &[u8]) -> Ordering {
+    loop {
+        let (Some(&x), Some(&y)) = (a.first(), b.first()) else { return compare_rest(a, b) };
+        if x < 0x80 && y < 0x80 {
+            let order = general_ci::PLANE_00[usize::from(x)].cmp(&general_ci::PLANE_00[usize::from(y)]);
+            if order != Ordering::Equal {
+                return order;
+            }
+            (a, b) = (&a[1..], &b[1..]);
+            continue;
+        }
+        let (Some((x, x_len)), Some((y, y_len))) = (first_code_point(a), first_code_point(b)) else {
+            return a.cmp(b);
+        };
+        let order = general_ci_weight(x).cmp(&general_ci_weight(y));
+        if order != Ordering::Equal {
+            return order;
+        }
+        (a, b) = (&a[x_len..], &b[y_len..]);
+    }
+}
+
+/// Byte order with PAD SPACE: `utf8mb4_bin` (UTF-8 preserves code point order), `latin1_bin`, `ascii_bin`.
+pub fn compare_bytes_pad_space(a: &[u8], b: &[u8]) -> Ordering {
+    let common = a.len().min(b.len());
+    a[..common].cmp(&b[..common]).then_with(|| compare_rest(&a[common..], &b[common..]))
+}
+
+/// `latin1_swedish_ci`.
+pub fn compare_swedish_ci(a: &[u8], b: &[u8]) -> Ordering {
+    let common = a.len().min(b.len());
+    let weights = |bytes: &'_ [u8]| {
+        bytes[..common]
+            .iter()
+            .map(|byte| swedish_ci::WEIGHTS[usize::from(*byte)])
+            .collect::<smallvec::SmallVec<[u8; 64]>>()
+    };
+    if a[..common] != b[..common] {
+        let order = weights(a).cmp(&weights(b));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    compare_rest(&a[common..], &b[common..])
+}
+
+fn without_trailing_spaces(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+/// Feeds to `hasher` what makes `bytes` equal to others under `utf8mb4_general_ci`.
+pub fn hash_general_ci(bytes: &[u8], hasher: &mut impl Hasher) {
+    let mut rest = without_trailing_spaces(bytes);
+    while let Some((code_point, len)) = first_code_point(rest) {
+        hasher.write_u16(general_ci_weight(code_point) as u16);
+        rest = &rest[len..];
+    }
+    hasher.write(rest);
+}
+
+/// Feeds to `hasher` what makes `bytes` equal to others under a PAD SPACE byte order.
+pub fn hash_bytes_pad_space(bytes: &[u8], hasher: &mut impl Hasher) {
+    hasher.write(without_trailing_spaces(bytes));
+}
+
+/// Feeds to `hasher` what makes `bytes` equal to others under `latin1_swedish_ci`.
+pub fn hash_swedish_ci(bytes: &[u8], hasher: &mut impl Hasher) {
+    for byte in without_trailing_spaces(bytes) {
+        hasher.write_u8(swedish_ci::WEIGHTS[usize::from(*byte)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::hash_map::DefaultHasher;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn general(a: &str, b: &str) -> Ordering {
+        compare_general_ci(a.as_bytes(), b.as_bytes())
+    }
+
+    #[test]
+    fn case_and_accents_do_not_count() {
+        assert_eq!(general("Größe", "GROSE"), Ordering::Equal);
+        assert_eq!(general("été", "ETE"), Ordering::Equal);
+        assert_eq!(general("Привет", "привет"), Ordering::Equal);
+        assert_eq!(general("ａ", "a"), Ordering::Greater);
+        assert_eq!(general("😀", "🚀"), Ordering::Equal);
+        assert_eq!(general("z", "😀"), Ordering::Less);
+    }
+
+    #[test]
+    fn the_shorter_string_is_padded_with_spaces() {
+        assert_eq!(general("a", "a   "), Ordering::Equal);
+        assert_eq!(general("a", "a\t"), Ordering::Greater);
+        assert_eq!(general("a", "a b"), Ordering::Less);
+        assert_eq!(compare_bytes_pad_space(b"a", b"a  "), Ordering::Equal);
+        assert_eq!(compare_bytes_pad_space(b"a", b"a\n"), Ordering::Greater);
+        assert_eq!(compare_swedish_ci(b"\xE5", b"\xC5 "), Ordering::Equal);
+        assert_eq!(compare_swedish_ci(b"z", b"\xE5"), Ordering::Less);
+        assert_eq!(compare_swedish_ci(b"\xE5", b"\xE4"), Ordering::Less);
+    }
+
+    fn hash(of: impl Fn(&[u8], &mut DefaultHasher), bytes: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        of(bytes, &mut hasher);
+        hasher.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn equal_strings_hash_alike(text in "[a-cA-Cäß ]{0,4}", other in "[a-cA-Cäs ]{0,4}") {
+            if general(&text, &other) == Ordering::Equal {
+                prop_assert_eq!(hash(hash_general_ci, text.as_bytes()), hash(hash_general_ci, other.as_bytes()));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_in_some_order(a: Vec<u8>, b: Vec<u8>) {
+            for compare in [compare_general_ci, compare_bytes_pad_space, compare_swedish_ci] {
+                prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+                prop_assert_eq!(compare(&a, &a), Ordering::Equal);
+            }
+        }
+    }
+}
