@@ -1,9 +1,20 @@
-//! Changing records.
+//! Changing records of one leaf.
+//!
+//! Every function here either makes its whole change on the one leaf that is latched, or makes none and says
+//! [`Outcome::NeedsStructureChange`]. The `*_fits` functions answer the same question beforehand, so that a caller can
+//! write its undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
+//! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can be.
 
 use pagestore::{Interrupt, Mtr, PageHandle};
 
+use crate::compare::SearchKey;
+use crate::definition::{ROLL_PTR_SIZE, TRX_ID_SIZE};
+use crate::descend::Target;
 use crate::field::Field;
-use crate::record::{RecordBuffer, RecordRef};
+use crate::page::search::{Bound, search};
+use crate::page::{self, Malformed, MtrPage, PageEditor, builder, delete, header, image, insert};
+use crate::record::build::system_fields;
+use crate::record::{RecordBuffer, RecordRef, header as record_header};
 use crate::tree::Tree;
 
 /// A record in a page that the mini-transaction holds. Offsets are those of record origins.
@@ -35,68 +46,81 @@ pub enum Outcome {
     NeedsStructureChange,
 }
 
-/// What a structure change is for, which decides what is latched and reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StructureChange {
-    /// A record of up to `size` bytes will be inserted, or grow to `size` bytes.
-    Insert {
-        /// Size of the new record.
-        size: usize,
-    },
-    /// A record will be removed.
-    Remove,
+/// Bytes of live records below which a page is to be merged.
+pub(crate) fn merge_limit(page_size: usize) -> usize {
+    page_size / 2
 }
 
-/// The right to change the structure of one tree. Commit the mini-transaction first, then drop this.
-pub struct StructureGuard<'t> {
-    #[allow(dead_code)]
-    tree: &'t Tree,
-}
-
-#[allow(unused_variables, clippy::todo)]
-impl StructureGuard<'_> {
-    /// Latches the space management pages and makes sure that there is room, while nothing has been changed yet. Call after all
-    /// index and undo pages of the mini-transaction are latched.
-    pub fn reserve(&mut self, mtr: &mut Mtr<'_>) -> Result<(), Interrupt> {
-        todo!()
-    }
-}
-
-#[allow(unused_variables, clippy::todo)]
 impl Tree {
     /// Finds the place of `key` (all unique fields) and X-latches its leaf in `mtr`, which must be without changes.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
     pub fn seek_for_change(&self, mtr: &mut Mtr<'_>, key: &[Field<'_>]) -> Result<ChangePosition, Interrupt> {
-        todo!()
+        let key = SearchKey::new(&self.def, key);
+        debug_assert!(key.complete, "a place for a change is found by all fields of the unique key");
+        let page = self.leaf_for_change(mtr, Target::Key(&key, Bound::LessOrEqual))?;
+        self.position_on(mtr, page, &key)
     }
 
-    /// As [`Self::seek_for_change`], and latches all pages that a split or merge from this leaf may change. Start `mtr` with
-    /// [`Self::structure_redo_bytes`] and hold no latch of this tree.
-    pub fn seek_for_structure_change(
+    pub(crate) fn position_on(
         &self,
-        mtr: &mut Mtr<'_>,
-        key: &[Field<'_>],
-        change: StructureChange,
-    ) -> Result<(ChangePosition, StructureGuard<'_>), Interrupt> {
-        todo!()
+        mtr: &Mtr<'_>,
+        page: PageHandle,
+        key: &SearchKey<'_>,
+    ) -> Result<ChangePosition, Interrupt> {
+        let found = self.sound(mtr, page, search(mtr.page(page), &self.def, key, Bound::LessOrEqual))?;
+        Ok(ChangePosition { place: Place { page, offset: found.offset }, exact: found.exact })
     }
 
     /// The record at `place`; `None` on infimum or supremum.
+    #[inline]
     pub fn record_at<'m>(&'m self, mtr: &'m Mtr<'_>, place: Place) -> Option<RecordRef<'m>> {
-        todo!()
+        let user = place.offset != header::INFIMUM && place.offset != header::SUPREMUM;
+        user.then(|| RecordRef::new(mtr.page(place.page), place.offset, &self.def))
     }
 
     /// The record after `place`, S-latching the right sibling for the rest of the mini-transaction if it is there (so that the
     /// gap cannot change). `None` at the end of the tree.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
     pub fn successor(&self, mtr: &mut Mtr<'_>, place: Place) -> Result<Option<Place>, Interrupt> {
-        todo!()
+        let Place { mut page, offset } = place;
+        let mut next = self.sound(mtr, page, page::next_record(mtr.page(page), offset))?;
+        while next == header::SUPREMUM {
+            let right = pagestore::page::next(mtr.page(page));
+            if right == pagestore::page::NULL_PAGE {
+                return Ok(None);
+            }
+            page = mtr.s(self.page_id(right))?;
+            self.check_child(mtr.page(page), right, 0)?;
+            next = self.sound(mtr, page, page::next_record(mtr.page(page), header::INFIMUM))?;
+        }
+        Ok(Some(Place { page, offset: next }))
     }
 
-    /// Whether the leaf can take a new record of `size` bytes.
+    /// Whether the leaf can take a new record of `size` bytes behind `position`.
     pub fn insert_fits(&self, mtr: &Mtr<'_>, position: &ChangePosition, size: usize) -> bool {
-        todo!()
+        let page = mtr.page(position.place.page);
+        let room = header::max_insert_reorganized(page, 1);
+        if size > self.max_record_size() || room < size {
+            return false;
+        }
+        let contiguous = header::max_insert(page, 1) >= size;
+        let n_recs = header::n_recs(page);
+        // A reorganisation that gains little would soon be followed by the next one.
+        if !contiguous && room < self.page_size() / 32 && n_recs > 1 {
+            return false;
+        }
+        let keeps_reserve = room >= size + self.page_size() / 16;
+        keeps_reserve || !self.def.clustered || n_recs < 2 || !is_sequential(page, position.place.offset)
     }
 
     /// Inserts `record` behind `position` if it fits the leaf. `trx_id` goes into PAGE_MAX_TRX_ID of secondary leaves.
+    ///
+    /// # Errors
+    /// A damaged page.
     pub fn insert_here(
         &self,
         mtr: &mut Mtr<'_>,
@@ -104,16 +128,61 @@ impl Tree {
         record: &mut RecordBuffer,
         trx_id: u64,
     ) -> Result<Outcome, Interrupt> {
-        todo!()
+        if !self.insert_fits(mtr, position, record.size()) {
+            return Ok(Outcome::NeedsStructureChange);
+        }
+        let Place { page, offset } = position.place;
+        let inserted = self.insert_on_page(mtr, page, offset, record);
+        let Some(offset) = self.sound(mtr, page, inserted)? else {
+            return Ok(Outcome::NeedsStructureChange);
+        };
+        self.note_trx_id(mtr, page, trx_id);
+        Ok(Outcome::Done(Place { page, offset }))
+    }
+
+    /// Inserts where there is room at all, reorganising the page if the room is not contiguous. `None`, with nothing changed,
+    /// when there is not enough.
+    pub(crate) fn insert_on_page(
+        &self,
+        mtr: &mut Mtr<'_>,
+        page: PageHandle,
+        predecessor: usize,
+        record: &mut RecordBuffer,
+    ) -> Result<Option<usize>, Malformed> {
+        let mut editor = MtrPage::new(mtr, page);
+        if let Some(offset) = insert::insert_record(&mut editor, &self.def, predecessor, record)? {
+            return Ok(Some(offset));
+        }
+        if header::max_insert_reorganized(editor.bytes(), 1) < record.size() {
+            return Ok(None);
+        }
+        let number = ordinal(editor.bytes(), predecessor)?;
+        let mut target = builder::reorganized(editor.bytes(), &self.def)?;
+        let predecessor = nth(&target, number)?;
+        let offset = insert::insert_record(&mut target, &self.def, predecessor, record)?;
+        if offset.is_some() {
+            image::write_image(&mut editor, &target);
+        }
+        Ok(offset)
     }
 
     /// Whether the leaf can take `record` instead of the one at `place`.
     pub fn update_fits(&self, mtr: &Mtr<'_>, place: Place, record: &RecordBuffer) -> bool {
-        todo!()
+        let page = mtr.page(place.page);
+        let old = RecordRef::new(page, place.offset, &self.def);
+        if same_shape(old, record) {
+            return true;
+        }
+        let room = old.size() + header::max_insert_reorganized(page, 1);
+        let worthwhile = room >= self.page_size() / 32 || header::n_recs(page) <= 1;
+        record.size() <= self.max_record_size() && room >= record.size() && worthwhile
     }
 
     /// Replaces the record at `place` by `record`, which has the same key, if it fits. Of a record of the same shape only
     /// the bytes that differ are logged.
+    ///
+    /// # Errors
+    /// A damaged page.
     pub fn update_here(
         &self,
         mtr: &mut Mtr<'_>,
@@ -121,60 +190,156 @@ impl Tree {
         record: &mut RecordBuffer,
         trx_id: u64,
     ) -> Result<Outcome, Interrupt> {
-        todo!()
+        if !self.update_fits(mtr, place, record) {
+            return Ok(Outcome::NeedsStructureChange);
+        }
+        let replaced = self.replace_on_page(mtr, place, record);
+        let Some(offset) = self.sound(mtr, place.page, replaced)? else {
+            return Ok(Outcome::NeedsStructureChange);
+        };
+        self.note_trx_id(mtr, place.page, trx_id);
+        Ok(Outcome::Done(Place { offset, ..place }))
+    }
+
+    /// Replaces a record where there is room at all; `None`, with nothing changed, when there is not.
+    pub(crate) fn replace_on_page(
+        &self,
+        mtr: &mut Mtr<'_>,
+        place: Place,
+        record: &mut RecordBuffer,
+    ) -> Result<Option<usize>, Malformed> {
+        let page = mtr.page(place.page);
+        let old = RecordRef::new(page, place.offset, &self.def);
+        if same_shape(old, record) {
+            let n_owned = record_header::n_owned(page, place.offset);
+            let (start, _) = old.bounds();
+            let next = record_header::next_bytes(place.offset, record_header::next(page, place.offset));
+            record.place(n_owned, old.heap_no(), next);
+            image::write_range(&mut MtrPage::new(mtr, place.page), start, record.as_bytes());
+            return Ok(Some(place.offset));
+        }
+        if old.size() + header::max_insert_reorganized(page, 1) < record.size() {
+            return Ok(None);
+        }
+        let predecessor = page::previous_record(page, place.offset)?;
+        let number = ordinal(page, predecessor)?;
+        let mut editor = MtrPage::new(mtr, place.page);
+        // Known before the first change: without the old record there is room, at the latest after a reorganisation.
+        let mut target = editor.bytes().to_vec();
+        delete::delete_record(&mut target, &self.def, place.offset)?;
+        if insert::insert_record(&mut target, &self.def, predecessor, record)?.is_none() {
+            target = builder::reorganized(&target, &self.def)?;
+            let predecessor = nth(&target, number)?;
+            if insert::insert_record(&mut target, &self.def, predecessor, record)?.is_none() {
+                return Ok(None);
+            }
+        }
+        image::write_image(&mut editor, &target);
+        nth(&target, number + 1).map(Some)
     }
 
     /// Sets or clears the delete mark.
     pub fn set_delete_mark(&self, mtr: &mut Mtr<'_>, place: Place, deleted: bool, trx_id: u64) {
-        todo!()
+        let byte = mtr.page(place.page)[place.offset - 5];
+        let flag = record_header::DELETED_FLAG;
+        let new = if deleted { byte | flag } else { byte & !flag };
+        if new != byte {
+            mtr.write_u8(place.page, place.offset - 5, new);
+        }
+        self.note_trx_id(mtr, place.page, trx_id);
     }
 
-    /// Overwrites `DB_TRX_ID` and `DB_ROLL_PTR` of a clustered leaf record.
+    /// Overwrites `DB_TRX_ID` and `DB_ROLL_PTR` of a clustered leaf record, as one log record.
     pub fn set_system_fields(&self, mtr: &mut Mtr<'_>, place: Place, trx_id: u64, roll_ptr: u64) {
-        todo!()
+        let Some(field) = self.def.trx_id_field() else { return };
+        let at = RecordRef::new(mtr.page(place.page), place.offset, &self.def).field_offset(field);
+        debug_assert!(at + TRX_ID_SIZE + ROLL_PTR_SIZE <= mtr.page(place.page).len());
+        mtr.write(place.page, at, &system_fields(trx_id, roll_ptr));
+    }
+
+    /// Overwrites the bytes of a field, which has this size already (an off-page reference whose owner changes, say).
+    pub fn overwrite_field(
+        &self,
+        mtr: &mut Mtr<'_>,
+        place: Place,
+        field: usize,
+        offset_in_field: usize,
+        bytes: &[u8],
+    ) {
+        let at = RecordRef::new(mtr.page(place.page), place.offset, &self.def).field_offset(field);
+        mtr.write(place.page, at + offset_in_field, bytes);
     }
 
     /// Whether the record can be removed without a merge.
     pub fn remove_fits(&self, mtr: &Mtr<'_>, place: Place) -> bool {
-        todo!()
+        let page = mtr.page(place.page);
+        if mtr.page_id(place.page).page == self.root {
+            return true;
+        }
+        let size = RecordRef::new(page, place.offset, &self.def).size();
+        let alone = pagestore::page::previous(page) == pagestore::page::NULL_PAGE
+            && pagestore::page::next(page) == pagestore::page::NULL_PAGE;
+        let stays = header::data_size(page).saturating_sub(size) >= merge_limit(page.len());
+        header::n_recs(page) >= 2 && stays && !alone
     }
 
     /// Removes the record at `place` if the page does not become underfull by it.
+    ///
+    /// # Errors
+    /// A damaged page.
     pub fn remove_here(&self, mtr: &mut Mtr<'_>, place: Place) -> Result<Outcome, Interrupt> {
-        todo!()
+        if !self.remove_fits(mtr, place) {
+            return Ok(Outcome::NeedsStructureChange);
+        }
+        let offset =
+            self.sound(mtr, place.page, page::previous_record(mtr.page(place.page), place.offset))?;
+        self.delete_on_page(mtr, place)?;
+        Ok(Outcome::Done(Place { offset, ..place }))
     }
 
-    /// Inserts `record` behind `position`, splitting as needed.
-    pub fn insert_with_split(
-        &self,
-        mtr: &mut Mtr<'_>,
-        guard: &mut StructureGuard<'_>,
-        position: &ChangePosition,
-        record: &mut RecordBuffer,
-        trx_id: u64,
-    ) -> Result<(), Interrupt> {
-        todo!()
+    pub(crate) fn delete_on_page(&self, mtr: &mut Mtr<'_>, place: Place) -> Result<(), Interrupt> {
+        let deleted = delete::delete_record(&mut MtrPage::new(mtr, place.page), &self.def, place.offset);
+        self.sound(mtr, place.page, deleted)
     }
 
-    /// Replaces the record at `place` by `record` of the same key, splitting as needed.
-    pub fn update_with_split(
-        &self,
-        mtr: &mut Mtr<'_>,
-        guard: &mut StructureGuard<'_>,
-        place: Place,
-        record: &mut RecordBuffer,
-        trx_id: u64,
-    ) -> Result<(), Interrupt> {
-        todo!()
+    /// Raises PAGE_MAX_TRX_ID of a secondary leaf.
+    pub(crate) fn note_trx_id(&self, mtr: &mut Mtr<'_>, page: PageHandle, trx_id: u64) {
+        if !self.def.clustered && header::max_trx_id(mtr.page(page)) < trx_id {
+            mtr.write_u64(page, header::MAX_TRX_ID, trx_id);
+        }
     }
+}
 
-    /// Removes the record at `place`, merging or freeing pages as needed.
-    pub fn remove_with_merge(
-        &self,
-        mtr: &mut Mtr<'_>,
-        guard: &mut StructureGuard<'_>,
-        place: Place,
-    ) -> Result<(), Interrupt> {
-        todo!()
+/// Whether an insert behind `predecessor` continues a run of ascending or descending inserts.
+fn is_sequential(page: &[u8], predecessor: usize) -> bool {
+    let last = header::last_insert(page);
+    last != 0 && (last == predecessor || page::next_record(page, predecessor) == Ok(last))
+}
+
+/// Whether `record` takes exactly the bytes that `old` takes. NULLs and lengths may differ: they are overwritten too.
+fn same_shape(old: RecordRef<'_>, record: &RecordBuffer) -> bool {
+    old.raw().is_some_and(|(bytes, extra)| bytes.len() == record.size() && extra == record.extra_size())
+}
+
+/// How many user records there are up to and including `origin` (0 for infimum).
+pub(crate) fn ordinal(page: &[u8], origin: usize) -> Result<usize, Malformed> {
+    if origin == header::INFIMUM {
+        return Ok(0);
+    }
+    for (index, record) in page::records(page).enumerate() {
+        if record? == origin {
+            return Ok(index + 1);
+        }
+    }
+    Err(Malformed("a record is not in the chain of its page"))
+}
+
+/// The record with this ordinal.
+pub(crate) fn nth(page: &[u8], ordinal: usize) -> Result<usize, Malformed> {
+    match ordinal.checked_sub(1) {
+        None => Ok(header::INFIMUM),
+        Some(index) => {
+            page::records(page).nth(index).unwrap_or(Err(Malformed("a page has fewer records than it says")))
+        }
     }
 }

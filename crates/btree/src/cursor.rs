@@ -1,9 +1,22 @@
 //! Reading along the leaves.
+//!
+//! A cursor S-latches one leaf. It moves right by latching the right sibling while it holds the left one. It moves left
+//! the other way round: it lets its page go, latches the left sibling and then its old page again, and if that one
+//! was changed meanwhile it searches anew, so no record can slip through.
+//!
+//! A cursor is on a record, or in the gap behind one (after a search that found nothing, or at an end). A position
+//! that is to survive the latch is the key of a record, with a pin on its page and the page's LSN as a modify clock: while the
+//! LSN is the same, so is the record's place.
 
-use pagestore::Interrupt;
+use pagestore::page as fil;
+use pagestore::{Interrupt, PageRead, Pin};
 
+use crate::compare::SearchKey;
+use crate::descend::Target;
 use crate::field::Field;
 use crate::key::OwnedKey;
+use crate::page::search::{Bound, search};
+use crate::page::{self, header};
 use crate::record::RecordRef;
 use crate::tree::Tree;
 
@@ -27,79 +40,268 @@ pub enum Seek {
 /// A position on a leaf that is latched for reading. Short-lived: save it before anything that may wait.
 pub struct LeafCursor<'t> {
     tree: &'t Tree,
+    /// `None` after an interrupt, when `resume` says where to go on.
+    page: Option<PageRead>,
+    offset: usize,
+    /// Between the record at `offset` (or infimum) and the next one.
+    in_gap: bool,
+    resume: SavedPosition,
 }
 
 /// A remembered position: the key, a pin on the page and its LSN, by which an unchanged page is recognised.
 #[derive(Default)]
 pub struct SavedPosition {
-    #[allow(dead_code)]
     key: OwnedKey,
+    place: Option<(Pin, u64, usize)>,
 }
 
-#[allow(unused_variables, clippy::todo)]
+impl SavedPosition {
+    /// Nothing remembered yet.
+    pub fn new() -> SavedPosition {
+        SavedPosition::default()
+    }
+
+    /// The key of the saved record (its unique fields).
+    pub fn key(&self) -> &OwnedKey {
+        &self.key
+    }
+
+    fn set(&mut self, page: &PageRead, record: RecordRef<'_>) {
+        self.key.set_from_record(record, record.def().n_unique);
+        self.place = Some((page.pin(), fil::lsn(page), record.origin()));
+    }
+}
+
 impl Tree {
     /// Positions a cursor. Check [`LeafCursor::is_valid`]: there may be no such record.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store: await and call again.
     pub fn seek(&self, key: &[Field<'_>], how: Seek) -> Result<LeafCursor<'_>, Interrupt> {
-        todo!()
+        let key = SearchKey::new(&self.def, key);
+        let bound = match how {
+            Seek::Before => Bound::Less,
+            Seek::AtLeast if !key.complete => Bound::Less,
+            _ => Bound::LessOrEqual,
+        };
+        let target = match how {
+            Seek::First => Target::Leftmost,
+            Seek::Last => Target::Rightmost,
+            _ => Target::Key(&key, bound),
+        };
+        let page = self.leaf(target)?;
+        let number = page.page_id().page;
+        let damaged = |what| self.malformed(number, what);
+        let (offset, exact) = match how {
+            Seek::First => (header::INFIMUM, false),
+            Seek::Last => (page::last_record(&page).map_err(damaged)?, false),
+            _ => {
+                let found = search(&page, &self.def, &key, bound).map_err(damaged)?;
+                (found.offset, found.exact)
+            }
+        };
+        let mut cursor =
+            LeafCursor { tree: self, page: Some(page), offset, in_gap: true, resume: SavedPosition::new() };
+        match how {
+            Seek::AtLeast if exact => cursor.in_gap = false,
+            Seek::First | Seek::AtLeast | Seek::After => drop(cursor.next()?),
+            Seek::Last | Seek::AtMost | Seek::Before => drop(cursor.prev()?),
+        }
+        Ok(cursor)
     }
 
     /// Shows the record with exactly this unique key to `f`, delete-marked or not. Does not allocate.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store: await and call again.
+    #[inline]
     pub fn get<R>(
         &self,
         key: &[Field<'_>],
         f: impl FnOnce(RecordRef<'_>) -> R,
     ) -> Result<Option<R>, Interrupt> {
-        todo!()
+        let key = SearchKey::new(&self.def, key);
+        debug_assert!(key.complete, "a record is found by all fields of its unique key");
+        let page = self.leaf(Target::Key(&key, Bound::LessOrEqual))?;
+        let found = search(&page, &self.def, &key, Bound::LessOrEqual)
+            .map_err(|what| self.malformed(page.page_id().page, what))?;
+        Ok(found.exact.then(|| f(RecordRef::new(&page, found.offset, &self.def))))
     }
 
     /// Returns to a saved position. `true`: the cursor is on the very record that was saved. `false`: that record is gone and
     /// the cursor is in its gap: not valid, `next` goes to the first record above the saved key, `prev` to the last below it.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store: await and call again.
     pub fn restore(&self, position: &SavedPosition) -> Result<(LeafCursor<'_>, bool), Interrupt> {
-        todo!()
+        let (page, offset, exact) = self.find_again(position)?;
+        let resume = SavedPosition::new();
+        Ok((LeafCursor { tree: self, page: Some(page), offset, in_gap: !exact, resume }, exact))
+    }
+
+    fn find_again(&self, position: &SavedPosition) -> Result<(PageRead, usize, bool), Interrupt> {
+        if let Some((pin, lsn, offset)) = &position.place {
+            let page = pin.read();
+            if fil::lsn(&page) == *lsn {
+                return Ok((page, *offset, true));
+            }
+        }
+        let fields = position.key.fields();
+        let key = SearchKey::new(&self.def, &fields);
+        let page = self.leaf(Target::Key(&key, Bound::LessOrEqual))?;
+        let found = search(&page, &self.def, &key, Bound::LessOrEqual)
+            .map_err(|what| self.malformed(page.page_id().page, what))?;
+        Ok((page, found.offset, found.exact))
     }
 }
 
-#[allow(unused_variables, clippy::todo)]
-impl<'t> LeafCursor<'t> {
+impl LeafCursor<'_> {
     /// Whether the cursor is on a record.
+    #[inline]
     pub fn is_valid(&self) -> bool {
-        todo!()
+        !self.in_gap && self.page.is_some()
+    }
+
+    fn page(&self) -> &PageRead {
+        match &self.page {
+            Some(page) => page,
+            None => panic!("a cursor was used after an interrupt without moving it again"),
+        }
     }
 
     /// The record under the cursor, delete-marked ones included.
     ///
     /// # Panics
     /// When the cursor is not on a record.
+    #[inline]
     pub fn record(&self) -> RecordRef<'_> {
-        let _ = self.tree;
-        todo!()
+        assert!(!self.in_gap, "the cursor is not on a record");
+        RecordRef::new(self.page(), self.offset, &self.tree.def)
+    }
+
+    fn damaged(&self, what: page::Malformed) -> Interrupt {
+        let number = self.page.as_ref().map_or(self.tree.root, |page| page.page_id().page);
+        self.tree.malformed(number, what)
+    }
+
+    /// After an interrupt: latches again.
+    #[inline]
+    fn wake(&mut self) -> Result<(), Interrupt> {
+        if self.page.is_none() {
+            let (page, offset, exact) = self.tree.find_again(&self.resume)?;
+            (self.page, self.offset, self.in_gap) = (Some(page), offset, !exact);
+        }
+        Ok(())
+    }
+
+    /// Gives up the latch, remembering the record at `offset`.
+    fn sleep(&mut self, offset: usize) {
+        if let Some(page) = self.page.take() {
+            self.resume.set(&page, RecordRef::new(&page, offset, &self.tree.def));
+        }
     }
 
     /// Moves to the next record; `false` at the end of the tree. After an `Err(Wait)` the cursor has given up its latch and
     /// remembers its position: await and call again.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
+    #[inline]
     pub fn next(&mut self) -> Result<bool, Interrupt> {
-        todo!()
+        self.wake()?;
+        let next = page::next_record(self.page(), self.offset).map_err(|what| self.damaged(what))?;
+        if next == header::SUPREMUM {
+            return self.next_page();
+        }
+        self.offset = next;
+        self.in_gap = false;
+        Ok(true)
+    }
+
+    fn next_page(&mut self) -> Result<bool, Interrupt> {
+        loop {
+            let right = fil::next(self.page());
+            if right == fil::NULL_PAGE {
+                self.in_gap = true;
+                return Ok(false);
+            }
+            let page = match self.tree.store.read(self.tree.page_id(right)) {
+                Ok(page) => page,
+                Err(interrupt) => {
+                    // The last record of a leaf with a sibling exists: only a root may be empty.
+                    self.sleep(self.offset);
+                    return Err(interrupt);
+                }
+            };
+            self.tree.check_child(&page, right, 0)?;
+            self.page = Some(page);
+            let first = page::next_record(self.page(), header::INFIMUM).map_err(|what| self.damaged(what))?;
+            self.offset = if first == header::SUPREMUM { header::INFIMUM } else { first };
+            self.in_gap = first == header::SUPREMUM;
+            if !self.in_gap {
+                return Ok(true);
+            }
+        }
     }
 
     /// Moves to the previous record; `false` at the start of the tree. Interrupts as [`Self::next`].
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
+    #[inline]
     pub fn prev(&mut self) -> Result<bool, Interrupt> {
-        todo!()
+        self.wake()?;
+        if !self.in_gap {
+            self.offset =
+                page::previous_record(self.page(), self.offset).map_err(|what| self.damaged(what))?;
+        }
+        if self.offset == header::INFIMUM {
+            return self.previous_page();
+        }
+        self.in_gap = false;
+        Ok(true)
+    }
+
+    fn previous_page(&mut self) -> Result<bool, Interrupt> {
+        let left = fil::previous(self.page());
+        self.offset = header::INFIMUM;
+        self.in_gap = true;
+        if left == fil::NULL_PAGE {
+            return Ok(false);
+        }
+        let first = page::next_record(self.page(), header::INFIMUM).map_err(|what| self.damaged(what))?;
+        if first == header::SUPREMUM {
+            return Err(self.damaged(page::Malformed("a leaf with neighbours is empty")));
+        }
+        let number = self.page().page_id().page;
+        self.sleep(first);
+        let page = self.tree.store.read(self.tree.page_id(left))?;
+        if self.tree.check_child(&page, left, 0).is_ok()
+            && fil::next(&page) == number
+            && self.resume_unchanged()
+        {
+            self.offset = page::last_record(&page).map_err(|what| self.tree.malformed(left, what))?;
+            self.page = Some(page);
+            self.in_gap = self.offset == header::INFIMUM;
+            return if self.in_gap { self.previous_page() } else { Ok(true) };
+        }
+        drop(page);
+        self.wake()?;
+        self.prev()
+    }
+
+    /// Whether the page we came from is as it was, now that its left sibling is latched.
+    fn resume_unchanged(&self) -> bool {
+        self.resume.place.as_ref().is_some_and(|(pin, lsn, _)| fil::lsn(&pin.read()) == *lsn)
     }
 
     /// Remembers the position (the cursor must be on a record) in `position`, whose buffers are reused.
     pub fn save(&self, position: &mut SavedPosition) {
-        todo!()
+        position.set(self.page(), self.record());
     }
 
     /// The largest id of a transaction that changed the leaf under the cursor (secondary indexes only).
     pub fn page_max_trx_id(&self) -> u64 {
-        todo!()
-    }
-}
-
-impl SavedPosition {
-    /// The key of the saved record (its unique fields).
-    pub fn key(&self) -> &OwnedKey {
-        &self.key
+        header::max_trx_id(self.page())
     }
 }

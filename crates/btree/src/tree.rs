@@ -1,10 +1,19 @@
-//! The tree as an object.
+//! The tree as an object: where it lies, what it is made of, how it begins and ends.
+//!
+//! A tree has two segments of its tablespace: one for leaves and off-page values, one for all other pages. The root
+//! belongs to the second one even while it is a leaf, its number never changes, and it stores where both segments are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pagestore::{Interrupt, Mtr, PageStore};
+use pagestore::fsp::{self, Direction, SegmentHeader};
+use pagestore::page as fil;
+use pagestore::{Error, Interrupt, Mtr, PageHandle, PageId, PageStore};
+use parking_lot::Mutex;
 
 use crate::definition::IndexDef;
+use crate::page::builder::PageBuilder;
+use crate::page::{Malformed, MtrPage, header, image};
 
 /// One B+ tree in a tablespace.
 pub struct Tree {
@@ -12,33 +21,122 @@ pub struct Tree {
     pub(crate) space: u32,
     pub(crate) root: u32,
     pub(crate) def: Arc<IndexDef>,
+    pub(crate) leaf_segment: SegmentHeader,
+    pub(crate) top_segment: SegmentHeader,
+    /// Held by whoever changes node pointers or sibling links, from before the first latch to after the commit.
+    pub(crate) structure: Mutex<()>,
+    /// Level of the root as last seen; a hint for sizes, never relied on for correctness.
+    pub(crate) root_level: AtomicU32,
+    /// Counts structure changes, for those who read a tree in steps.
+    pub(crate) structure_version: AtomicU64,
 }
 
-#[allow(unused_variables, clippy::todo)]
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tree({} at {}:{})", self.def.name, self.space, self.root)
+    }
+}
+
 impl Tree {
     /// Creates an empty tree (two segments and a root page) within `mtr`.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store, [`Error::NoSpace`] among them.
     pub fn create(
         mtr: &mut Mtr<'_>,
         store: &Arc<PageStore>,
         space: u32,
         def: Arc<IndexDef>,
     ) -> Result<Tree, Interrupt> {
-        todo!()
+        // The order in which a server creates them, so that the files are alike: top segment, root, leaf segment.
+        let top_segment = fsp::create_segment(mtr, space)?;
+        let handle = fsp::allocate_page(mtr, top_segment, 0, Direction::None)?;
+        let leaf_segment = fsp::create_segment(mtr, space)?;
+        let id = mtr.page_id(handle);
+        let mut builder = PageBuilder::fresh(store.page_size().bytes(), id, 0, def.id);
+        image::write_image(&mut MtrPage::new(mtr, handle), builder.finish(false));
+        mtr.write(handle, header::SEGMENT_LEAF, &leaf_segment.to_bytes());
+        mtr.write(handle, header::SEGMENT_TOP, &top_segment.to_bytes());
+        Ok(Tree::assemble(store, id, def, leaf_segment, top_segment, 0))
     }
 
     /// Opens the tree whose root is page `root`.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store; [`Error::Corrupt`] when the page is not the root of this index.
     pub fn open(
         store: &Arc<PageStore>,
         space: u32,
         root: u32,
         def: Arc<IndexDef>,
     ) -> Result<Tree, Interrupt> {
-        todo!()
+        let id = PageId { space, page: root };
+        let page = store.read(id)?;
+        let leaf_segment = SegmentHeader::read(&page, header::SEGMENT_LEAF);
+        let top_segment = SegmentHeader::read(&page, header::SEGMENT_TOP);
+        let level = header::level(&page);
+        let tree = Tree::assemble(store, id, def, leaf_segment, top_segment, level);
+        tree.check_page(&page, root)?;
+        if fil::previous(&page) != fil::NULL_PAGE || fil::next(&page) != fil::NULL_PAGE {
+            return Err(tree.corrupt(root, "the root of an index has neighbours"));
+        }
+        if leaf_segment.space != space || top_segment.space != space {
+            return Err(tree.corrupt(root, "the root's segments are in another tablespace"));
+        }
+        Ok(tree)
     }
 
-    /// Frees some of the tree's pages in a mini-transaction of its own; `true` when nothing is left.
+    fn assemble(
+        store: &Arc<PageStore>,
+        root: PageId,
+        def: Arc<IndexDef>,
+        leaf_segment: SegmentHeader,
+        top_segment: SegmentHeader,
+        level: u16,
+    ) -> Tree {
+        Tree {
+            store: Arc::clone(store),
+            space: root.space,
+            root: root.page,
+            def,
+            leaf_segment,
+            top_segment,
+            structure: Mutex::new(()),
+            root_level: AtomicU32::new(u32::from(level)),
+            structure_version: AtomicU64::new(0),
+        }
+    }
+
+    /// Frees some of the tree's pages in a mini-transaction of its own; `true` when nothing is left. Nobody may use the tree
+    /// any more.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store: await and call again.
     pub fn destroy_step(&self) -> Result<bool, Interrupt> {
-        todo!()
+        let segments = [(self.leaf_segment, None), (self.top_segment, Some(self.root))];
+        for (segment, keep) in segments {
+            let mut mtr = self.store.mtr()?;
+            // The root says where the segments are, so it goes last; a finished segment's inode has no id any more.
+            if keep.is_none() && self.segment_is_gone(&mut mtr, segment)? {
+                continue;
+            }
+            let done = fsp::free_segment_step(&mut mtr, segment, keep)?;
+            mtr.commit();
+            if !done {
+                return Ok(false);
+            }
+        }
+        let mut mtr = self.store.mtr()?;
+        let done = fsp::free_segment_step(&mut mtr, self.top_segment, None)?;
+        mtr.commit();
+        Ok(done)
+    }
+
+    fn segment_is_gone(&self, mtr: &mut Mtr<'_>, segment: SegmentHeader) -> Result<bool, Interrupt> {
+        let handle = mtr.s(PageId { space: segment.space, page: segment.page })?;
+        let gone = fil::u64_at(mtr.page(handle), usize::from(segment.offset)) == 0;
+        mtr.release(handle);
+        Ok(gone)
     }
 
     /// The index definition.
@@ -61,13 +159,108 @@ impl Tree {
         &self.store
     }
 
-    /// Largest record in bytes, header included, that this tree can hold (8125 at 16 KiB pages).
-    pub fn max_record_size(&self) -> usize {
-        todo!()
+    /// Where the segment of the leaves is, and that of the other pages.
+    pub fn segments(&self) -> (SegmentHeader, SegmentHeader) {
+        (self.leaf_segment, self.top_segment)
     }
 
-    /// Redo space that a mini-transaction needs for a structure change of this tree (without the caller's own records).
+    /// Levels of the tree as last seen.
+    pub fn height(&self) -> u32 {
+        self.root_level.load(Ordering::Relaxed) + 1
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> usize {
+        self.store.page_size().bytes()
+    }
+
+    /// Largest record in bytes, header included, that this tree can hold (8125 at 16 KiB pages): two must fit a page.
+    pub fn max_record_size(&self) -> usize {
+        header::record_size_max(self.page_size())
+    }
+
+    /// Redo space that a mini-transaction needs for a structure change of this tree (without the caller's own records):
+    /// on each level one new page and one rewritten, one level more for a new root, and space management.
     pub fn structure_redo_bytes(&self) -> usize {
-        todo!()
+        let pages = 2 * (self.height() as usize + 1) + 2;
+        pages * (self.page_size() + 512)
+    }
+
+    /// The persistent AUTO_INCREMENT value of a clustered index: the last one used, as MariaDB keeps it on the root.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
+    pub fn auto_increment(&self) -> Result<u64, Interrupt> {
+        Ok(header::max_trx_id(&*self.store.read(self.page_id(self.root))?))
+    }
+
+    /// Remembers the last used AUTO_INCREMENT value on the root of a clustered index.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store, before anything was changed.
+    pub fn set_auto_increment(&self, mtr: &mut Mtr<'_>, value: u64) -> Result<(), Interrupt> {
+        assert!(self.def.clustered, "only a clustered index keeps an AUTO_INCREMENT value");
+        let root = mtr.x(self.page_id(self.root))?;
+        mtr.write_u64(root, header::MAX_TRX_ID, value);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn page_id(&self, page: u32) -> PageId {
+        PageId { space: self.space, page }
+    }
+
+    /// The segment that pages of a level belong to (the root excepted).
+    pub(crate) fn segment_of(&self, level: u16) -> SegmentHeader {
+        if level == 0 { self.leaf_segment } else { self.top_segment }
+    }
+
+    #[cold]
+    pub(crate) fn corrupt(&self, page: u32, why: impl Into<String>) -> Interrupt {
+        let file = self.store.space(self.space).map(|info| info.path).unwrap_or_default();
+        let why = format!("index {}: {}", self.def.name, why.into());
+        Error::Corrupt { file, page: self.page_id(page), why }.into()
+    }
+
+    #[cold]
+    pub(crate) fn malformed(&self, page: u32, what: Malformed) -> Interrupt {
+        self.corrupt(page, what.0)
+    }
+
+    /// A damaged page met after the first change: half of a structure change can be neither finished nor taken back.
+    pub(crate) fn sound<T>(
+        &self,
+        mtr: &Mtr<'_>,
+        page: PageHandle,
+        result: Result<T, Malformed>,
+    ) -> Result<T, Interrupt> {
+        result.map_err(|what| self.malformed(mtr.page_id(page).page, what))
+    }
+
+    /// Checks that a page is of this tree before anything on it is believed.
+    #[inline]
+    pub(crate) fn check_page(&self, page: &[u8], number: u32) -> Result<(), Interrupt> {
+        let known_type = fil::page_type(page) == fil::kind::INDEX;
+        if known_type && header::index_id(page) == self.def.id && header::is_compact(page) {
+            return Ok(());
+        }
+        Err(self.not_our_page(page, number))
+    }
+
+    #[cold]
+    fn not_our_page(&self, page: &[u8], number: u32) -> Interrupt {
+        if fil::page_type(page) != fil::kind::INDEX {
+            return self.corrupt(
+                number,
+                format!("page type {} where an index page should be", fil::page_type(page)),
+            );
+        }
+        if !header::is_compact(page) {
+            return self.corrupt(number, "the page is in REDUNDANT row format, which is not supported");
+        }
+        self.corrupt(
+            number,
+            format!("the page belongs to index {}, not {}", header::index_id(page), self.def.id),
+        )
     }
 }

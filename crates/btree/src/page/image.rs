@@ -28,6 +28,15 @@ pub fn write_image(editor: &mut impl PageEditor, target: &[u8]) {
     }
 }
 
+/// Makes the bytes from `at` on equal to `bytes`, writing only what differs.
+pub fn write_range(editor: &mut impl PageEditor, at: usize, bytes: &[u8]) {
+    let mut from = 0;
+    while let Some(run) = next_difference(&editor.bytes()[at..at + bytes.len()], bytes, from..bytes.len()) {
+        from = run.end;
+        editor.write(at + run.start, &bytes[run]);
+    }
+}
+
 fn write_differences(editor: &mut impl PageEditor, target: &[u8], part: Range<usize>) {
     let mut at = part.start;
     while let Some(run) = next_difference(editor.bytes(), target, at..part.end) {

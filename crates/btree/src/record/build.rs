@@ -165,12 +165,6 @@ impl RecordBuffer {
         self.bytes[at..at + TRX_ID_SIZE + ROLL_PTR_SIZE].copy_from_slice(&system_fields(trx_id, roll_ptr));
     }
 
-    /// Overwrites a node pointer's child.
-    pub(crate) fn set_child(&mut self, child: u32) {
-        let at = self.bytes.len() - 4;
-        self.bytes[at..].copy_from_slice(&child.to_be_bytes());
-    }
-
     /// Fills in what depends on the place in the page.
     pub(crate) fn place(&mut self, n_owned: u8, heap_no: u16, next: [u8; 2]) {
         let at = self.origin;

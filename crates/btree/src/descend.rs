@@ -1,0 +1,109 @@
+//! From the root to a leaf.
+//!
+//! Readers hold the parent until they have the child ("latch coupling"), so a child cannot be split, merged or freed
+//! between reading its number and latching it. No index-wide latch is taken: the root is only one more page.
+
+use pagestore::{Interrupt, Mtr, PageHandle, PageRead};
+
+use crate::compare::SearchKey;
+use crate::page::search::{Bound, search};
+use crate::page::{self, Malformed, header};
+use crate::record::RecordRef;
+use crate::tree::Tree;
+
+/// Where a descent goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'k> {
+    /// The first leaf.
+    Leftmost,
+    /// The last leaf.
+    Rightmost,
+    /// The leaf that has the last record within the bound, or would have it.
+    Key(&'k SearchKey<'k>, Bound),
+}
+
+impl Tree {
+    /// Origin of the node pointer to follow on a page above the leaves.
+    pub(crate) fn pointer(&self, page: &[u8], target: Target<'_>) -> Result<usize, Malformed> {
+        let offset = match target {
+            Target::Leftmost => header::INFIMUM,
+            Target::Rightmost => page::last_record(page)?,
+            Target::Key(key, bound) => search(page, &self.def, key, bound)?.offset,
+        };
+        // Keys below the first node pointer belong to its child too.
+        let offset = if offset == header::INFIMUM { page::next_record(page, offset)? } else { offset };
+        if offset == header::SUPREMUM {
+            return Err(Malformed("a page above the leaves has no records"));
+        }
+        Ok(offset)
+    }
+
+    #[inline]
+    fn child(&self, page: &PageRead, target: Target<'_>) -> Result<u32, Interrupt> {
+        let offset = self.pointer(page, target).map_err(|what| self.malformed(page.page_id().page, what))?;
+        Ok(RecordRef::new(page, offset, &self.def).child())
+    }
+
+    /// Checks a page that a node pointer of level `level + 1` led to. The level falls with each step, so every descent ends.
+    #[inline]
+    pub(crate) fn check_child(&self, page: &[u8], number: u32, level: u16) -> Result<(), Interrupt> {
+        self.check_page(page, number)?;
+        if header::level(page) == level {
+            return Ok(());
+        }
+        Err(self.corrupt(
+            number,
+            format!("the page is on level {}, its parent on {}", header::level(page), level + 1),
+        ))
+    }
+
+    /// The leaf of `target`, S-latched.
+    pub(crate) fn leaf(&self, target: Target<'_>) -> Result<PageRead, Interrupt> {
+        let mut page = self.store.read(self.page_id(self.root))?;
+        self.check_page(&page, self.root)?;
+        let mut level = header::level(&page);
+        while level > 0 {
+            let number = self.child(&page, target)?;
+            let child = self.store.read(self.page_id(number))?;
+            level -= 1;
+            self.check_child(&child, number, level)?;
+            page = child;
+        }
+        Ok(page)
+    }
+
+    /// The leaf of `target`, X-latched in `mtr`.
+    pub(crate) fn leaf_for_change(
+        &self,
+        mtr: &mut Mtr<'_>,
+        target: Target<'_>,
+    ) -> Result<PageHandle, Interrupt> {
+        loop {
+            let mut page = self.store.read(self.page_id(self.root))?;
+            self.check_page(&page, self.root)?;
+            let mut level = header::level(&page);
+            if level == 0 {
+                drop(page);
+                let handle = mtr.x(self.page_id(self.root))?;
+                if header::level(mtr.page(handle)) == 0 {
+                    return Ok(handle);
+                }
+                // The root was raised in between.
+                mtr.release(handle);
+                continue;
+            }
+            loop {
+                let number = self.child(&page, target)?;
+                level -= 1;
+                if level == 0 {
+                    let handle = mtr.x(self.page_id(number))?;
+                    self.check_child(mtr.page(handle), number, 0)?;
+                    return Ok(handle);
+                }
+                let child = self.store.read(self.page_id(number))?;
+                self.check_child(&child, number, level)?;
+                page = child;
+            }
+        }
+    }
+}
