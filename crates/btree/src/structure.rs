@@ -26,8 +26,11 @@ use crate::tree::Tree;
 /// What a structure change is for, which decides what is latched and reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructureChange {
-    /// A record will be inserted, or will grow.
-    Insert,
+    /// A record of up to `size` bytes will be inserted, or grow to `size` bytes.
+    Insert {
+        /// Size of the new record in bytes.
+        size: usize,
+    },
     /// A record will be removed.
     Remove,
 }
@@ -72,7 +75,7 @@ impl StructureGuard<'_> {
         let tree = self.tree;
         let leaf = self.levels.first().map_or(tree.root, |level| mtr.page_id(level.page).page);
         match self.change {
-            StructureChange::Insert => {
+            StructureChange::Insert { .. } => {
                 let extents = fsp::extents_for_insert(tree.height());
                 fsp::reserve(mtr, tree.space, extents, Reserve::Normal)?;
                 fsp::prepare(mtr, tree.leaf_segment, leaf)?;
@@ -110,6 +113,12 @@ impl Tree {
         change: StructureChange,
     ) -> Result<(ChangePosition, StructureGuard<'_>), Interrupt> {
         assert!(!mtr.has_changes(), "a structure change begins before the first change");
+        if let StructureChange::Insert { size } = change {
+            assert!(
+                size <= self.max_record_size(),
+                "a record of {size} bytes must first move fields off-page"
+            );
+        }
         let lock = self.structure.lock();
         let key = SearchKey::new(&self.def, key);
         let mut guard =
@@ -214,7 +223,7 @@ impl Tree {
     fn absorbs(&self, page: &[u8], change: StructureChange, level: u16, first: bool) -> bool {
         let pointer = self.def.node_pointer_size_max();
         let takes_pointers = header::max_insert_reorganized(page, 2) >= 2 * pointer;
-        if change == StructureChange::Insert {
+        if matches!(change, StructureChange::Insert { .. }) {
             return takes_pointers;
         }
         let leftmost = fil::previous(page) == NULL_PAGE;
