@@ -60,17 +60,36 @@ impl RedoLog {
         let mut summary =
             ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
         let mut starts = Vec::new();
-        let mut last_epoch = block.epoch_floor;
-        let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, prepared);
-        let mut ended: &str = "";
-        while !block.closed {
+        if !block.closed {
+            let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, prepared);
+            let mut group_read = |start: Lsn, end: Lsn| {
+                starts.push(start);
+                progress(end.since(block.scan_start), block.layout.area);
+            };
+            let ended = self.follow(&mut reader, &block, &mut summary, &mut group_read, &mut visit)?;
+            self.check_end(&mut reader, &block, summary.end, ended)?;
+        }
+        if phase == Phase::NeedsScan {
+            self.settle(block, &mut summary, &starts)?;
+        }
+        Ok(summary)
+    }
+
+    /// Goes from group to group, and says why the last one was the last.
+    fn follow<E: From<Error>>(
+        &self,
+        reader: &mut Reader,
+        block: &CheckpointBlock,
+        summary: &mut ScanSummary,
+        group_read: &mut dyn FnMut(Lsn, Lsn),
+        visit: &mut impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<&'static str, E> {
+        let mut epoch = block.epoch_floor;
+        loop {
             let at = summary.end;
-            let group = match reader.group(at, last_epoch, block.epoch)? {
+            let group = match reader.group(at, epoch, block.epoch)? {
                 Ok(group) => group,
-                Err(why) => {
-                    ended = why;
-                    break;
-                }
+                Err(why) => return Ok(why),
             };
             for frame in frames(group.bytes) {
                 let (offset, records) =
@@ -83,18 +102,10 @@ impl RedoLog {
                     visit(start, end, records)?;
                 }
             }
-            last_epoch = group.header.epoch;
-            starts.push(at);
+            epoch = group.header.epoch;
             summary.end = block.layout.align(at.plus(group.header.used()));
-            progress(summary.end.since(block.scan_start), block.layout.area);
+            group_read(at, summary.end);
         }
-        if !block.closed {
-            self.check_end(&mut reader, &block, summary.end, ended)?;
-        }
-        if phase == Phase::NeedsScan {
-            self.settle(block, &mut summary, &starts)?;
-        }
-        Ok(summary)
     }
 
     /// Makes sure that the log ends at `end` because it was never longer, not because it is damaged there.
