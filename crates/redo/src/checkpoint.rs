@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 impl RedoLog {
     /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and frees the log
-    /// before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an older `lsn` does nothing,
-    /// except that those who wait for room look again.
+    /// before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an older `lsn` does nothing.
     pub async fn set_checkpoint(&self, lsn: Lsn) -> Result<()> {
         flush_async(self, lsn, Flush::Sync).await?;
         loop {
@@ -40,7 +39,9 @@ impl RedoLog {
             };
             wait.wait().await;
         }
-        self.ledger.wake();
+        // Also when it was there already: who still wants room then waits for promises to be given back, and says so
+        // again if that is not enough.
+        self.renew_space_wanted();
         Ok(())
     }
 
