@@ -345,6 +345,12 @@ impl<'s> Mtr<'s> {
         self.records.get_or_insert_with(|| SPARE.take().unwrap_or_default()).space_size(space, pages);
     }
 
+    /// Notes that an operation failed after the first change: the drop that follows poisons the store, as it must,
+    /// but is no bug of the caller.
+    pub(crate) fn note_failure(&mut self) {
+        self.failed = true;
+    }
+
     /// Whether something was changed and logged.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@
 //! a page near the hint in an extent of its own; else any page set aside for it; else a single page; else a new extent.
 //! "Little set aside" is less than an eighth of what it has, so a segment never wastes more than that.
 
-use super::context::Latched;
+use super::context::{Latched, under_latch};
 use super::extent::{Extent, State};
 use super::inode::Segment;
 use super::list::{self, Address};
@@ -18,6 +18,10 @@ const EXTENTS_OF_LARGE_SEGMENT: u64 = 40;
 /// Extents such a segment takes in advance.
 const EXTENTS_IN_ADVANCE: u32 = 4;
 
+/// The extent lists of the space header.
+pub(super) const STRUCTURE_LISTS: [usize; 3] =
+    [layout::HEADER_FREE, layout::HEADER_FREE_FRAGMENT, layout::HEADER_FULL_FRAGMENT];
+
 /// Latches what an allocation from `segment` near `hint` will touch: space header, extent descriptors, inode. To be called
 /// while nothing has changed, so that a miss is a wait. Further allocations of the same mini-transaction touch the
 /// same pages, save where a list crosses into another descriptor page (one in 256 MiB at 16 KiB pages).
@@ -29,11 +33,7 @@ pub fn prepare(mtr: &mut Mtr<'_>, segment: SegmentHeader, hint: u32) -> Result<(
     if hint < space.free_limit() {
         space.latch(space.layout.descriptor_page(hint))?;
     }
-    space.latch_list_ends(&[
-        layout::HEADER_FREE,
-        layout::HEADER_FREE_FRAGMENT,
-        layout::HEADER_FULL_FRAGMENT,
-    ])?;
+    space.latch_list_ends(&STRUCTURE_LISTS)?;
     space.latch_segment(segment).map(drop)
 }
 
@@ -52,10 +52,11 @@ pub fn allocate_page(
     if !mtr.has_changes() {
         prepare(mtr, segment, hint)?;
     }
-    let mut space = Latched::new(mtr, segment.space)?;
-    let segment = space.segment(segment)?;
-    let page = space.allocate(segment, hint, direction)?;
-    space.create(page, kind::ALLOCATED)
+    under_latch(mtr, segment.space, |space| {
+        let segment = space.segment(segment)?;
+        let page = space.allocate(segment, hint, direction)?;
+        space.create(page, kind::ALLOCATED)
+    })
 }
 
 impl Latched<'_, '_> {
@@ -71,7 +72,7 @@ impl Latched<'_, '_> {
     /// Latches the inode of a segment and the ends of its lists.
     pub fn latch_segment(&mut self, header: SegmentHeader) -> Result<Segment, Interrupt> {
         let segment = self.segment(header)?;
-        for base in [segment.free(), segment.not_full(), segment.full()] {
+        for base in segment.lists() {
             self.latch_ends(base)?;
         }
         Ok(segment)

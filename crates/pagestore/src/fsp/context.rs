@@ -145,6 +145,21 @@ impl<'m, 's> Latched<'m, 's> {
     }
 }
 
+/// Does `work` under the space latch. A failure after the first change (damage found late, a disk full that nobody
+/// reserved against) leaves the mini-transaction without a way out, which it has to know.
+pub(super) fn under_latch<'m, 's, T>(
+    mtr: &'m mut Mtr<'s>,
+    space: u32,
+    work: impl FnOnce(&mut Latched<'m, 's>) -> Result<T, Interrupt>,
+) -> Result<T, Interrupt> {
+    let mut space = Latched::new(mtr, space)?;
+    let outcome = work(&mut space);
+    if outcome.is_err() && space.mtr.has_changes() {
+        space.mtr.note_failure();
+    }
+    outcome
+}
+
 /// Makes a new page: zero but for its number and space id (as [`Mtr::create`] leaves it), neighbours (none) and type.
 pub(super) fn create_page(mtr: &mut Mtr<'_>, id: PageId, kind: u16) -> Result<PageHandle, Interrupt> {
     let handle = mtr.create(id)?;

@@ -3,7 +3,8 @@
 //! A freed page keeps its old bytes in the file; its bit says that they mean nothing. An extent whose last page was
 //! freed goes back to the tablespace at once.
 
-use super::context::Latched;
+use super::allocate::STRUCTURE_LISTS;
+use super::context::{Latched, under_latch};
 use super::extent::{Extent, State};
 use super::inode::{self, Segment};
 use super::{SegmentHeader, layout};
@@ -27,11 +28,7 @@ pub fn prepare_free(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: u32) -> Res
             space.node(address)?;
         }
     }
-    space.latch_list_ends(&[
-        layout::HEADER_FREE,
-        layout::HEADER_FREE_FRAGMENT,
-        layout::HEADER_FULL_FRAGMENT,
-    ])?;
+    space.latch_list_ends(&STRUCTURE_LISTS)?;
     space.latch_segment(segment).map(drop)
 }
 
@@ -46,11 +43,12 @@ pub fn free_page(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: PageHandle) ->
     if !mtr.has_changes() {
         prepare_free(mtr, segment, number)?;
     }
-    let mut space = Latched::new(mtr, segment.space)?;
-    let segment = space.segment(segment)?;
-    space.free(segment, number)?;
-    mtr.free_page(page);
-    Ok(())
+    under_latch(mtr, segment.space, |space| {
+        let segment = space.segment(segment)?;
+        space.free(segment, number)?;
+        space.mtr.free_page(page);
+        Ok(())
+    })
 }
 
 /// Frees some of a segment's pages, with a bounded amount of redo; to be repeated, each time in a mini-transaction of its
@@ -66,33 +64,33 @@ pub fn free_segment_step(
     segment: SegmentHeader,
     keep: Option<u32>,
 ) -> Result<bool, Interrupt> {
-    let mut space = Latched::new(mtr, segment.space)?;
-    space.latch_list_ends(&[
-        layout::HEADER_FREE,
-        layout::HEADER_FREE_FRAGMENT,
-        layout::HEADER_FULL_FRAGMENT,
-    ])?;
-    let segment = space.latch_segment(segment)?;
-    for _ in 0..UNITS_PER_STEP {
-        let lists = [segment.full(), segment.not_full(), segment.free()];
-        if let Some(address) = lists.iter().find_map(|list| space.list_first(*list)) {
-            let extent = space.extent_at(address)?;
-            space.free_segment_extent(segment, extent)?;
-            continue;
-        }
-        let last = inode::fragments(space.inode(segment))
-            .filter(|page| *page != NULL_PAGE && Some(*page) != keep)
-            .last();
-        match last {
-            Some(page) => space.free(segment, page)?,
-            None if keep.is_some() => return Ok(true),
-            None => {
-                space.free_inode_slot(segment)?;
-                return Ok(true);
+    under_latch(mtr, segment.space, |space| {
+        space.latch_list_ends(&STRUCTURE_LISTS)?;
+        let segment = space.latch_segment(segment)?;
+        for _ in 0..UNITS_PER_STEP {
+            if let Some(address) = segment.lists().iter().find_map(|list| space.list_first(*list)) {
+                if space.mtr.has_changes() && space.mtr.held(space.id(address.page)).is_none() {
+                    // Its descriptor may have to be read, which the next step can wait for.
+                    return Ok(false);
+                }
+                let extent = space.extent_at(address)?;
+                space.free_segment_extent(segment, extent)?;
+                continue;
+            }
+            let single = inode::fragments(space.inode(segment))
+                .filter(|page| *page != NULL_PAGE && Some(*page) != keep)
+                .last();
+            match single {
+                Some(page) => space.free(segment, page)?,
+                None if keep.is_some() => return Ok(true),
+                None => {
+                    space.free_inode_slot(segment)?;
+                    return Ok(true);
+                }
             }
         }
-    }
-    Ok(false)
+        Ok(false)
+    })
 }
 
 impl Latched<'_, '_> {

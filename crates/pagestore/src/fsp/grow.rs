@@ -8,7 +8,7 @@
 //! four. From one extent on its size is a whole number of extents (servers round it down when they open the file).
 //! Descriptors are initialised in steps of up to four extents, up to FREE_LIMIT.
 
-use super::context::Latched;
+use super::context::{Latched, under_latch};
 use super::extent::State;
 use super::{INITIAL_PAGES, Layout, layout, list};
 use crate::page::kind;
@@ -20,6 +20,9 @@ const EXTENTS_AT_A_TIME: u32 = 4;
 const SMALL_EXTENTS: u32 = 32;
 /// Pages a structure change may take in a tablespace that still lends single pages only.
 const PAGES_OF_A_CHANGE: u32 = 16;
+
+/// Extents by which the file is made longer in the background than was asked for.
+const EXTENTS_AHEAD: u32 = 8;
 
 /// What room is wanted for; decides how much has to be left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
         put(base, &list::EMPTY_BASE);
     }
     mtr.write(header, layout::HEADER, &bytes);
-    Latched::new(mtr, space)?.describe_next_extent().map(drop)
+    under_latch(mtr, space, Latched::describe_next_extent).map(drop)
 }
 
 /// Makes sure, before anything has changed, that `extents` extents can be had by this mini-transaction, by making the
@@ -96,28 +99,14 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
 /// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`] when it cannot be.
 pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
     let mut space = Latched::new(mtr, space)?;
-    let extent_pages = space.layout.extent_pages();
-    let size = space.size();
-    if size < extent_pages {
-        let first = space.extent(0)?;
-        let used = space.used_in(first);
-        // A segment takes whole extents once its fragment slots are full; before that single pages will do.
-        let wanted = used + PAGES_OF_A_CHANGE;
-        let whole_extents = wanted > space.layout.fragment_slots() as u32;
-        return space.ensure_file(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
+    let pages = space.pages_for(extents, kind)?;
+    space.ensure_file(pages)?;
+    if pages >= space.layout.extent_pages() {
+        let ahead = space.pages_for(extents + EXTENTS_AHEAD, kind)?;
+        // Started, not waited for; should it fail, the growth that is needed will tell.
+        drop(space.mtr.store().extend_space(space.space, ahead));
     }
-    let listed = space.list_len(space.header_at(layout::HEADER_FREE));
-    let limit = space.free_limit();
-    let mut size = size.max(file_pages(space.mtr.store(), space.space)?);
-    loop {
-        // One extent above the limit is not counted on, and neither are those that begin a stretch.
-        let above = (size.saturating_sub(limit) / extent_pages).saturating_sub(1);
-        let above = above - above / (space.layout.described_pages() / extent_pages);
-        if listed + above > kind.extents_left(size, extent_pages) + extents {
-            return space.ensure_file(size);
-        }
-        size = space.grown(size)?;
-    }
+    Ok(())
 }
 
 /// Sets SIZE to what the file has (whole extents), for a file that is handed over, as FLUSH TABLES … FOR EXPORT does:
@@ -139,6 +128,31 @@ fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
 }
 
 impl Latched<'_, '_> {
+    /// How long the file has to be so that `extents` extents can be had.
+    fn pages_for(&mut self, extents: u32, kind: Reserve) -> Result<u32, Interrupt> {
+        let extent_pages = self.layout.extent_pages();
+        let size = self.size();
+        if size < extent_pages {
+            let first = self.extent(0)?;
+            let wanted = self.used_in(first) + PAGES_OF_A_CHANGE;
+            // A segment takes whole extents once its fragment slots are full; before that single pages will do.
+            let whole_extents = wanted > self.layout.fragment_slots() as u32;
+            return Ok(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
+        }
+        let listed = self.list_len(self.header_at(layout::HEADER_FREE));
+        let limit = self.free_limit();
+        let mut size = size.max(file_pages(self.mtr.store(), self.space)?);
+        loop {
+            // One extent above the limit is not counted on, and neither are those that begin a stretch.
+            let above = (size.saturating_sub(limit) / extent_pages).saturating_sub(1);
+            let above = above - above / (self.layout.described_pages() / extent_pages);
+            if listed + above > kind.extents_left(size, extent_pages) + extents {
+                return Ok(size);
+            }
+            size = self.grown(size)?;
+        }
+    }
+
     /// The next size after `size` that is a whole number of extents.
     fn grown(&self, size: u32) -> Result<u32, Interrupt> {
         let extent_pages = self.layout.extent_pages();
@@ -163,6 +177,12 @@ impl Latched<'_, '_> {
     fn ensure_file(&mut self, pages: u32) -> Result<(), Interrupt> {
         let store = self.mtr.store();
         while file_pages(store, self.space)? < pages {
+            // A small file grows in larger steps than the tablespace in it, because each step is synced.
+            let pages = if pages < self.layout.extent_pages() {
+                pages.next_multiple_of(PAGES_OF_A_CHANGE)
+            } else {
+                pages
+            };
             match store.extend_space(self.space, pages) {
                 Err(Interrupt::Wait(wait)) if self.mtr.has_changes() => {
                     store.environment().block_until(wait.event())

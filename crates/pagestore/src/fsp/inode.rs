@@ -6,7 +6,7 @@
 //!
 //! An inode page is in INODES_FREE while it has a slot with id 0, else in INODES_FULL.
 
-use super::context::{Latched, Place};
+use super::context::{Latched, Place, under_latch};
 use super::list::{self, Address};
 use super::{SegmentHeader, Usage, layout};
 use crate::page::{self, NULL_PAGE, kind};
@@ -32,6 +32,10 @@ impl Segment {
     pub fn full(self) -> Place {
         self.place.plus(layout::INODE_FULL)
     }
+    /// Its lists, those that a dropped segment is emptied from first in front.
+    pub fn lists(self) -> [Place; 3] {
+        [self.full(), self.not_full(), self.free()]
+    }
     pub fn not_full_used(self) -> Place {
         self.place.plus(layout::INODE_NOT_FULL_USED)
     }
@@ -45,29 +49,7 @@ impl Segment {
 /// # Errors
 /// [`Interrupt`]: a page miss before the first change; a full or damaged tablespace.
 pub fn create_segment(mtr: &mut Mtr<'_>, space: u32) -> Result<SegmentHeader, Interrupt> {
-    let mut space = Latched::new(mtr, space)?;
-    let (page, slot) = space.free_inode()?;
-    let place = Place { page, offset: space.layout.inode_offset(slot) };
-    let next_id = space.header_at(layout::HEADER_NEXT_SEGMENT_ID);
-    let id = space.u64(next_id);
-    let number = space.page_number(page);
-    if space.inode_slot_from(page, slot + 1).is_none() {
-        let node = Address { page: number, offset: layout::INODE_PAGE_NODE as u16 };
-        space.remove(space.header_at(layout::HEADER_INODES_FREE), node)?;
-        space.push_last(space.header_at(layout::HEADER_INODES_FULL), node)?;
-    }
-    space.mtr.write_u64(next_id.page, next_id.offset, id + 1);
-
-    let mut inode = [0; layout::INODE_FRAGMENTS];
-    inode[..8].copy_from_slice(&id.to_be_bytes());
-    for base in [layout::INODE_FREE, layout::INODE_NOT_FULL, layout::INODE_FULL] {
-        inode[base..base + layout::LIST_BASE_LEN].copy_from_slice(&list::EMPTY_BASE);
-    }
-    inode[layout::INODE_MAGIC..].copy_from_slice(&layout::INODE_MAGIC_VALUE.to_be_bytes());
-    space.mtr.write(place.page, place.offset, &inode);
-    let fragments = 4 * space.layout.fragment_slots();
-    space.mtr.fill(place.page, place.offset + layout::INODE_FRAGMENTS, fragments, 0xFF);
-    Ok(SegmentHeader { space: space.space, page: number, offset: place.offset as u16 })
+    under_latch(mtr, space, Latched::create_segment)
 }
 
 /// Pages used by and reserved for a segment, as of now. Takes no space latch: a figure for statistics.
@@ -101,6 +83,32 @@ pub(super) fn fragments(inode: &[u8]) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl Latched<'_, '_> {
+    /// See [`create_segment`].
+    fn create_segment(&mut self) -> Result<SegmentHeader, Interrupt> {
+        let (page, slot) = self.free_inode()?;
+        let place = Place { page, offset: self.layout.inode_offset(slot) };
+        let next_id = self.header_at(layout::HEADER_NEXT_SEGMENT_ID);
+        let id = self.u64(next_id);
+        let number = self.page_number(page);
+        if self.inode_slot_from(page, slot + 1).is_none() {
+            let node = Address { page: number, offset: layout::INODE_PAGE_NODE as u16 };
+            self.remove(self.header_at(layout::HEADER_INODES_FREE), node)?;
+            self.push_last(self.header_at(layout::HEADER_INODES_FULL), node)?;
+        }
+        self.mtr.write_u64(next_id.page, next_id.offset, id + 1);
+
+        let mut inode = [0; layout::INODE_FRAGMENTS];
+        inode[..8].copy_from_slice(&id.to_be_bytes());
+        for base in [layout::INODE_FREE, layout::INODE_NOT_FULL, layout::INODE_FULL] {
+            inode[base..base + layout::LIST_BASE_LEN].copy_from_slice(&list::EMPTY_BASE);
+        }
+        inode[layout::INODE_MAGIC..].copy_from_slice(&layout::INODE_MAGIC_VALUE.to_be_bytes());
+        self.mtr.write(place.page, place.offset, &inode);
+        let fragments = 4 * self.layout.fragment_slots();
+        self.mtr.fill(place.page, place.offset + layout::INODE_FRAGMENTS, fragments, 0xFF);
+        Ok(SegmentHeader { space: self.space, page: number, offset: place.offset as u16 })
+    }
+
     /// Latches the inode a segment header points to.
     pub fn segment(&mut self, header: SegmentHeader) -> Result<Segment, Interrupt> {
         let offset = usize::from(header.offset);
