@@ -276,3 +276,65 @@ fn a_panicking_task_or_completion_does_not_stop_the_others() {
     env.spawn("after", Box::pin(async move { event2.set() }));
     env.block_until(&event);
 }
+
+#[test]
+fn a_full_file_system_is_explained() {
+    for backend in [None, Some(Backend::Threads)] {
+        let env = RealEnvironment::new(RealOptions { backend, buffered: true }).unwrap();
+        let file = env.storage().open(std::path::Path::new("/dev/full"), OpenHow::EXISTING).unwrap();
+        let error = file.write_at(&[1; 512], 0).unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("free some space"), "{error}");
+        let write = write_async(&**env.storage(), &file, IoBuf::owned(page(1, 1)), 0, true);
+        let error = block_on(write).unwrap_err().to_string();
+        assert!(error.contains("16384 bytes at offset 0") && error.contains("free some space"), "{error}");
+    }
+}
+
+#[test]
+fn many_threads_share_the_ring() {
+    for (env, scratch) in environments("shared") {
+        let file = env.storage().open(&scratch.0.join("s"), OpenHow::CREATE_NEW).unwrap();
+        const THREADS: usize = 6;
+        const ROUNDS: usize = 40;
+        file.write_zeros(0, (THREADS * ROUNDS * 16384) as u64).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (storage, file) = (env.storage().clone(), file.clone());
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let offset = ((thread * ROUNDS + round) * 16384) as u64;
+                        let image = page(thread, round);
+                        let write = write_async(
+                            &*storage,
+                            &file,
+                            IoBuf::owned(image.clone()),
+                            offset,
+                            round % 10 == 0,
+                        );
+                        block_on(write).unwrap();
+                        let read = block_on(read_async(&*storage, &file, offset, 16384)).unwrap();
+                        assert_eq!(&read[..], &image[..]);
+                    }
+                });
+            }
+        });
+        // A batch of syncs and writes with raw completions, dropped together with the environment: all are answered.
+        let answered = Arc::new(AtomicUsize::new(0));
+        let batch = (0..64).map(|number| {
+            let answered = answered.clone();
+            let kind = IoKind::Write {
+                buf: IoBuf::owned(page(number, 5)),
+                offset: number as u64 * 16384,
+                atomic: false,
+                sync: number % 16 == 0,
+            };
+            (
+                file.clone(),
+                Io::new(kind, move |result| drop(result.map(|_| answered.fetch_add(1, Ordering::AcqRel)))),
+            )
+        });
+        env.storage().submit(batch.collect());
+        drop(env);
+        assert_eq!(answered.load(Ordering::Acquire), 64);
+    }
+}

@@ -173,12 +173,15 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        {
+        let reachable = {
             let mut state = self.shared.state.lock();
             state.stopping = true;
             self.shared.wake(&mut state);
-        }
+            // A ring that takes nothing cannot wake its reaper either; the thread is left behind.
+            state.broken.is_none()
+        };
         if let Some(reaper) = self.reaper.take()
+            && reachable
             // A completion may drop the last reference to the storage; the reaper then ends by itself.
             && reaper.thread().id() != std::thread::current().id()
             && reaper.join().is_err()
@@ -203,6 +206,7 @@ impl Shared {
     /// The reaper thread.
     fn reap(&self) {
         let mut seen: Vec<(u64, i32)> = Vec::new();
+        let mut wait_failed = false;
         loop {
             // SAFETY: no argument is passed; waiting for completions touches no memory of ours.
             let waited =
@@ -211,6 +215,7 @@ impl Shared {
                 && !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
             {
                 tracing::error!(%error, "waiting for I/O completions failed");
+                wait_failed = true;
                 self.state.lock().broken = Some(error.raw_os_error().unwrap_or(libc::EIO));
             }
             // SAFETY: only this thread ever touches the completion queue.
@@ -224,7 +229,7 @@ impl Shared {
                 }
                 self.start(&mut state);
                 state.collect_broken(&mut finished);
-                state.broken.is_some() || (state.stopping && state.is_idle())
+                wait_failed || ((state.stopping || state.broken.is_some()) && state.is_idle())
             };
             answer(finished);
             if stop {
@@ -461,11 +466,23 @@ impl State {
         }
     }
 
-    /// When the ring is broken, fails every request the kernel has not taken. What it has taken may still be written
-    /// to, so those requests keep their buffers for good.
+    /// When the kernel refuses submissions, fails every request it has not taken. What it has taken still completes,
+    /// and keeps its buffers until then.
     fn collect_broken(&mut self, finished: &mut Vec<(Request, Verdict)>) {
         let Some(code) = self.broken else { return };
-        while let Some(slot) = self.queue.pop_front() {
+        let mut untaken: Vec<u32> = self.queue.drain(..).collect();
+        for identity in std::mem::take(&mut self.offered) {
+            if let Some(active) = self.find(identity) {
+                active.outstanding = active.outstanding.saturating_sub(1);
+                if active.outstanding == 0 {
+                    untaken.push(identity as u32);
+                } else {
+                    // The write of a pair was taken and its sync was not, or neither was and the sync comes next.
+                    active.sync_result = Some(-code);
+                }
+            }
+        }
+        for slot in untaken {
             let error = io::Error::from_raw_os_error(code);
             finished.extend(self.take(slot).map(|request| (request, Verdict::Failed(error))));
         }
@@ -593,6 +610,31 @@ mod tests {
         assert!(
             matches!(judge(&mut active), Verdict::Failed(error) if error.raw_os_error() == Some(libc::ENOSPC))
         );
+    }
+
+    #[test]
+    fn a_ring_that_refuses_submissions_fails_what_it_has_not_taken_and_nothing_else() {
+        let mut state = State::default();
+        let slots: Vec<u32> = (0..4).map(|_| state.insert(active(write(true)).request)).collect();
+        let identities: Vec<u64> = slots.iter().map(|slot| identity(*slot, 0)).collect();
+        // The first pair is taken, the second is cut in two, the third is offered, the fourth is queued.
+        for (slot, identity) in slots.iter().zip(&identities).take(3) {
+            state.slots[*slot as usize].active.as_mut().unwrap().outstanding = 2;
+            state.offered.extend([*identity, *identity | SYNC_PART]);
+        }
+        state.queue.push_back(slots[3]);
+        state.note_taken(3);
+        assert!(state.slots[slots[1] as usize].active.as_ref().unwrap().unordered);
+        state.broken = Some(libc::EBADF);
+        let mut finished = Vec::new();
+        state.collect_broken(&mut finished);
+        assert_eq!(finished.len(), 2);
+        assert!(state.complete(identities[0], 8192).is_none());
+        let first = state.complete(identities[0] | SYNC_PART, 0);
+        assert!(matches!(first, Some((_, Verdict::Done))));
+        let second = state.complete(identities[1], 8192);
+        assert!(matches!(second, Some((_, Verdict::SyncFailed(_)))));
+        assert!(state.is_idle());
     }
 
     #[test]

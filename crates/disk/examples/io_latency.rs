@@ -1,0 +1,78 @@
+//! Measures what the storage floor costs on a directory: latencies of durable small writes and of page reads, alone and
+//! in batches, by each backend. `cargo run --release -p untorn-disk --example io_latency -- <directory>`
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use untorn_disk::*;
+
+const PAGE: usize = 16384;
+const PAGES: usize = 4096;
+
+fn main() {
+    let directory = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    for backend in [Backend::IoUring, Backend::Threads] {
+        let env = RealEnvironment::new(RealOptions { backend: Some(backend), buffered: false }).unwrap();
+        let storage = env.storage().clone();
+        let path = directory.join("untorn-io-latency");
+        let file = storage.open(&path, OpenHow::CREATE).unwrap();
+        file.write_zeros(0, (PAGES * PAGE) as u64).unwrap();
+        file.sync_data().unwrap();
+        println!("{backend:?}, direct: {}", file.is_direct());
+        let mut random = Random::new(1);
+        let mut at = || (random.below(PAGES) * PAGE) as u64;
+        report("512-byte write + fdatasync, blocking", 200, || {
+            file.write_at(&AlignedBuf::zeroed(512), at()).unwrap();
+            file.sync_data().unwrap();
+        });
+        report("512-byte write + fdatasync, submitted", 200, || {
+            block_on(write_async(&*storage, &file, IoBuf::owned(AlignedBuf::zeroed(512)), at(), true))
+                .unwrap();
+        });
+        report("page read, blocking", 2000, || file.read_at(&mut AlignedBuf::zeroed(PAGE), at()).unwrap());
+        report("page read, submitted", 2000, || {
+            block_on(read_async(&*storage, &file, at(), PAGE)).unwrap();
+        });
+        let start = Instant::now();
+        for _ in 0..50 {
+            read_batch(&env, &storage, &file, &mut at);
+        }
+        println!("  128 page reads in a batch, per page: {:.1} us", micros(start) / (50.0 * 128.0));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+fn micros(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e6
+}
+
+fn report(what: &str, rounds: usize, mut act: impl FnMut()) {
+    let start = Instant::now();
+    (0..rounds).for_each(|_| act());
+    println!("  {what}: {:.1} us", micros(start) / rounds as f64);
+}
+
+fn read_batch(
+    env: &RealEnvironment,
+    storage: &Arc<dyn Storage>,
+    file: &Arc<dyn File>,
+    at: &mut impl FnMut() -> u64,
+) {
+    let left = Arc::new(AtomicUsize::new(128));
+    let all = Event::new();
+    let request = |_| {
+        let (left, all) = (left.clone(), all.clone());
+        let kind = IoKind::Read { buf: IoBuf::owned(AlignedBuf::zeroed(PAGE)), offset: at() };
+        let io = Io::new(kind, move |result| {
+            result.unwrap();
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                all.set();
+            }
+        });
+        (file.clone(), io)
+    };
+    storage.submit((0..128).map(request).collect());
+    env.block_until(&all);
+}
