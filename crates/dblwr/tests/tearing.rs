@@ -110,7 +110,7 @@ struct Expected {
     attempted: Vec<u64>,
 }
 
-/// Writes random batches, two at a time (one for each purpose, of disjoint pages), until the power goes at a random
+/// Writes random batches, four at a time and of disjoint pages, until the power goes at a random
 /// call; gives the disk at that moment and what may be on it.
 fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap<PageId, Expected>) {
     let env = SimulatedEnvironment::new(seed);
@@ -123,7 +123,7 @@ fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap
     } else {
         Arc::new(DirectWriter::new(shared))
     };
-    disk.plan(Fault { call: disk.calls() + random.below(120) as u64, kind: FaultKind::PowerLoss });
+    disk.plan(Fault { call: disk.calls() + random.below(200) as u64, kind: FaultKind::PowerLoss });
     let mut expected: BTreeMap<PageId, Expected> =
         all_pages().map(|id| (id, Expected { durable: 1, attempted: Vec::new() })).collect();
     for round in 0..200u64 {
@@ -132,22 +132,25 @@ fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap
         for index in (1..ids.len()).rev() {
             ids.swap(index, random.below(index + 1));
         }
-        let cut = 1 + random.below(9);
-        let (first, second) = (&ids[..cut], &ids[cut..cut + 1 + random.below(9)]);
-        for id in first.iter().chain(second) {
-            expected.get_mut(id).unwrap().attempted.push(lsn);
+        // More batches than segments for one purpose, one for the other.
+        let purposes =
+            [FlushPurpose::Checkpoint, FlushPurpose::Checkpoint, FlushPurpose::Checkpoint, FlushPurpose::Lru];
+        let mut rest = &ids[..];
+        let mut under_way = Vec::new();
+        for purpose in purposes {
+            let (pages, others) = rest.split_at(1 + random.below(9));
+            rest = others;
+            for id in pages {
+                expected.get_mut(id).unwrap().attempted.push(lsn);
+            }
+            under_way.push((spawn(&env, writer.write(batch(&files, pages, lsn, purpose))), pages));
         }
-        let writes = [
-            writer.write(batch(&files, first, lsn, FlushPurpose::Checkpoint)),
-            writer.write(batch(&files, second, lsn, FlushPurpose::Lru)),
-        ];
-        let ends: Vec<_> = writes.into_iter().map(|write| spawn(&env, write)).collect();
         let mut failed = false;
-        for (end, ids) in ends.into_iter().zip([first, second]) {
+        for (end, pages) in under_way {
             env.run_until_complete(end.0.wait());
             let result = end.1.lock().unwrap().take().unwrap();
             match result {
-                Ok(_) => ids.iter().for_each(|id| {
+                Ok(_) => pages.iter().for_each(|id| {
                     *expected.get_mut(id).unwrap() = Expected { durable: lsn, attempted: Vec::new() };
                 }),
                 Err(_) => failed = true,
