@@ -37,6 +37,6 @@ pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
 pub use simulated::{Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
 pub use storage::{
-    Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,
-    submit_one, sync_async, write_async,
+    AtomicWrites, Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async,
+    submit_all, submit_one, sync_async, write_async,
 };

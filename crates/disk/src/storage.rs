@@ -57,6 +57,17 @@ pub struct Entry {
     pub is_directory: bool,
 }
 
+/// Whether a file takes writes of some length all or nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtomicWrites {
+    /// By the device itself: one write instead of two.
+    Hardware,
+    /// By the file system, which remaps blocks in its journal: safe, and to be measured against the doublewrite.
+    FileSystem,
+    /// Not at all, for this reason.
+    No(&'static str),
+}
+
 /// What was asked of a storage since it was made.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct IoCounters {
@@ -135,6 +146,10 @@ pub trait File: Send + Sync {
     fn is_direct(&self) -> bool;
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
+    /// Whether writes of `length` bytes at multiples of `length` can be atomic (`IoKind::Write { atomic: true, .. }`).
+    fn atomic_writes(&self, _length: usize) -> AtomicWrites {
+        AtomicWrites::No("this storage has no atomic writes")
+    }
     /// For the storage that opened the file, which needs its own type back in [`Storage::submit`].
     fn as_any(&self) -> &dyn std::any::Any;
 }

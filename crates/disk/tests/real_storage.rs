@@ -136,6 +136,24 @@ fn an_unaligned_direct_transfer_is_refused_in_words() {
 }
 
 #[test]
+fn an_atomic_write_works_where_it_is_offered_and_fails_loudly_where_not() {
+    for (env, scratch) in environments("atomic") {
+        let file = env.storage().open(&scratch.0.join("a"), OpenHow::CREATE_NEW).unwrap();
+        file.write_zeros(0, 1 << 20).unwrap();
+        let write = IoKind::Write { buf: IoBuf::owned(page(1, 1)), offset: 16384, atomic: true, sync: true };
+        let result = block_on(submit_one(&**env.storage(), &file, write));
+        match file.atomic_writes(16384) {
+            AtomicWrites::No(why) => assert!(result.is_err(), "{why}"),
+            AtomicWrites::Hardware | AtomicWrites::FileSystem => {
+                result.unwrap();
+                let read = block_on(read_async(&**env.storage(), &file, 16384, 16384)).unwrap();
+                assert_eq!(&read[..], &page(1, 1)[..]);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_second_lock_on_a_directory_is_refused() {
     let scratch = Scratch::new("lock");
     let env = RealEnvironment::new(RealOptions::default()).unwrap();

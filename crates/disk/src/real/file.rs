@@ -4,10 +4,11 @@
 //! because some file systems accept the flag and refuse the transfer. After a short transfer the rest is asked for
 //! from the last aligned boundary, because an unaligned rest would be refused.
 
-use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result};
+use crate::real::atomic;
+use crate::{AlignedBuf, AtomicWrites, Error, File, OpenHow, OpenMode, Result};
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -264,6 +265,10 @@ impl File for RealFile {
 
     fn io_alignment(&self) -> usize {
         self.alignment
+    }
+
+    fn atomic_writes(&self, length: usize) -> AtomicWrites {
+        atomic::probe(self.file.as_fd(), self.is_direct(), length)
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -2,7 +2,7 @@
 
 use crate::simulated::image::Change;
 use crate::simulated::storage::{BLOCK, FaultKind, State, check_aligned};
-use crate::{Error, File, Result};
+use crate::{AtomicWrites, Error, File, Result};
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,16 @@ impl File for SimulatedFile {
 
     fn io_alignment(&self) -> usize {
         if self.direct { BLOCK } else { 1 }
+    }
+
+    fn atomic_writes(&self, length: usize) -> AtomicWrites {
+        if !self.state.lock().offers_atomic {
+            AtomicWrites::No("this simulated disk has no atomic writes")
+        } else if self.direct && length.is_power_of_two() {
+            AtomicWrites::Hardware
+        } else {
+            AtomicWrites::No("atomic writes are direct and of a power of two")
+        }
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -50,6 +50,8 @@ pub(crate) struct State {
     calls: u64,
     faults: BTreeMap<u64, FaultKind>,
     dead: bool,
+    /// What probes are told; the writes themselves work either way.
+    pub(crate) offers_atomic: bool,
     tear_atomic: bool,
     in_flight: Vec<InFlight>,
     pub(crate) counters: IoCounters,
@@ -81,6 +83,7 @@ impl SimulatedStorage {
             calls: 0,
             faults: BTreeMap::new(),
             dead: false,
+            offers_atomic: false,
             tear_atomic: false,
             in_flight: Vec::new(),
             counters: IoCounters::default(),
@@ -115,13 +118,22 @@ impl SimulatedStorage {
                 },
             )
             .collect();
-        let next_seed = random.next_u64();
-        SimulatedStorage::from_parts(next_seed, files, names)
+        let left = SimulatedStorage::from_parts(random.next_u64(), files, names);
+        {
+            let mut left = left.state.lock();
+            (left.offers_atomic, left.tear_atomic) = (state.offers_atomic, state.tear_atomic);
+        }
+        left
     }
 
     /// Plans a fault.
     pub fn plan(&self, fault: Fault) {
         self.state.lock().faults.insert(fault.call, fault.kind);
+    }
+
+    /// Makes the disk one that says it writes pages atomically (and does); it says no when new.
+    pub fn offer_atomic_writes(&self) {
+        self.state.lock().offers_atomic = true;
     }
 
     /// Negative control: lets a crash tear atomic writes too.
