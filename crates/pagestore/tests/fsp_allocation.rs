@@ -252,6 +252,65 @@ fn a_page_of_another_segment_is_not_freed() {
     fixture.clean_report();
 }
 
+/// A pool of 48 frames: structure pages are evicted and read again, in the midst of everything.
+#[test]
+fn structure_pages_come_and_go() {
+    let fixture = Fixture::with_pool(4096, fsp::INITIAL_PAGES, 48 * 4096);
+    let segments = [fixture.create_segment(), fixture.create_segment()];
+    let mut owned = [Vec::new(), Vec::new()];
+    for round in 0..6000u32 {
+        let which = (round / 100 % 2) as usize;
+        let pages = &mut owned[which];
+        let hint = pages.last().map_or(0, |last| last + 1);
+        pages.push(fixture.allocate(segments[which], hint, Direction::Up));
+        if round % 3 == 0 {
+            let page = pages.swap_remove(round as usize * 31 % pages.len());
+            fixture.free(segments[which], page);
+        }
+    }
+    let report = fixture.clean_report();
+    for (index, pages) in owned.iter_mut().enumerate() {
+        pages.sort_unstable();
+        assert_eq!(report.pages_of(index).collect::<Vec<_>>(), *pages);
+    }
+    assert!(report.size > 4096);
+}
+
+#[test]
+fn threads_share_a_tablespace() {
+    let fixture = Fixture::new(4096, fsp::INITIAL_PAGES);
+    let work = |fixture: &Fixture, turn: u32| {
+        let segment = fixture.create_segment();
+        let mut pages: Vec<u32> = Vec::new();
+        for round in 0..1500 {
+            let hint = pages.last().map_or(0, |last| last + 1);
+            pages.push(fixture.allocate(segment, hint, Direction::Up));
+            if round % 4 == turn {
+                let page = pages.swap_remove(round as usize * 17 % pages.len());
+                fixture.free(segment, page);
+            }
+        }
+        pages.sort_unstable();
+        (segment, pages)
+    };
+    let owned: Vec<(SegmentHeader, Vec<u32>)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|turn| {
+                scope.spawn({
+                    let fixture = &fixture;
+                    move || work(fixture, turn)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let report = fixture.clean_report();
+    for (segment, pages) in owned {
+        let index = report.segment(segment).unwrap();
+        assert_eq!(report.pages_of(index).collect::<Vec<_>>(), pages);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     CreateSegment,

@@ -20,7 +20,8 @@ impl PageWriter for PlainWriter {
             for (index, page) in batch.pages().iter().enumerate() {
                 page.file.write_at(batch.image(index), page.offset)?;
             }
-            for page in batch.pages() {
+            // There is one tablespace, and so one file.
+            if let Some(page) = batch.pages().first() {
                 page.file.sync_data()?;
             }
             Ok(batch)
@@ -37,6 +38,11 @@ pub struct Fixture {
 impl Fixture {
     /// An empty tablespace of `pages` pages.
     pub fn new(page_size: usize, pages: u32) -> Self {
+        Self::with_pool(page_size, pages, 96 << 20)
+    }
+
+    /// The same with a pool of so many bytes.
+    pub fn with_pool(page_size: usize, pages: u32, pool_bytes: usize) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("untorn-fsp-{}-{number}", std::process::id()));
@@ -46,7 +52,7 @@ impl Fixture {
         let log = redo::Options { capacity: 64 << 20, prewrite: 1 << 20, ..redo::Options::default() };
         let redo = redo::RedoLog::create(&dynamic, &directory, log).unwrap();
         let page_size = PageSize::new(page_size).unwrap();
-        let options = Options { pool_bytes: 96 << 20, page_size, ..Options::default() };
+        let options = Options { pool_bytes, page_size, ..Options::default() };
         let store = PageStore::open(dynamic, redo, options, Arc::new(PlainWriter)).unwrap();
         store.create_space(SPACE, &directory.join("t.ibd"), pages).unwrap();
         let fixture = Self { store, environment, directory };
