@@ -67,31 +67,67 @@ impl Link {
             match self.input.advance(limit) {
                 Ok(true) => return Ok(()),
                 Ok(false) => self.read().await?,
-                Err(InputError::TooLong) => return Err(End::Protocol(packets::error::packet_too_large())),
-                Err(InputError::OutOfOrder) => return Err(End::Protocol(packets::error::out_of_order())),
+                Err(error) => return Err(protocol_end(error)),
             }
         }
     }
 
     async fn read(&mut self) -> Result<(), End> {
         let buffer = self.input.lend();
-        let mut killed = self.connection.killed(Kill::Connection);
-        let mut read = pin!(self.socket.read(buffer));
-        let outcome = poll_fn(|context| match read.as_mut().poll(context) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
-        });
-        let Some((result, buffer)) = outcome.await else { return Err(End::Killed) };
-        let count = result?;
+        let read = self.socket.read(buffer);
+        let Some((count, buffer)) = unless_killed(&self.connection, read).await else {
+            return Err(End::Killed);
+        };
+        self.take_read(count, buffer)
+    }
+
+    /// Writes the reply of the last command and waits for the next one, of at most `limit` bytes.
+    pub async fn next_command(&mut self, limit: usize) -> Result<(), End> {
+        self.input.expect_command();
+        if self.connection.kill_level() == Kill::Connection {
+            self.flush().await?;
+            return Err(End::Killed);
+        }
+        match self.input.advance(limit) {
+            // A pipelining client: its next command is here already.
+            Ok(true) => self.flush().await,
+            Ok(false) => {
+                self.exchange().await?;
+                self.receive(limit).await
+            }
+            Err(error) => Err(protocol_end(error)),
+        }
+    }
+
+    /// Writes and reads at once: an io_uring gets both requests in one submission.
+    async fn exchange(&mut self) -> Result<(), End> {
+        if self.output.is_empty() {
+            return self.read().await;
+        }
+        self.count_bytes();
+        let (output, input) = (self.output.lend(), self.input.lend());
+        let exchange = self.socket.exchange(output, input);
+        let Some(done) = unless_killed(&self.connection, exchange).await else { return Err(End::Killed) };
+        self.output.restore(done.output);
+        done.written?;
+        self.take_read(done.count, done.input)
+    }
+
+    fn take_read(&mut self, count: io::Result<usize>, buffer: Vec<u8>) -> Result<(), End> {
+        let count = count?;
         self.input.restore(buffer, count);
         if count == 0 { Err(End::Closed) } else { Ok(()) }
     }
 
+    fn count_bytes(&mut self) {
+        let counters = &self.connection.counters;
+        counters.add(Counter::BytesSent, self.output.as_bytes().len() as u64);
+        counters.add(Counter::BytesReceived, self.input.take_received());
+    }
+
     /// Writes what has gathered.
     pub async fn flush(&mut self) -> Result<(), End> {
-        let bytes = self.output.as_bytes().len() as u64;
-        self.connection.counters.add(Counter::BytesSent, bytes);
-        self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
+        self.count_bytes();
         Ok(self.socket.flush(&mut self.output).await?)
     }
 
@@ -107,6 +143,43 @@ impl Link {
         self.put_payload(payload);
         self.flush().await
     }
+}
+
+/// The way of early bytes of a long reply: to the socket, given up when the client does not take them in time or the
+/// connection is killed.
+struct Outlet<'a> {
+    socket: &'a mut Socket,
+    connection: &'a Connection,
+    server: &'a Server,
+}
+
+impl Flush for Outlet<'_> {
+    async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
+        self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
+        let timeout_ms = self.server.variables.net_write_timeout_ms();
+        self.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);
+        let outcome = unless_killed(self.connection, self.socket.flush(output)).await;
+        self.connection.set_deadline(0);
+        outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
+    }
+}
+
+fn protocol_end(error: InputError) -> End {
+    End::Protocol(match error {
+        InputError::TooLong => packets::error::packet_too_large(),
+        InputError::OutOfOrder => packets::error::out_of_order(),
+    })
+}
+
+/// Awaits the work, or `None` once the connection is killed; then the work is dropped.
+async fn unless_killed<T>(connection: &Connection, work: impl Future<Output = T>) -> Option<T> {
+    let mut killed = connection.killed(Kill::Connection);
+    let mut work = pin!(work);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
+    })
+    .await
 }
 
 /// Carries one accepted connection to its end.
@@ -172,7 +245,9 @@ async fn say_goodbye(link: &mut Link, end: End) {
         End::Killed if link.connection.timed_out() => packets::error::idle_too_long(),
         End::Killed => packets::error::server_shutdown(),
     };
-    link.output.set_sequence(link.input.reply_sequence());
+    if link.output.is_empty() {
+        link.output.set_sequence(link.input.reply_sequence());
+    }
     packets::put_error(&mut link.output, true, &error);
     let _ = tokio::time::timeout(std::time::Duration::from_secs(1), link.flush()).await;
 }
@@ -223,22 +298,19 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
         }
         self.put_ok();
-        self.link.flush().await
+        Ok(())
     }
 
     async fn serve_command(&mut self) -> Outcome {
-        self.link.input.expect_command();
         let deadline = self.session.idle_timeout_seconds().saturating_mul(1000);
         self.link.connection.set_deadline(self.server.clock.now_ms().saturating_add(deadline).max(1));
-        self.link.receive(self.packet_bytes_max).await?;
+        self.link.next_command(self.packet_bytes_max).await?;
         self.link.connection.set_deadline(0);
         self.link.output.set_sequence(self.link.input.reply_sequence());
         self.link.connection.clear_query_kill();
         let outcome = self.dispatch().await;
         self.link.input.release();
-        self.link.flush().await?;
-        outcome?;
-        if self.link.connection.kill_level() == Kill::Connection { Err(End::Killed) } else { Ok(()) }
+        outcome
     }
 
     async fn dispatch(&mut self) -> Outcome {
@@ -256,7 +328,9 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 counters.add(Counter::Questions, 1);
                 begin(connection, server, "Query", sql);
                 let status = session.status_flags();
-                let mut reply = Reply::new(output, scratch, socket, *capabilities, Encoding::Text, status);
+                let mut outlet = Outlet { socket, connection, server };
+                let mut reply =
+                    Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
                 end(connection, server);
                 outcome.map_err(End::Io)

@@ -33,6 +33,18 @@ pub enum Socket {
     Unix(tokio::net::UnixStream),
 }
 
+/// Outcome of [`Socket::exchange`], with the buffers given back.
+pub struct Exchanged {
+    /// Of the write.
+    pub written: io::Result<()>,
+    /// The buffer written.
+    pub output: Vec<u8>,
+    /// Of the read: bytes appended to `input`.
+    pub count: io::Result<usize>,
+    /// The buffer read into.
+    pub input: Vec<u8>,
+}
+
 impl Socket {
     /// Takes the socket into the runtime of this thread.
     pub fn adopt(accepted: Accepted, uring: bool) -> io::Result<Self> {
@@ -56,6 +68,32 @@ impl Socket {
                 }
             }
         })
+    }
+
+    /// Writes all of `output` and waits for what the client sends next, which is appended to `input`. An io_uring gets
+    /// both requests in one submission.
+    pub async fn exchange(&mut self, output: Vec<u8>, input: Vec<u8>) -> Exchanged {
+        let begin = input.len();
+        match self {
+            Socket::UringTcp(stream) => {
+                let (write, read) = (stream.write_all(output), stream.read(input.slice(begin..)));
+                let ((written, output), (count, input)) = tokio::join!(biased; write, read);
+                Exchanged { written, output, count, input: input.into_inner() }
+            }
+            Socket::UringUnix(stream) => {
+                let (write, read) = (stream.write_all(output), stream.read(input.slice(begin..)));
+                let ((written, output), (count, input)) = tokio::join!(biased; write, read);
+                Exchanged { written, output, count, input: input.into_inner() }
+            }
+            Socket::Tcp(_) | Socket::Unix(_) => {
+                let (written, output) = self.write_all(output).await;
+                if written.is_err() {
+                    return Exchanged { written, output, count: Ok(0), input };
+                }
+                let (count, input) = self.read(input).await;
+                Exchanged { written, output, count, input }
+            }
+        }
     }
 
     /// Appends what the client sent to `buffer`, whose spare capacity must not be empty. 0 bytes: the client is gone.

@@ -121,6 +121,11 @@ impl GlobalVariables {
         64 << 20
     }
 
+    /// `net_write_timeout` in milliseconds.
+    pub fn net_write_timeout_ms(&self) -> u64 {
+        60_000
+    }
+
     /// `max_connections`.
     pub fn max_connections(&self) -> usize {
         4096
