@@ -1,28 +1,26 @@
 //! System variables: one table of names, scopes, types and defaults.
 //!
-//! Global values live in [`GlobalVariables`]; a session starts with a shared snapshot of the session-settable ones and
-//! copies it on its first SET. Values a statement consults all the time are kept decoded in [`SessionSettings`].
+//! Global values live in [`GlobalVariables`]; a session starts with the same shared snapshot and copies it on its first
+//! SET, so opening a session costs a reference count. Values a statement consults all the time are kept decoded in
+//! [`SessionSettings`], and the few globals that hot paths read in [`GlobalVariables`]' atomics.
+//!
+//! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its name and
+//! type; the SQL layer answers for its value.
 
+pub mod sql_mode;
+pub mod table;
+pub mod value;
+
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+pub use value::Value;
 
 use crate::result::SqlError;
-
-/// A variable's value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// SQL NULL (a few variables allow it).
-    Null,
-    /// ON or OFF; 1 or 0 in a SELECT.
-    Bool(bool),
-    /// Signed.
-    Int(i64),
-    /// Unsigned.
-    UInt(u64),
-    /// Floating point.
-    Double(f64),
-    /// Text, enumeration or set.
-    Text(Arc<str>),
-}
+use table::{DEFINITIONS, Definition, ISOLATION_LEVELS, Reach, find};
 
 /// Which of its two values is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,85 +71,239 @@ pub struct SessionSettings {
     pub auto_increment_offset: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
     pub time_zone_offset_seconds: Option<i32>,
+    /// Seconds.
+    pub wait_timeout_seconds: u64,
+    /// Seconds.
+    pub interactive_timeout_seconds: u64,
 }
 
-/// Bits of `sql_mode`.
-pub mod sql_mode {
-    #![allow(missing_docs)]
-    pub const PIPES_AS_CONCAT: u64 = 1 << 0;
-    pub const ANSI_QUOTES: u64 = 1 << 1;
-    pub const IGNORE_SPACE: u64 = 1 << 2;
-    pub const ONLY_FULL_GROUP_BY: u64 = 1 << 3;
-    pub const NO_UNSIGNED_SUBTRACTION: u64 = 1 << 4;
-    pub const NO_DIR_IN_CREATE: u64 = 1 << 5;
-    pub const NO_AUTO_VALUE_ON_ZERO: u64 = 1 << 6;
-    pub const NO_BACKSLASH_ESCAPES: u64 = 1 << 7;
-    pub const STRICT_TRANS_TABLES: u64 = 1 << 8;
-    pub const STRICT_ALL_TABLES: u64 = 1 << 9;
-    pub const NO_ZERO_IN_DATE: u64 = 1 << 10;
-    pub const NO_ZERO_DATE: u64 = 1 << 11;
-    pub const ALLOW_INVALID_DATES: u64 = 1 << 12;
-    pub const ERROR_FOR_DIVISION_BY_ZERO: u64 = 1 << 13;
-    pub const TRADITIONAL: u64 = 1 << 14;
-    pub const HIGH_NOT_PRECEDENCE: u64 = 1 << 15;
-    pub const NO_ENGINE_SUBSTITUTION: u64 = 1 << 16;
-    pub const PAD_CHAR_TO_FULL_LENGTH: u64 = 1 << 17;
-    pub const TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 18;
-    pub const REAL_AS_FLOAT: u64 = 1 << 19;
-    pub const ANSI: u64 = 1 << 20;
-}
-
-/// Global values.
-#[derive(Default)]
-pub struct GlobalVariables {}
-
-/// One session's values.
-pub struct SessionVariables {
+/// All values by index, and their decoded form.
+#[derive(Debug, Clone)]
+struct Snapshot {
+    values: Vec<Value>,
     settings: SessionSettings,
 }
 
+impl Snapshot {
+    fn new(values: Vec<Value>) -> Self {
+        let settings = decode(&values);
+        Self { values, settings }
+    }
+
+    fn get(&self, index: usize) -> Value {
+        self.values.get(index).cloned().unwrap_or(Value::Null)
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        if let Some(slot) = find(name).and_then(|index| self.values.get_mut(index)) {
+            *slot = value;
+        }
+    }
+
+    /// Sets a value and what hangs on it.
+    fn set(&mut self, definition: &Definition, value: Value) {
+        self.put(definition.name, value.clone());
+        let text = value.as_str().unwrap_or_default();
+        let linked = match definition.name {
+            "character_set_connection" => value::default_collation(text).map(|c| ("collation_connection", c)),
+            "character_set_database" => value::default_collation(text).map(|c| ("collation_database", c)),
+            "character_set_server" => value::default_collation(text).map(|c| ("collation_server", c)),
+            "collation_connection" => {
+                value::charset_of_collation(text).map(|c| ("character_set_connection", c))
+            }
+            "collation_database" => value::charset_of_collation(text).map(|c| ("character_set_database", c)),
+            "collation_server" => value::charset_of_collation(text).map(|c| ("character_set_server", c)),
+            _ => None,
+        };
+        if let Some((name, text)) = linked {
+            self.put(name, Value::text(text));
+        }
+        self.settings = decode(&self.values);
+    }
+}
+
+fn decode(values: &[Value]) -> SessionSettings {
+    let value = |name: &str| find(name).and_then(|index| values.get(index));
+    let number = |name: &str| value(name).and_then(Value::as_u64).unwrap_or_default();
+    let flag = |name: &str| number(name) != 0;
+    let text = |name: &str| value(name).and_then(Value::as_str).unwrap_or_default();
+    let isolation = match ISOLATION_LEVELS.iter().position(|level| *level == text("transaction_isolation")) {
+        Some(0) => Isolation::ReadUncommitted,
+        Some(1) => Isolation::ReadCommitted,
+        Some(3) => Isolation::Serializable,
+        _ => Isolation::RepeatableRead,
+    };
+    SessionSettings {
+        autocommit: flag("autocommit"),
+        isolation,
+        read_only: flag("transaction_read_only"),
+        sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
+        foreign_key_checks: flag("foreign_key_checks"),
+        unique_checks: flag("unique_checks"),
+        sql_safe_updates: flag("sql_safe_updates"),
+        sql_auto_is_null: flag("sql_auto_is_null"),
+        sql_notes: flag("sql_notes"),
+        sql_select_limit: number("sql_select_limit"),
+        lock_wait_timeout_seconds: number("lock_wait_timeout"),
+        innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
+        max_execution_time_ms: number("max_execution_time"),
+        group_concat_max_len: number("group_concat_max_len"),
+        auto_increment_increment: number("auto_increment_increment"),
+        auto_increment_offset: number("auto_increment_offset"),
+        time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
+        wait_timeout_seconds: number("wait_timeout"),
+        interactive_timeout_seconds: number("interactive_timeout"),
+    }
+}
+
+/// Called after SET GLOBAL changed a variable; an error takes the change back.
+pub type Hook = Box<dyn Fn(&Value) -> Result<(), SqlError> + Send + Sync>;
+
+/// Global values.
+pub struct GlobalVariables {
+    snapshot: RwLock<Arc<Snapshot>>,
+    hooks: RwLock<HashMap<usize, Hook>>,
+    flush_log_at_trx_commit: AtomicU64,
+    net_write_timeout_ms: AtomicU64,
+}
+
+impl Default for GlobalVariables {
+    fn default() -> Self {
+        let value = |definition: &Definition| value::from_text(definition, definition.default);
+        let values = DEFINITIONS.iter().map(|definition| value(definition).unwrap_or(Value::Null)).collect();
+        let variables = Self {
+            snapshot: RwLock::new(Arc::new(Snapshot::new(values))),
+            hooks: RwLock::default(),
+            flush_log_at_trx_commit: AtomicU64::new(1),
+            net_write_timeout_ms: AtomicU64::new(60_000),
+        };
+        variables.refresh();
+        variables
+    }
+}
+
 impl GlobalVariables {
+    /// The values a new session starts with.
+    pub fn session(&self) -> SessionVariables {
+        SessionVariables { snapshot: Arc::clone(&self.snapshot.read()) }
+    }
+
+    /// Acts on SET GLOBAL of that variable from now on.
+    pub fn on_change(&self, name: &str, hook: Hook) {
+        debug_assert!(find(name).is_some(), "a hook on an unknown variable");
+        if let Some(index) = find(name) {
+            self.hooks.write().insert(index, hook);
+        }
+    }
+
+    /// Sets any variable from its text, read-only ones too: command line, option file, and what the engine decided.
+    /// 1193 for an unknown name.
+    pub fn set_at_start(&self, name: &str, text: &str) -> Result<(), SqlError> {
+        let (_, definition) = lookup(name)?;
+        let value = value::from_text(definition, text)?;
+        self.store(definition, value);
+        Ok(())
+    }
+
+    fn store(&self, definition: &Definition, value: Value) {
+        Arc::make_mut(&mut self.snapshot.write()).set(definition, value);
+        self.refresh();
+    }
+
+    fn refresh(&self) {
+        self.flush_log_at_trx_commit.store(self.number("innodb_flush_log_at_trx_commit"), Ordering::Relaxed);
+        self.net_write_timeout_ms.store(self.number("net_write_timeout") * 1000, Ordering::Relaxed);
+    }
+
+    /// A number by name; 0 when there is no such number.
+    pub fn number(&self, name: &str) -> u64 {
+        self.value(name).as_u64().unwrap_or_default()
+    }
+
+    /// A text by name; empty when there is no such text.
+    pub fn text(&self, name: &str) -> String {
+        self.value(name).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A value by name; NULL when there is no such variable.
+    pub fn value(&self, name: &str) -> Value {
+        find(name).map_or(Value::Null, |index| self.snapshot.read().get(index))
+    }
+
+    /// `innodb_flush_log_at_trx_commit` without a lock: 0, 1 or 2.
+    #[inline]
+    pub fn flush_log_at_trx_commit(&self) -> u64 {
+        self.flush_log_at_trx_commit.load(Ordering::Relaxed)
+    }
+
     /// `connect_timeout` in milliseconds.
     pub fn connect_timeout_ms(&self) -> u64 {
-        10_000
+        self.number("connect_timeout") * 1000
     }
 
     /// `max_allowed_packet` in bytes.
     pub fn packet_bytes_max(&self) -> usize {
-        64 << 20
+        self.number("max_allowed_packet") as usize
     }
 
     /// `net_write_timeout` in milliseconds.
     pub fn net_write_timeout_ms(&self) -> u64 {
-        60_000
+        self.net_write_timeout_ms.load(Ordering::Relaxed)
     }
 
     /// `max_connections`.
     pub fn max_connections(&self) -> usize {
-        4096
+        self.number("max_connections") as usize
     }
 
     /// `max_prepared_stmt_count`.
     pub fn max_prepared_stmt_count(&self) -> usize {
-        16_382
+        self.number("max_prepared_stmt_count") as usize
     }
 
-    /// The values a new session starts with.
-    pub fn session(&self) -> SessionVariables {
-        todo!()
+    fn set_global(&self, index: usize, definition: &Definition, value: Value) -> Result<(), SqlError> {
+        let before = self.snapshot.read().get(index);
+        self.store(definition, value.clone());
+        let outcome = self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(&value));
+        if outcome.is_err() {
+            self.store(definition, before);
+        }
+        outcome
     }
+}
+
+fn lookup(name: &str) -> Result<(usize, &'static Definition), SqlError> {
+    find(name)
+        .and_then(|index| Some((index, DEFINITIONS.get(index)?)))
+        .ok_or_else(|| SqlError::new(1193, b"HY000", format!("Unknown system variable '{name}'")))
+}
+
+fn wrong_scope(name: &str, is: &str) -> SqlError {
+    SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
+}
+
+/// One session's values.
+#[derive(Debug, Clone)]
+pub struct SessionVariables {
+    snapshot: Arc<Snapshot>,
 }
 
 impl SessionVariables {
     /// Decoded values.
+    #[inline]
     pub fn settings(&self) -> &SessionSettings {
-        &self.settings
+        &self.snapshot.settings
     }
 
     /// Reads a variable; names are case-insensitive. 1193 unknown, 1238 wrong scope.
     pub fn get(&self, globals: &GlobalVariables, name: &str, scope: Scope) -> Result<Value, SqlError> {
-        let _ = (globals, name, scope);
-        todo!()
+        let (index, definition) = lookup(name)?;
+        match (scope, definition.reach) {
+            (Scope::Session, Reach::Global) => Err(wrong_scope(definition.name, "GLOBAL")),
+            (Scope::Global, Reach::Session) => Err(wrong_scope(definition.name, "SESSION")),
+            (Scope::Global, _) | (Scope::Either, Reach::Global) => Ok(globals.snapshot.read().get(index)),
+            (Scope::Session | Scope::Either, _) => Ok(self.snapshot.get(index)),
+        }
     }
 
     /// Sets a variable, `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
@@ -163,13 +315,82 @@ impl SessionVariables {
         scope: Scope,
         value: Option<Value>,
     ) -> Result<(), SqlError> {
-        let _ = (globals, name, scope, value);
-        todo!()
+        let (index, definition) = lookup(name)?;
+        let name = definition.name;
+        if !definition.dynamic {
+            return Err(wrong_scope(name, "read only"));
+        }
+        match (scope, definition.reach) {
+            (Scope::Global, Reach::Session) => Err(SqlError::new(
+                1228,
+                b"HY000",
+                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
+            )),
+            (Scope::Session | Scope::Either, Reach::Global) => Err(SqlError::new(
+                1229,
+                b"HY000",
+                format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
+            )),
+            (Scope::Global, _) => {
+                let value = match value {
+                    Some(value) => value::convert(definition, &value)?,
+                    None => value::from_text(definition, definition.default)?,
+                };
+                globals.set_global(index, definition, value)
+            }
+            (Scope::Session | Scope::Either, _) => {
+                if matches!(name, "max_allowed_packet" | "net_buffer_length") {
+                    return Err(SqlError::new(
+                        1621,
+                        b"HY000",
+                        format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value"),
+                    ));
+                }
+                let value = match value {
+                    Some(value) => {
+                        self.merge_switches(index, definition, value::convert(definition, &value)?, &value)
+                    }
+                    None if definition.reach == Reach::Session => {
+                        value::from_text(definition, definition.default)?
+                    }
+                    None => globals.snapshot.read().get(index),
+                };
+                Arc::make_mut(&mut self.snapshot).set(definition, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// `SET optimizer_switch='a=off'` changes one flag of the session's, not of the default.
+    fn merge_switches(&self, index: usize, definition: &Definition, checked: Value, given: &Value) -> Value {
+        if definition.kind != table::Kind::Switches {
+            return checked;
+        }
+        let (Value::Text(current), Some(given)) = (self.snapshot.get(index), given.as_str()) else {
+            return checked;
+        };
+        if given.trim().eq_ignore_ascii_case("default") {
+            return checked;
+        }
+        // `default` for a flag was checked above and leaves the flag as it is.
+        value::convert(definition, &Value::Text(format!("{current},{given}").into())).unwrap_or(checked)
     }
 
     /// Rows of SHOW VARIABLES in name order (values as text, ON/OFF for booleans).
     pub fn show(&self, globals: &GlobalVariables, scope: Scope) -> Vec<(&'static str, String)> {
-        let _ = (globals, scope);
-        todo!()
+        let global = Arc::clone(&globals.snapshot.read());
+        let mut rows = Vec::with_capacity(DEFINITIONS.len());
+        for (index, definition) in DEFINITIONS.iter().enumerate() {
+            let value = match (scope, definition.reach) {
+                (Scope::Global, Reach::Session) => continue,
+                (Scope::Global, _) | (_, Reach::Global) => global.get(index),
+                _ => self.snapshot.get(index),
+            };
+            rows.push((definition.name, value.show()));
+        }
+        rows
     }
 }
+
+#[cfg(test)]
+mod tests;
