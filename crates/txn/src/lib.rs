@@ -1,5 +1,6 @@
 //! Transactions: ids, read views, undo logs, row locks, deadlocks, rollback and purge.
 mod error;
+mod lock;
 pub mod row;
 mod system;
 mod table;

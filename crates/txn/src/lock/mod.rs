@@ -1,0 +1,28 @@
+//! Row locks.
+//!
+//! A lock belongs to an index entry named by *index id and key*, not to a slot of a page, so that page splits and
+//! merges need not move it. The gap before an entry belongs to the entry; the gap at the end of an index belongs to
+//! its **supremum**. A lock covers the entry, the gap before it, or both (next-key).
+//!
+//! Most changed rows have no lock here at all: a record whose DB_TRX_ID is an active transaction's is locked by
+//! that fact (an **implicit** lock). Whoever runs into it first makes it explicit in the owner's name.
+//!
+//! ```text
+//!   mode      what conflicts with what           table     the sharded queues; grant, release, inherit
+//!   request   a transaction as lock owner        deadlock  the wait-for graph, searched when a wait begins
+//!   wait      one waiting request and how it ends
+//! ```
+//!
+//! Latch order: detector -> shard -> owner's list. Never two shards at once. All of it is below page latches: lock
+//! requests are made while a leaf is latched, and never wait there; they return a [`LockWait`] to be awaited after the latches are gone.
+
+mod deadlock;
+mod mode;
+mod request;
+mod table;
+mod wait;
+
+pub(crate) use mode::{Extent, LockMode};
+pub(crate) use request::{Owner, OwnerEpoch};
+pub(crate) use table::{Acquired, LockTable, LockTarget};
+pub(crate) use wait::LockWait;

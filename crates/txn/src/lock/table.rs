@@ -1,0 +1,599 @@
+//! The queues of locks.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use btree::Field;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::deadlock::Detector;
+use super::mode::{Extent, LockMode};
+use super::request::{Owner, OwnerEpoch, Waiting};
+use super::wait::{LockWait, WaitCell, WaitState};
+use crate::row::WaitPolicy;
+
+const SHARDS: usize = 64;
+/// Indexes share these counters by their ids; a collision only costs a look at the successor of an inserted row.
+const GAP_COUNTERS: usize = 1024;
+
+/// What a lock is on: an index and a 62-bit keyed fingerprint of the key's bytes. Two keys of one index with
+/// the same fingerprint would share their locks: rows would wait for each other needlessly, nothing would be missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LockTarget {
+    index: u64,
+    /// 0: the supremum. Otherwise the fingerprint with the kind in the two low bits.
+    place: u64,
+}
+
+const RECORD_KIND: u64 = 1;
+const UNIQUE_KIND: u64 = 3;
+
+impl LockTarget {
+    /// The end of an index.
+    pub fn supremum(index: u64) -> LockTarget {
+        LockTarget { index, place: 0 }
+    }
+
+    pub fn is_supremum(self) -> bool {
+        self.place == 0
+    }
+
+    fn hash(self) -> u64 {
+        mix(self.place ^ self.index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+}
+
+/// Multiplies to 128 bits and folds: every input bit reaches every output bit.
+fn mix(value: u64) -> u64 {
+    let wide = u128::from(value ^ 0x2545_F491_4F6C_DD1D) * 0x9FB2_1C65_1E98_DF25_u128;
+    (wide as u64) ^ ((wide >> 64) as u64)
+}
+
+#[derive(Default)]
+struct TargetHasher(u64);
+
+impl Hasher for TargetHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = mix(self.0 ^ u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = mix(self.0 ^ value);
+    }
+}
+
+#[derive(Clone)]
+struct Request {
+    owner: Arc<Owner>,
+    epoch: u32,
+    mode: LockMode,
+    /// `None`: granted.
+    waiting: Option<Arc<WaitCell>>,
+}
+
+/// Requests on one target in order of arrival, granted and waiting mixed.
+type Queue = SmallVec<[Request; 1]>;
+type Shard = HashMap<LockTarget, Queue, BuildHasherDefault<TargetHasher>>;
+type Woken = SmallVec<[Arc<WaitCell>; 4]>;
+
+/// Answer to a lock request.
+pub(crate) enum Acquired {
+    /// The lock is held (or none is needed).
+    Granted,
+    /// Another transaction stands in the way; wait with no latch held, then repeat the step.
+    Wait(LockWait),
+    /// Another transaction stands in the way, and the caller did not want to wait.
+    Refused,
+}
+
+/// Figures for SHOW STATUS.
+#[derive(Default)]
+pub(crate) struct LockCounters {
+    pub waits: AtomicU64,
+    pub current_waits: AtomicU64,
+    pub wait_nanoseconds: AtomicU64,
+    pub wait_nanoseconds_max: AtomicU64,
+    pub timeouts: AtomicU64,
+    pub deadlocks: AtomicU64,
+    pub locks: AtomicU64,
+}
+
+impl LockCounters {
+    pub(super) fn wait_started(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.current_waits.fetch_add(1, Ordering::Relaxed);
+    }
+    pub(super) fn wait_finished(&self, took: Duration) {
+        let nanoseconds = took.as_nanos() as u64;
+        self.current_waits.fetch_sub(1, Ordering::Relaxed);
+        self.wait_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.wait_nanoseconds_max.fetch_max(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+/// All row locks.
+pub(crate) struct LockTable {
+    shards: Box<[Mutex<Shard>]>,
+    seed: u64,
+    gap_locks: Box<[AtomicU32]>,
+    pub(super) detector: Mutex<Detector>,
+    pub detect_deadlocks: AtomicBool,
+    pub counters: LockCounters,
+}
+
+impl LockTable {
+    /// An empty table. `seed` keys the fingerprints.
+    pub fn new(seed: u64) -> Arc<LockTable> {
+        Arc::new(LockTable {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            seed,
+            gap_locks: (0..GAP_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+            detector: Mutex::default(),
+            detect_deadlocks: AtomicBool::new(true),
+            counters: LockCounters::default(),
+        })
+    }
+
+    /// The target of an index entry with this key (all unique fields, as stored).
+    pub fn target<'a>(&self, index: u64, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
+        LockTarget { index, place: self.fingerprint(key) << 2 | RECORD_KIND }
+    }
+
+    /// The target that serialises insertions of one key into a unique secondary index. `key` must be in a form
+    /// that is the same for all keys that compare equal.
+    pub fn unique_target<'a>(&self, index: u64, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
+        LockTarget { index, place: self.fingerprint(key) << 2 | UNIQUE_KIND }
+    }
+
+    fn fingerprint<'a>(&self, key: impl Iterator<Item = Field<'a>>) -> u64 {
+        let mut hash = self.seed;
+        for field in key {
+            let Some(bytes) = field else {
+                hash = mix(hash ^ 0xA5A5);
+                continue;
+            };
+            hash = mix(hash ^ (bytes.len() as u64 + 1).rotate_left(32));
+            for chunk in bytes.chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                hash = mix(hash ^ u64::from_le_bytes(word)).wrapping_add(hash.rotate_left(23));
+            }
+        }
+        hash
+    }
+
+    fn shard(&self, target: LockTarget) -> &Mutex<Shard> {
+        &self.shards[(target.hash() >> 58) as usize % SHARDS]
+    }
+
+    fn gap_counter(&self, target: LockTarget) -> &AtomicU32 {
+        &self.gap_locks[target.index as usize % GAP_COUNTERS]
+    }
+
+    /// Whether the index may have gap locks. To be asked with the leaf latched into which a row goes: a scan that
+    /// locks gaps counts its lock before it looks at the leaf again, so one of the two sees the other.
+    pub fn has_gap_locks(&self, index: u64) -> bool {
+        self.gap_locks[index as usize % GAP_COUNTERS].load(Ordering::SeqCst) != 0
+    }
+
+    fn counted_in(&self, target: LockTarget, mode: LockMode) {
+        self.counters.locks.fetch_add(1, Ordering::Relaxed);
+        if mode.guards_gap() {
+            self.gap_counter(target).fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn counted_out(&self, target: LockTarget, mode: LockMode) {
+        self.counters.locks.fetch_sub(1, Ordering::Relaxed);
+        if mode.guards_gap() {
+            self.gap_counter(target).fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Requests a lock for the owner's current transaction.
+    pub fn request(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        mode: LockMode,
+        policy: WaitPolicy,
+        describe: &dyn Fn() -> String,
+    ) -> Acquired {
+        let mode = if target.is_supremum() && mode.extent == Extent::NextKey {
+            LockMode { extent: Extent::Gap, ..mode }
+        } else {
+            mode
+        };
+        let mut shard = self.shard(target).lock();
+        let queue = shard.entry(target).or_default();
+        if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)) {
+            return Acquired::Granted;
+        }
+        if !queue.iter().any(|held| held.blocks(owner, mode, target)) {
+            self.push(queue, owner, target, mode, None);
+            return Acquired::Granted;
+        }
+        if policy != WaitPolicy::Wait {
+            return Acquired::Refused;
+        }
+        let cell = Arc::new(WaitCell::default());
+        self.push(queue, owner, target, mode, Some(cell.clone()));
+        drop(shard);
+        self.begin_wait(owner, target, mode, cell, describe)
+    }
+
+    /// For a change of an existing entry: waits like a request for X on the record, but takes no lock when nobody
+    /// stands in the way, since the change itself is a lock (its DB_TRX_ID). The entry's leaf must stay X-latched from here to the change.
+    pub fn request_change(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        policy: WaitPolicy,
+        describe: &dyn Fn() -> String,
+    ) -> Acquired {
+        self.request_passing(owner, target, LockMode::X_RECORD, policy, describe)
+    }
+
+    /// For an insertion before the entry `successor`: waits while another transaction has the gap locked. Leaves no lock behind.
+    pub fn request_insert(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        successor: LockTarget,
+        describe: &dyn Fn() -> String,
+    ) -> Acquired {
+        self.request_passing(owner, successor, LockMode::INSERT, WaitPolicy::Wait, describe)
+    }
+
+    fn request_passing(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        mode: LockMode,
+        policy: WaitPolicy,
+        describe: &dyn Fn() -> String,
+    ) -> Acquired {
+        let mut shard = self.shard(target).lock();
+        let Some(queue) = shard.get_mut(&target) else { return Acquired::Granted };
+        if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
+            || !queue.iter().any(|held| held.blocks(owner, mode, target))
+        {
+            return Acquired::Granted;
+        }
+        if policy != WaitPolicy::Wait {
+            return Acquired::Refused;
+        }
+        let cell = Arc::new(WaitCell::default());
+        self.push(queue, owner, target, mode, Some(cell.clone()));
+        drop(shard);
+        self.begin_wait(owner, target, mode, cell, describe)
+    }
+
+    fn push(
+        &self,
+        queue: &mut Queue,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        mode: LockMode,
+        waiting: Option<Arc<WaitCell>>,
+    ) {
+        let mut held = owner.held.lock();
+        held.targets.push(target);
+        queue.push(Request { owner: owner.clone(), epoch: held.epoch, mode, waiting });
+        self.counted_in(target, mode);
+    }
+
+    fn begin_wait(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        mode: LockMode,
+        cell: Arc<WaitCell>,
+        describe: &dyn Fn() -> String,
+    ) -> Acquired {
+        let waiting = Waiting { target, mode, cell: cell.clone(), description: describe().into() };
+        *owner.waiting.lock() = Some(waiting);
+        // A kill that came before this line finds nothing to interrupt; one that comes after finds the wait.
+        if owner.killed.load(Ordering::SeqCst) {
+            self.abort_wait(owner, WaitState::Killed);
+        } else if self.detect_deadlocks.load(Ordering::Relaxed) {
+            self.search_deadlock(owner);
+        }
+        Acquired::Wait(LockWait { table: self.clone(), owner: owner.clone(), target, mode, cell, finished: false })
+    }
+
+    /// Interrupts what `owner` waits for, if it waits: the request leaves the queue.
+    pub(crate) fn abort_wait(&self, owner: &Arc<Owner>, state: WaitState) -> bool {
+        let Some(waiting) = owner.waiting.lock().clone() else { return false };
+        let mut woken = Woken::new();
+        let mut shard = self.shard(waiting.target).lock();
+        let aborted = waiting.cell.end(state);
+        if aborted {
+            self.remove_waiting(&mut shard, owner, waiting.target, &waiting.cell, &mut woken);
+        }
+        drop(shard);
+        if aborted {
+            waiting.cell.wake();
+        }
+        wake(woken);
+        aborted
+    }
+
+    /// How a wait has ended; when it has not, the request is taken back (a timeout).
+    pub(super) fn end_wait(&self, owner: &Arc<Owner>, target: LockTarget, cell: &Arc<WaitCell>) -> WaitState {
+        let mut woken = Woken::new();
+        let mut shard = self.shard(target).lock();
+        let state = cell.state();
+        if state == WaitState::Waiting {
+            cell.end(WaitState::Retry);
+            self.remove_waiting(&mut shard, owner, target, cell, &mut woken);
+        }
+        drop(shard);
+        *owner.waiting.lock() = None;
+        wake(woken);
+        state
+    }
+
+    fn remove_waiting(
+        &self,
+        shard: &mut Shard,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        cell: &Arc<WaitCell>,
+        woken: &mut Woken,
+    ) {
+        let Some(queue) = shard.get_mut(&target) else { return };
+        let mine = |request: &Request| request.waiting.as_ref().is_some_and(|other| Arc::ptr_eq(other, cell));
+        if let Some(position) = queue.iter().position(mine) {
+            let request = queue.remove(position);
+            self.counted_out(target, request.mode);
+            owner.forget(target);
+            grant(queue, target, woken);
+        }
+        if queue.is_empty() {
+            shard.remove(&target);
+        }
+    }
+
+    /// Gives up one granted lock (READ COMMITTED: a row that failed the filter).
+    pub fn release(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) {
+        let mut woken = Woken::new();
+        let mut shard = self.shard(target).lock();
+        if let Some(queue) = shard.get_mut(&target) {
+            if let Some(position) = queue.iter().position(|held| held.is_granted_to(owner) && held.mode == mode) {
+                queue.remove(position);
+                self.counted_out(target, mode);
+                owner.forget(target);
+                grant(queue, target, &mut woken);
+            }
+            if queue.is_empty() {
+                shard.remove(&target);
+            }
+        }
+        drop(shard);
+        wake(woken);
+    }
+
+    /// Whether the owner's transaction holds a lock that covers `mode`.
+    pub fn holds(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> bool {
+        let shard = self.shard(target).lock();
+        shard.get(&target).is_some_and(|queue| {
+            queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
+        })
+    }
+
+    /// Ends the owner's transaction: all its locks go, and nobody can add one in its name any more.
+    pub fn release_all(&self, owner: &Arc<Owner>) {
+        let mut targets = {
+            let mut held = owner.held.lock();
+            held.epoch = held.epoch.wrapping_add(1);
+            std::mem::take(&mut held.targets)
+        };
+        let mut woken = Woken::new();
+        for target in targets.drain(..) {
+            let mut shard = self.shard(target).lock();
+            let Some(queue) = shard.get_mut(&target) else { continue };
+            let before = queue.len();
+            queue.retain(|held| {
+                let mine = Arc::ptr_eq(&held.owner, owner);
+                if mine {
+                    self.counted_out(target, held.mode);
+                }
+                !mine
+            });
+            if queue.is_empty() {
+                shard.remove(&target);
+            } else if queue.len() != before {
+                grant(queue, target, &mut woken);
+            }
+        }
+        wake(woken);
+        // Keep the buffer for the next transaction, unless this one was very large.
+        if targets.capacity() <= 1024 {
+            let mut held = owner.held.lock();
+            if held.targets.capacity() == 0 {
+                held.targets = targets;
+            }
+        }
+    }
+
+    /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended.
+    pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {
+        let mut shard = self.shard(target).lock();
+        let mut held = writer.owner.held.lock();
+        if held.epoch != writer.epoch {
+            return false;
+        }
+        let queue = shard.entry(target).or_default();
+        let mode = LockMode::X_RECORD;
+        if !queue.iter().any(|request| request.is_granted_to(&writer.owner) && request.mode.covers(mode)) {
+            held.targets.push(target);
+            self.counted_in(target, mode);
+            queue.insert(0, Request { owner: writer.owner.clone(), epoch: writer.epoch, mode, waiting: None });
+        }
+        true
+    }
+
+    /// A record was inserted before `successor`: the part of the gap before it is guarded as the whole was.
+    /// To be called with the leaf X-latched.
+    pub fn inherit_gap(&self, successor: LockTarget, inserted: LockTarget) {
+        let heirs: SmallVec<[(OwnerEpoch, LockMode); 4]> = {
+            let shard = self.shard(successor).lock();
+            let Some(queue) = shard.get(&successor) else { return };
+            let guards = queue.iter().filter(|held| held.waiting.is_none() && held.mode.guards_gap());
+            guards.map(|held| (held.owner_epoch(), LockMode { extent: Extent::Gap, ..held.mode })).collect()
+        };
+        self.add_gaps(inserted, &heirs);
+    }
+
+    /// The entry `removed` goes; what was locked there keeps others from inserting before `successor`. Those who wait for it look
+    /// again. To be called with the leaf X-latched.
+    pub fn bequeath(&self, removed: LockTarget, successor: LockTarget) {
+        let mut woken = Woken::new();
+        let heirs: SmallVec<[(OwnerEpoch, LockMode); 4]> = {
+            let mut shard = self.shard(removed).lock();
+            let Some(queue) = shard.remove(&removed) else { return };
+            let mut heirs = SmallVec::new();
+            for request in queue {
+                self.counted_out(removed, request.mode);
+                request.owner.forget(removed);
+                if let Some(cell) = &request.waiting {
+                    if cell.end(WaitState::Retry) {
+                        woken.push(cell.clone());
+                    }
+                } else if request.mode.guards_gap() || !request.owner.record_locks_only.load(Ordering::Relaxed) {
+                    heirs.push((request.owner_epoch(), LockMode { extent: Extent::Gap, ..request.mode }));
+                }
+            }
+            heirs
+        };
+        self.add_gaps(successor, &heirs);
+        wake(woken);
+    }
+
+    /// Whether anybody has or wants a lock on the target.
+    pub fn is_locked(&self, target: LockTarget) -> bool {
+        self.shard(target).lock().contains_key(&target)
+    }
+
+    /// The entry's stored key changes to one that compares equal (other case): its locks move along.
+    /// To be called with the leaf X-latched.
+    pub fn rename(&self, from: LockTarget, to: LockTarget) {
+        if from == to {
+            return;
+        }
+        let mut woken = Woken::new();
+        let moved = self.shard(from).lock().remove(&from).unwrap_or_default();
+        for request in moved {
+            self.counted_out(from, request.mode);
+            request.owner.forget(from);
+            match &request.waiting {
+                Some(cell) => {
+                    if cell.end(WaitState::Retry) {
+                        woken.push(cell.clone());
+                    }
+                }
+                None => self.add_for(&request.owner_epoch(), to, request.mode),
+            }
+        }
+        wake(woken);
+    }
+
+    fn add_gaps(&self, target: LockTarget, heirs: &[(OwnerEpoch, LockMode)]) {
+        for (heir, mode) in heirs {
+            self.add_for(heir, target, *mode);
+        }
+    }
+
+    /// Adds a granted lock in the name of a transaction, if it has not ended.
+    fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) {
+        let mut woken = Woken::new();
+        let mut shard = self.shard(target).lock();
+        let mut held = heir.owner.held.lock();
+        if held.epoch != heir.epoch {
+            return;
+        }
+        let queue = shard.entry(target).or_default();
+        if !queue.iter().any(|request| request.is_granted_to(&heir.owner) && request.mode.covers(mode)) {
+            held.targets.push(target);
+            self.counted_in(target, mode);
+            drop(held);
+            // Those who wait to insert here now wait for one more: they look again, so that a deadlock is seen.
+            queue.retain(|request| {
+                let waits_to_insert = request.mode.extent == Extent::InsertIntention;
+                match &request.waiting {
+                    Some(cell) if waits_to_insert && cell.end(WaitState::Retry) => {
+                        woken.push(cell.clone());
+                        self.counted_out(target, request.mode);
+                        request.owner.forget(target);
+                        false
+                    }
+                    _ => true,
+                }
+            });
+            queue.push(Request { owner: heir.owner.clone(), epoch: heir.epoch, mode, waiting: None });
+        }
+        drop(shard);
+        wake(woken);
+    }
+
+    /// Those whom the waiting `owner` waits for.
+    pub(super) fn blockers(&self, owner: &Arc<Owner>, waiting: &Waiting) -> SmallVec<[Arc<Owner>; 4]> {
+        let shard = self.shard(waiting.target).lock();
+        let Some(queue) = shard.get(&waiting.target) else { return SmallVec::new() };
+        let is_mine = |request: &Request| {
+            request.waiting.as_ref().is_some_and(|cell| Arc::ptr_eq(cell, &waiting.cell))
+        };
+        let Some(position) = queue.iter().position(is_mine) else { return SmallVec::new() };
+        queue
+            .iter()
+            .enumerate()
+            .filter(|(index, other)| {
+                (*index < position || other.waiting.is_none()) && other.blocks(owner, waiting.mode, waiting.target)
+            })
+            .map(|(_, other)| other.owner.clone())
+            .collect()
+    }
+}
+
+impl Request {
+    fn is_granted_to(&self, owner: &Arc<Owner>) -> bool {
+        self.waiting.is_none() && Arc::ptr_eq(&self.owner, owner)
+    }
+
+    fn blocks(&self, owner: &Arc<Owner>, mode: LockMode, target: LockTarget) -> bool {
+        !Arc::ptr_eq(&self.owner, owner) && mode.conflicts(self.mode, target.is_supremum())
+    }
+
+    fn owner_epoch(&self) -> OwnerEpoch {
+        OwnerEpoch { owner: self.owner.clone(), epoch: self.epoch }
+    }
+}
+
+/// Grants what can be granted, first come first served: a waiter also respects the waiters before it.
+fn grant(queue: &mut Queue, target: LockTarget, woken: &mut Woken) {
+    for index in 0..queue.len() {
+        let Some(cell) = queue[index].waiting.clone() else { continue };
+        let (owner, mode) = (queue[index].owner.clone(), queue[index].mode);
+        let blocked = queue.iter().enumerate().any(|(other, request)| {
+            (other < index || request.waiting.is_none()) && request.blocks(&owner, mode, target)
+        });
+        if !blocked && cell.end(WaitState::Granted) {
+            queue[index].waiting = None;
+            woken.push(cell);
+        }
+    }
+}
+
+fn wake(woken: Woken) {
+    for cell in woken {
+        cell.wake();
+    }
+}

@@ -1,0 +1,124 @@
+//! One waiting request, and the ways its wait can end.
+//!
+//! Whoever ends a wait moves the cell out of `Waiting` exactly once, under the mutex of the lock's shard, and takes
+//! the request out of the queue or marks it granted in the same critical section. So the waiter, whatever woke it, looks at the
+//! cell under that mutex and finds the one truth: a grant and a timeout cannot both happen.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use disk::{Environment, Event};
+
+use super::request::Owner;
+use super::table::{LockTable, LockTarget};
+use super::{Extent, LockMode};
+use crate::error::Error;
+
+/// How a wait stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum WaitState {
+    Waiting,
+    Granted,
+    /// The entry is gone or its gap has changed: look again.
+    Retry,
+    Deadlock,
+    Killed,
+}
+
+impl WaitState {
+    fn from_u8(value: u8) -> WaitState {
+        [WaitState::Waiting, WaitState::Granted, WaitState::Retry, WaitState::Deadlock, WaitState::Killed]
+            [usize::from(value)]
+    }
+}
+
+/// Shared by the waiter and whoever ends the wait.
+#[derive(Default)]
+pub(crate) struct WaitCell {
+    state: AtomicU8,
+    event: Event,
+}
+
+impl WaitCell {
+    pub fn state(&self) -> WaitState {
+        WaitState::from_u8(self.state.load(Ordering::Acquire))
+    }
+
+    /// Ends the wait. Call with the shard locked; wake with [`Self::wake`] after unlocking.
+    pub fn end(&self, state: WaitState) -> bool {
+        let waiting = WaitState::Waiting as u8;
+        self.state.compare_exchange(waiting, state as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub fn wake(&self) {
+        self.event.set();
+    }
+}
+
+/// A request that waits in a queue. Dropping it takes the request back.
+pub(crate) struct LockWait {
+    pub(super) table: Arc<LockTable>,
+    pub(super) owner: Arc<Owner>,
+    pub(super) target: LockTarget,
+    pub(super) mode: LockMode,
+    pub(super) cell: Arc<WaitCell>,
+    pub(super) finished: bool,
+}
+
+impl LockWait {
+    /// Waits for the lock. `Ok` means granted or worth another look; either way the caller must repeat its step, since
+    /// the index may have changed meanwhile.
+    pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
+        let started = env.now();
+        self.table.counters.wait_started();
+        let granted = self.cell.event.wait();
+        either(granted, env.sleep(timeout)).await;
+        let result = self.finish();
+        self.table.counters.wait_finished(env.now().saturating_sub(started));
+        if matches!(result, Err(Error::LockWaitTimeout)) {
+            self.table.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.finished = true;
+        match self.table.end_wait(&self.owner, self.target, &self.cell) {
+            WaitState::Waiting => Err(Error::LockWaitTimeout),
+            WaitState::Deadlock => Err(Error::Deadlock),
+            WaitState::Killed => Err(Error::Killed),
+            WaitState::Retry => Ok(()),
+            WaitState::Granted => {
+                // A granted wish to insert guards nothing: it only says that the way was free.
+                if self.mode.extent == Extent::InsertIntention {
+                    self.table.release(&self.owner, self.target, self.mode);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for LockWait {
+    fn drop(&mut self) {
+        if !self.finished {
+            // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction ends.
+            let _ = self.finish();
+        }
+    }
+}
+
+/// Completes when one of the two does.
+async fn either(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
+    let mut first = std::pin::pin!(first);
+    let mut second = std::pin::pin!(second);
+    std::future::poll_fn(|context| {
+        if first.as_mut().poll(context).is_ready() {
+            return std::task::Poll::Ready(());
+        }
+        second.as_mut().poll(context)
+    })
+    .await;
+}

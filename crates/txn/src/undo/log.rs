@@ -1,0 +1,226 @@
+//! The undo log of one active transaction.
+
+use std::sync::Arc;
+
+use pagestore::{Mtr, PageHandle, Pin};
+
+use super::page::*;
+use super::record::{bytes_at, start_before};
+use super::slot::{Slot, UndoSpace, corrupt, undo_id};
+use crate::error::Interrupt;
+use crate::roll_pointer::RollPtr;
+
+/// Where a transaction's log stands; to roll back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogMark {
+    /// Records before the mark.
+    pub records: u64,
+    /// End of the log at the mark; `None`: it had not begun.
+    pub end: Option<Place>,
+}
+
+/// An active transaction's log. Owns its slot.
+pub(crate) struct UndoLog {
+    slot: u16,
+    pub trx_id: u64,
+    /// The log header, once the first record is written.
+    header: Option<Place>,
+    /// Where the next record goes; the page is pinned once room was made on it.
+    end: Option<Place>,
+    pin: Option<Pin>,
+    /// Records in the log.
+    pub records: u64,
+    /// Whether older versions exist that purge must remove (anything but inserts).
+    pub needs_purge: bool,
+}
+
+/// A log that ended with something to purge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommittedLog {
+    pub slot: u16,
+    pub trx_id: u64,
+    pub header: Place,
+    pub end: Place,
+}
+
+impl UndoLog {
+    /// The log of a transaction that has just taken a slot. Nothing is written yet.
+    pub fn new(slot: u16, state: Slot, trx_id: u64) -> UndoLog {
+        UndoLog { slot, trx_id, header: None, end: state.next_log, pin: None, records: 0, needs_purge: false }
+    }
+
+    /// An unfinished log found by recovery.
+    pub fn resurrect(slot: u16, trx_id: u64, header: Place, end: Place) -> UndoLog {
+        UndoLog { slot, trx_id, header: Some(header), end: Some(end), pin: None, records: 0, needs_purge: true }
+    }
+
+    fn header_bytes(&self) -> usize {
+        if self.header.is_some() { 0 } else { LOG_HEADER_LEN }
+    }
+
+    /// Where a record of `size` bytes would go, if there is room for it on the pinned page: its roll pointer's page and offset.
+    pub fn place_for(&self, space: &UndoSpace, size: usize) -> Option<Place> {
+        let (Some(end), Some(pin)) = (self.end, &self.pin) else { return None };
+        debug_assert_eq!(pin.page_id(), undo_id(end.page));
+        let start = usize::from(end.offset) + self.header_bytes();
+        (start + size <= space.limit()).then_some(Place { page: end.page, offset: start as u16 })
+    }
+
+    /// The roll pointer of a record at `place`.
+    pub fn roll_ptr(&self, place: Place, insert: bool) -> RollPtr {
+        RollPtr::new(insert, self.slot, place.page, place.offset)
+    }
+
+    /// Makes room for a record of `size` bytes, in mini-transactions of its own: pins the page, or goes on to the next one.
+    pub fn make_room(&mut self, space: &UndoSpace, size: usize) -> Result<(), Interrupt> {
+        loop {
+            match (self.end, &self.pin) {
+                (None, _) => {
+                    let page = space.add_page(self.slot, None, 0)?;
+                    self.end = Some(Place::start_of(page));
+                    self.pin = None;
+                }
+                (Some(end), None) => self.pin = Some(space.store().pin(undo_id(end.page))?),
+                (Some(_), Some(_)) if self.place_for(space, size).is_some() => return Ok(()),
+                (Some(end), Some(pin)) => {
+                    assert!(usize::from(end.offset) > RECORDS, "an undo record of {size} bytes does not fit an empty page");
+                    let next = self.next_page(space, pin)?;
+                    self.end = Some(Place::start_of(next));
+                    self.pin = None;
+                }
+            }
+        }
+    }
+
+    /// The page behind the current one, ready for this log.
+    fn next_page(&self, space: &UndoSpace, current: &Pin) -> Result<u32, Interrupt> {
+        // A log that has begun goes on there; otherwise it begins there.
+        let owner = if self.header.is_some() { self.trx_id } else { 0 };
+        let spare = pagestore::page::next(&current.read());
+        if spare == pagestore::page::NULL_PAGE {
+            return space.add_page(self.slot, Some(current), owner);
+        }
+        let mut mtr = space.store().mtr()?;
+        let page = mtr.x(undo_id(spare))?;
+        mtr.write_u64(page, OWNER, owner);
+        mtr.write_u16(page, FREE, RECORDS as u16);
+        mtr.commit();
+        Ok(spare)
+    }
+
+    /// X-latches the page the next record goes to: after all index pages of the mini-transaction.
+    pub fn latch(&self, mtr: &mut Mtr<'_>) -> Option<PageHandle> {
+        self.pin.as_ref().map(|pin| mtr.x_pin(pin.clone()))
+    }
+
+    /// Writes a record at the place [`Self::place_for`] gave, with the log header before it if it is the first.
+    pub fn append(&mut self, mtr: &mut Mtr<'_>, page: PageHandle, record: &[u8], insert: bool) {
+        let Some(end) = self.end else { unreachable!("room was made") };
+        debug_assert_eq!(mtr.page_id(page), undo_id(end.page));
+        let mut at = usize::from(end.offset);
+        if self.header.is_none() {
+            mtr.write(page, at, &LogHeader::begin(self.trx_id));
+            self.header = Some(end);
+            at += LOG_HEADER_LEN;
+        }
+        mtr.write(page, at, record);
+        let free = (at + record.len()) as u16;
+        mtr.write_u16(page, FREE, free);
+        self.end = Some(Place { page: end.page, offset: free });
+        self.records += 1;
+        self.needs_purge |= !insert;
+    }
+
+    /// Where the log stands.
+    pub fn mark(&self) -> LogMark {
+        LogMark { records: self.records, end: self.header.and(self.end) }
+    }
+
+    /// Copies the last record before `end` into `bytes` and gives its place; `None` at the start of the log.
+    pub fn record_before(
+        &self,
+        space: &UndoSpace,
+        end: Place,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Place>, Interrupt> {
+        let Some(header) = self.header else { return Ok(None) };
+        let mut end = end;
+        loop {
+            if end.page == header.page && usize::from(end.offset) <= usize::from(header.offset) + LOG_HEADER_LEN {
+                return Ok(None);
+            }
+            let page = space.read_page(end.page)?;
+            if usize::from(end.offset) == RECORDS {
+                let previous = pagestore::page::previous(&page);
+                drop(page);
+                let page = space.read_page(previous)?;
+                end = Place { page: previous, offset: free_of(&page) };
+                continue;
+            }
+            let start = start_before(&page, usize::from(end.offset))
+                .ok_or_else(|| corrupt(end.page, "no undo record ends where one should"))?;
+            let record = bytes_at(&page, start).unwrap_or(&[]);
+            bytes.clear();
+            bytes.extend_from_slice(record);
+            return Ok(Some(Place { page: end.page, offset: start as u16 }));
+        }
+    }
+
+    /// End of the log, if it has begun.
+    pub fn end(&self) -> Option<Place> {
+        self.header.and(self.end)
+    }
+
+    /// Cuts the log back to `mark`: what followed has been undone. A sequence of steps; repeat it as a whole after a wait.
+    pub fn truncate(&mut self, space: &UndoSpace, mark: LogMark) -> Result<(), Interrupt> {
+        let (Some(header), Some(end)) = (self.header, self.end) else { return Ok(()) };
+        let to = mark.end.unwrap_or(header);
+        if to == end {
+            return Ok(());
+        }
+        let mut mtr = space.store().mtr()?;
+        let page = mtr.x(undo_id(to.page))?;
+        if mark.end.is_some() && to.page != end.page {
+            // The pages behind must not look like a continuation of this log; the next one is where a reader would go on.
+            let next = pagestore::page::next(mtr.page(page));
+            let next = mtr.x(undo_id(next))?;
+            mtr.write_u64(next, OWNER, 0);
+            mtr.write_u16(next, FREE, RECORDS as u16);
+        }
+        mtr.write_u16(page, FREE, to.offset);
+        mtr.commit();
+        self.end = Some(to);
+        self.records = mark.records;
+        if to.page != end.page {
+            self.pin = None;
+        }
+        if mark.end.is_none() {
+            self.header = None;
+            self.needs_purge = false;
+        }
+        Ok(())
+    }
+
+    /// The commit mark. Returns what purge has to do; `None`: nothing, the log is gone. The slot is still owned.
+    pub fn commit(&mut self, space: &UndoSpace, commit_number: u64) -> Result<Option<CommittedLog>, Interrupt> {
+        let (Some(header), Some(end)) = (self.header, self.end) else { return Ok(None) };
+        if !self.needs_purge {
+            self.truncate(space, LogMark { records: 0, end: None })?;
+            return Ok(None);
+        }
+        let mut mtr = space.store().mtr()?;
+        let page = match &self.pin {
+            Some(pin) if header.page == end.page => mtr.x_pin(pin.clone()),
+            _ => mtr.x(undo_id(header.page))?,
+        };
+        let at = usize::from(header.offset) + LOG_COMMIT;
+        mtr.write(page, at, &LogHeader::commit_mark(commit_number, end));
+        mtr.commit();
+        Ok(Some(CommittedLog { slot: self.slot, trx_id: self.trx_id, header, end }))
+    }
+
+    /// Gives the slot back. The log must have been committed or cut back to nothing.
+    pub fn release(self, space: &Arc<UndoSpace>) {
+        space.give_back(self.slot, self.end);
+    }
+}

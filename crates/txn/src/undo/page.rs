@@ -1,0 +1,117 @@
+//! Bytes of undo pages, log headers and the directory page.
+
+use pagestore::Lsn;
+use pagestore::page::{HEADER_LEN, NULL_PAGE, TRAILER_LEN, u16_at, u32_at, u64_at};
+
+/// Id of the undo tablespace.
+pub(crate) const UNDO_SPACE: u32 = 0xFFFF_FFF0;
+
+/// Undo page: the transaction whose log goes on at [`RECORDS`] (u64); 0 when a log starts there, or none does.
+pub(crate) const OWNER: usize = HEADER_LEN;
+/// Undo page: first free byte (u16).
+pub(crate) const FREE: usize = OWNER + 8;
+/// Undo page: number of its slot (u16).
+pub(crate) const SLOT: usize = FREE + 2;
+/// Undo page: first byte of records or log headers.
+pub(crate) const RECORDS: usize = SLOT + 2 + 6;
+
+/// Log header: transaction id (u64).
+pub(crate) const LOG_TRX_ID: usize = 0;
+/// Log header: commit number (u64), then end page (u32), end offset (u16), state (u8), flags (u8).
+pub(crate) const LOG_COMMIT: usize = 8;
+/// Bytes of a log header.
+pub(crate) const LOG_HEADER_LEN: usize = 24;
+/// State in a log header: changes are to be rolled back.
+pub(crate) const STATE_ACTIVE: u8 = 1;
+/// State in a log header: committed, to be purged.
+pub(crate) const STATE_COMMITTED: u8 = 2;
+
+/// The directory page of the undo tablespace.
+pub(crate) const DIRECTORY_PAGE: u32 = 3;
+/// Directory: marks the page.
+pub(crate) const DIRECTORY_MAGIC: usize = HEADER_LEN;
+pub(crate) const MAGIC: &[u8; 8] = b"UTUNDO01";
+/// Directory: ids and commit numbers below this may have been given out (u64).
+pub(crate) const DIRECTORY_BOUND: usize = DIRECTORY_MAGIC + 8;
+/// Directory: the segment all undo pages belong to (10 bytes).
+pub(crate) const DIRECTORY_SEGMENT: usize = DIRECTORY_BOUND + 8;
+/// Directory: number of slots (u16).
+pub(crate) const DIRECTORY_SLOTS: usize = DIRECTORY_SEGMENT + 10;
+/// Directory: slots of 8 bytes each: head page (u32), offset of the oldest log (u16), unused.
+pub(crate) const DIRECTORY_SLOT_ARRAY: usize = 72;
+pub(crate) const DIRECTORY_SLOT_LEN: usize = 8;
+/// As many transactions can have changes at a time.
+pub(crate) const SLOTS_MAX: usize = 512;
+
+/// A place in the undo tablespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub page: u32,
+    pub offset: u16,
+}
+
+impl Place {
+    /// No page at all: a slot never used.
+    pub const NOWHERE: Place = Place { page: NULL_PAGE, offset: 0 };
+    /// The start of a page.
+    pub fn start_of(page: u32) -> Place {
+        Place { page, offset: RECORDS as u16 }
+    }
+}
+
+/// A decoded log header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogHeader {
+    pub trx_id: u64,
+    pub commit_number: u64,
+    pub end: Place,
+    pub state: u8,
+}
+
+impl LogHeader {
+    pub fn read(page: &[u8], offset: usize) -> LogHeader {
+        let commit = offset + LOG_COMMIT;
+        LogHeader {
+            trx_id: u64_at(page, offset + LOG_TRX_ID),
+            commit_number: u64_at(page, commit),
+            end: Place { page: u32_at(page, commit + 8), offset: u16_at(page, commit + 12) },
+            state: page[commit + 14],
+        }
+    }
+
+    /// The header of a log that begins.
+    pub fn begin(trx_id: u64) -> [u8; LOG_HEADER_LEN] {
+        let mut bytes = [0; LOG_HEADER_LEN];
+        bytes[LOG_TRX_ID..8].copy_from_slice(&trx_id.to_be_bytes());
+        bytes[LOG_COMMIT + 14] = STATE_ACTIVE;
+        bytes
+    }
+
+    /// What a commit writes at [`LOG_COMMIT`].
+    pub fn commit_mark(commit_number: u64, end: Place) -> [u8; 15] {
+        let mut bytes = [0; 15];
+        bytes[..8].copy_from_slice(&commit_number.to_be_bytes());
+        bytes[8..12].copy_from_slice(&end.page.to_be_bytes());
+        bytes[12..14].copy_from_slice(&end.offset.to_be_bytes());
+        bytes[14] = STATE_COMMITTED;
+        bytes
+    }
+}
+
+/// First byte of a page that no record may reach.
+pub(crate) fn limit(page_size: usize) -> usize {
+    page_size - TRAILER_LEN
+}
+
+/// First free byte of an undo page.
+pub(crate) fn free_of(page: &[u8]) -> u16 {
+    u16_at(page, FREE)
+}
+
+/// Owner of an undo page.
+pub(crate) fn owner_of(page: &[u8]) -> u64 {
+    u64_at(page, OWNER)
+}
+
+/// End of the log after a change, for durability.
+pub(crate) type CommitLsn = Lsn;
