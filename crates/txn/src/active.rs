@@ -127,6 +127,11 @@ impl ActiveSet {
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// A commit number that was taken will not be used.
+    pub fn give_up_commit(&self, number: u64) {
+        self.numbers.lock().committing.retain(|other| *other != number);
+    }
+
     /// The current version.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)

@@ -1,13 +1,33 @@
-//! The transaction system.
-#![allow(clippy::todo, unused_variables)]
+//! The transaction system: what all transactions share.
+//!
+//! ```text
+//!   active set   ids, who is active, commit order        locks     row locks
+//!   views        sessions' open read views               undo      undo tablespace and its slots
+//!   history      committed undo logs, oldest first  -->  purge     removes what no view needs
+//! ```
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use disk::Environment;
 use pagestore::PageStore;
+use parking_lot::Mutex;
 
+use crate::active::ActiveSet;
 use crate::error::Error;
+use crate::lock::{LockTable, Owner};
+use crate::purge::{Purge, PurgePause};
+use crate::read_view::ViewRegistry;
+use crate::retry::retry;
+use crate::rollback;
 use crate::table::TableSource;
+use crate::transaction::UndoMark;
+use crate::undo::log::CommittedLog;
+use crate::undo::slot::ID_MARGIN;
+use crate::undo::{UndoSpace, recovery};
 
 /// How to open a [`TransactionSystem`].
 #[derive(Debug, Clone)]
@@ -106,53 +126,213 @@ pub struct TransactionInfo {
     pub started: Duration,
 }
 
-/// Keeps purge away while it lives (FLUSH TABLES ... FOR EXPORT).
-pub struct PurgePause {}
+/// Counts of what was done.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub commits: AtomicU64,
+    pub rollbacks: AtomicU64,
+    pub rows_read: AtomicU64,
+    pub rows_inserted: AtomicU64,
+    pub rows_updated: AtomicU64,
+    pub rows_deleted: AtomicU64,
+    pub versions_built: AtomicU64,
+    pub purged_records: AtomicU64,
+}
+
+impl Counters {
+    pub fn add(counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+/// What all transactions share; see the module.
+pub(crate) struct System {
+    pub env: Arc<dyn Environment>,
+    pub store: Arc<PageStore>,
+    pub undo: Arc<UndoSpace>,
+    pub active: ActiveSet,
+    pub locks: Arc<LockTable>,
+    pub views: ViewRegistry,
+    /// Committed logs that purge has not done with, by commit number.
+    pub history: Mutex<BTreeMap<u64, CommittedLog>>,
+    pub purge: Purge,
+    pub counters: Counters,
+    pub options: Options,
+    unfinished: Mutex<Vec<crate::undo::UndoLog>>,
+}
+
+impl System {
+    /// Keeps the persistent bound on ids ahead of them.
+    pub async fn keep_bound_ahead(&self) -> Result<(), Error> {
+        while let Some(bound) = self.active.bound_wanted(ID_MARGIN) {
+            retry(|| self.undo.raise_bound(bound)).await?;
+            self.active.raise_bound(bound);
+        }
+        Ok(())
+    }
+
+    /// A number for a commit that begins.
+    pub async fn take_commit_number(&self) -> Result<u64, Error> {
+        loop {
+            if let Some(number) = self.active.begin_commit() {
+                return Ok(number);
+            }
+            self.keep_bound_ahead().await?;
+        }
+    }
+}
 
 /// Everything transactions share. Clones are the same system.
 #[derive(Clone)]
-pub struct TransactionSystem {}
+pub struct TransactionSystem(pub(crate) Arc<System>);
 
 impl TransactionSystem {
     /// Opens the undo tablespace, or creates it when its file does not exist. Redo must have been applied.
+    ///
+    /// # Errors
+    /// Storage errors; a file that is not an undo tablespace or is damaged.
     pub async fn open(store: Arc<PageStore>, options: Options) -> Result<TransactionSystem, Error> {
-        todo!()
+        let env = store.environment().clone();
+        let path = &options.undo_path;
+        let known = store.space(crate::UNDO_SPACE).is_some();
+        let exists = known || env.storage().exists(path).map_err(pagestore::Error::from)?;
+        let undo = if exists {
+            UndoSpace::open(store.clone(), path).await?
+        } else {
+            UndoSpace::create(store.clone(), path).await?
+        };
+        let found = recovery::find_logs(&undo).await?;
+        undo.pages.store(found.pages, Ordering::Relaxed);
+        let next = found.above_all.max(1);
+        let bound = next + ID_MARGIN;
+        retry(|| undo.raise_bound(bound)).await?;
+        let active = ActiveSet::new(next, bound);
+        let locks = LockTable::new(env.random_u64());
+        locks.detect_deadlocks.store(options.deadlock_detect, Ordering::Relaxed);
+        let system = System {
+            env,
+            store,
+            undo: Arc::new(undo),
+            active,
+            locks,
+            views: ViewRegistry::default(),
+            history: Mutex::new(found.history.into_iter().collect()),
+            purge: Purge::default(),
+            counters: Counters::default(),
+            options,
+            unfinished: Mutex::new(found.unfinished),
+        };
+        Ok(TransactionSystem(Arc::new(system)))
     }
+
     /// Rolls back what had not committed before a crash and starts purge. Call once, when the catalog is loaded;
     /// until then nothing may be changed.
+    ///
+    /// # Errors
+    /// Storage errors and damaged undo logs.
     pub async fn recover(&self, tables: Arc<dyn TableSource>) -> Result<RecoveryReport, Error> {
-        todo!()
+        let system = &self.0;
+        system.purge.set_tables(tables.clone());
+        let unfinished = std::mem::take(&mut *system.unfinished.lock());
+        let mut report = RecoveryReport { history: system.history.lock().len(), ..RecoveryReport::default() };
+        let slot = system.views.register();
+        let mut logs = Vec::new();
+        for log in unfinished {
+            let owner = Arc::new(Owner::default());
+            system.active.resurrect(log.trx_id, owner.current());
+            logs.push((log, owner));
+        }
+        for (mut log, owner) in logs {
+            let find = |id: u64| tables.table(id);
+            report.records_undone +=
+                rollback::roll_back(system, &mut log, &find, UndoMark::START.0, &slot).await?;
+            system.active.end(log.trx_id, None, || ());
+            system.locks.release_all(&owner);
+            log.release(&system.undo);
+            report.rolled_back += 1;
+        }
+        system.views.unregister(&slot);
+        if system.options.background_purge {
+            Purge::spawn(system);
+        }
+        Ok(report)
     }
+
     /// The store.
     pub fn store(&self) -> &Arc<PageStore> {
-        todo!()
+        &self.0.store
     }
+
     /// Purges everything no open read view needs, now. Returns the number of undo records purged.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages.
     pub async fn purge_all(&self) -> Result<u64, Error> {
-        todo!()
+        Purge::run_to_end(&self.0).await
     }
+
     /// Stops purge until the answer is dropped; waits for the batch at work.
     pub async fn pause_purge(&self) -> PurgePause {
-        todo!()
+        Purge::pause(&self.0).await
     }
+
     /// Stops background work; wait for it before the store is shut down.
+    ///
+    /// # Errors
+    /// None at present.
     pub async fn shutdown(&self) -> Result<(), Error> {
-        todo!()
+        Purge::stop(&self.0).await;
+        Ok(())
     }
+
     /// Counters.
     pub fn status(&self) -> Status {
-        todo!()
+        let system = &self.0;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (counters, locks) = (&system.counters, &system.locks.counters);
+        Status {
+            next_trx_id: system.active.next(),
+            active: system.active.len(),
+            history_length: system.history.lock().len(),
+            commits: load(&counters.commits),
+            rollbacks: load(&counters.rollbacks),
+            lock_waits_current: load(&locks.current_waits),
+            lock_waits: load(&locks.waits),
+            lock_wait_nanoseconds: load(&locks.wait_nanoseconds),
+            lock_wait_nanoseconds_max: load(&locks.wait_nanoseconds_max),
+            deadlocks: load(&locks.deadlocks),
+            lock_timeouts: load(&locks.timeouts),
+            locks: load(&locks.locks),
+            rows_read: load(&counters.rows_read),
+            rows_inserted: load(&counters.rows_inserted),
+            rows_updated: load(&counters.rows_updated),
+            rows_deleted: load(&counters.rows_deleted),
+            versions_built: load(&counters.versions_built),
+            purged_records: load(&counters.purged_records),
+            undo_pages: load(&system.undo.pages),
+        }
     }
+
     /// The transactions that have an id.
     pub fn transactions(&self) -> Vec<TransactionInfo> {
-        todo!()
+        let info = |owner: Arc<Owner>| TransactionInfo {
+            id: owner.id.load(Ordering::Relaxed),
+            tag: owner.tag.load(Ordering::Relaxed),
+            waiting: owner.is_waiting(),
+            locks: owner.lock_count(),
+            undo_records: owner.undo_records.load(Ordering::Relaxed),
+            started: Duration::from_micros(owner.started.load(Ordering::Relaxed)),
+        };
+        self.0.active.owners().into_iter().map(info).collect()
     }
+
     /// Text about the latest deadlock, as in SHOW ENGINE INNODB STATUS.
     pub fn latest_deadlock(&self) -> Option<String> {
-        todo!()
+        self.0.locks.latest_deadlock()
     }
+
     /// Turns deadlock detection on or off (`innodb_deadlock_detect`).
     pub fn set_deadlock_detect(&self, on: bool) {
-        todo!()
+        self.0.locks.detect_deadlocks.store(on, Ordering::Relaxed);
     }
 }

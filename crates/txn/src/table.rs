@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use btree::Tree;
+use btree::{Field, KeyFields, Tree};
 
 /// Column number that stands for the hidden DB_ROW_ID in [`SecondaryField::column`].
 pub const ROW_ID_COLUMN: u16 = u16::MAX;
@@ -48,6 +48,21 @@ pub struct Secondary {
     pub user_fields: usize,
     /// Whether `user_fields` without NULL may occur once only.
     pub unique: bool,
+}
+
+impl Secondary {
+    /// Picks the clustered key out of an entry of this index.
+    pub(crate) fn clustered_key<'e>(&self, table: &Table, entry: &[Field<'e>]) -> KeyFields<'e> {
+        let position = |field: &ClusteredField| {
+            let column = match field {
+                ClusteredField::Column(column) => *column,
+                _ => ROW_ID_COLUMN,
+            };
+            let whole = |part: &SecondaryField| part.column == column && part.prefix_bytes.is_none();
+            self.columns.iter().position(whole).and_then(|position| entry.get(position).copied()).flatten()
+        };
+        table.clustered_columns[..table.key_fields].iter().map(position).collect()
+    }
 }
 
 /// A table as transactions see it.

@@ -1,9 +1,27 @@
 //! One transaction at a time per session.
-#![allow(clippy::todo, unused_variables)]
+//!
+//! A [`Transaction`] costs nothing until it is used: the read view comes with the first consistent read, id and undo
+//! slot with the first change. The object is reused from one transaction to the next without allocation.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::system::TransactionSystem;
+use pagestore::Lsn;
+use redo::Flush;
+use smallvec::SmallVec;
+
+use crate::error::{Error, Interrupt};
+use crate::lock::{LockWait, Owner};
+use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
+use crate::retry::retry;
+use crate::rollback;
+use crate::row::WriteBuffers;
+use crate::system::{Counters, System, TransactionSystem};
+use crate::table::Table;
+use crate::undo::UndoLog;
+use crate::undo::log::LogMark;
+use crate::version::Overlay;
 
 /// Isolation levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +35,13 @@ pub enum Isolation {
     RepeatableRead,
     /// As REPEATABLE READ; the SQL layer turns plain reads inside transactions into locking reads.
     Serializable,
+}
+
+impl Isolation {
+    /// Whether locking scans lock records without their gaps.
+    pub(crate) fn locks_records_only(self) -> bool {
+        matches!(self, Isolation::ReadUncommitted | Isolation::ReadCommitted)
+    }
 }
 
 /// How durable a commit is when it returns (`innodb_flush_log_at_trx_commit` 0, 2, 1).
@@ -33,112 +58,412 @@ pub enum Durability {
 
 /// A place in a transaction's undo log to roll back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UndoMark {
-    pub(crate) records: u64,
+pub struct UndoMark(pub(crate) LogMark);
+
+impl UndoMark {
+    /// The start of the transaction.
+    pub(crate) const START: UndoMark = UndoMark(LogMark { records: 0, end: None });
 }
 
 /// Interrupts what a transaction waits for, from another thread.
 #[derive(Clone)]
-pub struct KillHandle {}
+pub struct KillHandle {
+    system: Arc<System>,
+    owner: Arc<Owner>,
+}
 
 impl KillHandle {
     /// A row lock wait that is going on, or the next one, ends with [`Error::Killed`]; long scans stop.
     pub fn kill(&self) {
-        todo!()
+        self.owner.killed.store(true, Ordering::SeqCst);
+        self.system.locks.abort_wait(&self.owner, crate::lock::WaitState::Killed);
     }
 }
 
 /// A session's transaction: reusable, one at a time. Dropped while active, it is rolled back in the background.
-pub struct Transaction {}
+pub struct Transaction {
+    system: TransactionSystem,
+    pub(crate) owner: Arc<Owner>,
+    slot: Arc<ViewSlot>,
+    pub(crate) view: ReadView,
+    view_open: bool,
+    isolation: Isolation,
+    begun: bool,
+    lock_wait_timeout: Duration,
+    pub(crate) log: Option<UndoLog>,
+    /// Tables changed, for rollback.
+    tables: SmallVec<[Arc<Table>; 4]>,
+    savepoints: Vec<(String, UndoMark)>,
+    overlay: Overlay,
+    pub(crate) buffers: WriteBuffers,
+    pub(crate) counts: Counts,
+}
+
+/// What this session did since it last added to the common counters.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub rows_read: u64,
+    pub versions_built: u64,
+}
 
 impl Transaction {
     /// A session's transaction object. REPEATABLE READ, not begun.
     pub fn new(system: &TransactionSystem) -> Transaction {
-        todo!()
+        Transaction {
+            system: system.clone(),
+            owner: Arc::new(Owner::default()),
+            slot: system.0.views.register(),
+            view: ReadView::default(),
+            view_open: false,
+            isolation: Isolation::default(),
+            begun: false,
+            lock_wait_timeout: system.0.options.lock_wait_timeout,
+            log: None,
+            tables: SmallVec::new(),
+            savepoints: Vec::new(),
+            overlay: Overlay::default(),
+            buffers: WriteBuffers::default(),
+            counts: Counts::default(),
+        }
     }
+
     /// The system.
     pub fn system(&self) -> &TransactionSystem {
-        todo!()
+        &self.system
     }
+
+    pub(crate) fn inner(&self) -> &Arc<System> {
+        &self.system.0
+    }
+
     /// Isolation of what comes next; takes effect at once, so set it between transactions.
     pub fn set_isolation(&mut self, isolation: Isolation) {
-        todo!()
+        self.isolation = isolation;
+        self.owner.record_locks_only.store(isolation.locks_records_only(), Ordering::Relaxed);
     }
+
     /// The isolation level.
     pub fn isolation(&self) -> Isolation {
-        todo!()
+        self.isolation
     }
+
     /// How long a row lock may be waited for (`innodb_lock_wait_timeout`).
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
-        todo!()
+        self.lock_wait_timeout = timeout;
     }
+
     /// A number shown with this transaction (the connection id).
     pub fn set_tag(&mut self, tag: u64) {
-        todo!()
+        self.owner.tag.store(tag, Ordering::Relaxed);
     }
+
     /// A handle to kill it with.
     pub fn kill_handle(&self) -> KillHandle {
-        todo!()
+        KillHandle { system: self.system.0.clone(), owner: self.owner.clone() }
     }
+
     /// Forgets an earlier kill (start of the next statement).
     pub fn clear_kill(&mut self) {
-        todo!()
+        self.owner.killed.store(false, Ordering::SeqCst);
     }
+
+    /// Fails when the transaction was killed.
+    pub(crate) fn check_killed(&self) -> Result<(), Error> {
+        if self.owner.killed.load(Ordering::Relaxed) { Err(Error::Killed) } else { Ok(()) }
+    }
+
     /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it every
     /// statement must be ended by one of them (autocommit). Costs nothing: an id is taken at the first change.
     pub fn begin(&mut self) {
-        todo!()
+        debug_assert!(!self.begun && self.log.is_none(), "the transaction before has not ended");
+        self.close_view();
+        self.begun = true;
     }
+
     /// As `begin`, and opens the read view now (WITH CONSISTENT SNAPSHOT; only under REPEATABLE READ).
     pub fn begin_with_snapshot(&mut self) {
-        todo!()
+        self.begin();
+        if self.isolation == Isolation::RepeatableRead {
+            self.open_view();
+        }
     }
+
     /// Whether `begin` was called and neither commit nor rollback (a deadlock rolls back) since.
     pub fn is_active(&self) -> bool {
-        todo!()
+        self.begun
     }
+
     /// Whether it changed something.
     pub fn has_changes(&self) -> bool {
-        todo!()
+        self.log.as_ref().is_some_and(|log| log.records > 0)
     }
+
     /// Its id, if it has one.
     pub fn id(&self) -> Option<u64> {
-        todo!()
+        self.log.as_ref().map(|log| log.trx_id)
     }
+
+    /// What reading needs, borrowed apart.
+    pub(crate) fn reading(&mut self) -> (&System, &ReadView, &mut Overlay) {
+        (&self.system.0, &self.view, &mut self.overlay)
+    }
+
+    fn add_counts(&mut self) {
+        let counts = std::mem::take(&mut self.counts);
+        let counters = &self.system.0.counters;
+        if counts.rows_read > 0 {
+            Counters::add(&counters.rows_read, counts.rows_read);
+        }
+        if counts.versions_built > 0 {
+            Counters::add(&counters.versions_built, counts.versions_built);
+        }
+    }
+
     /// Ends a statement: READ COMMITTED and autocommit give up the read view.
     pub fn end_statement(&mut self) {
-        todo!()
+        self.add_counts();
+        if !self.begun || self.isolation.locks_records_only() {
+            self.close_view();
+        }
     }
+
+    /// Opens the read view unless it is open.
+    #[inline]
+    pub(crate) fn open_view(&mut self) {
+        if self.view_open {
+            return;
+        }
+        self.view_open = true;
+        let creator = self.log.as_ref().map_or(0, |log| log.trx_id);
+        let active = &self.system.0.active;
+        // See `read_view`: published first, checked afterwards.
+        if self.view.version != 0 {
+            self.slot.0.store(self.view.version, Ordering::SeqCst);
+            if active.version() == self.view.version {
+                self.view.creator = creator;
+                return;
+            }
+        }
+        let slot = &self.slot.0;
+        active.fill_view(&mut self.view, creator, |version| slot.store(version, Ordering::SeqCst));
+    }
+
+    fn close_view(&mut self) {
+        if self.view_open {
+            self.view_open = false;
+            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
+        }
+    }
+
     /// Where the transaction is now, for `rollback_to` (statement rollback and savepoints).
     pub fn statement_mark(&self) -> UndoMark {
-        todo!()
+        self.log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()))
     }
+
     /// Undoes all changes made since `mark`. Locks stay, as in InnoDB.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages.
     pub async fn rollback_to(&mut self, mark: UndoMark) -> Result<(), Error> {
-        todo!()
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if log.records <= mark.0.records {
+            return Ok(());
+        }
+        let tables = &self.tables;
+        let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
+        rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot).await?;
+        self.owner.undo_records.store(log.records, Ordering::Relaxed);
+        Ok(())
     }
+
     /// Sets a savepoint; one with the same name (ASCII case ignored) is replaced.
     pub fn savepoint(&mut self, name: &str) {
-        todo!()
+        self.savepoints.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        let mark = self.statement_mark();
+        self.savepoints.push((name.to_owned(), mark));
     }
+
+    fn find_savepoint(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().position(|(other, _)| other.eq_ignore_ascii_case(name))
+    }
+
     /// Rolls back to a savepoint and forgets later ones. `Ok(false)` when there is none of that name.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages.
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool, Error> {
-        todo!()
+        let Some(position) = self.find_savepoint(name) else { return Ok(false) };
+        self.rollback_to(self.savepoints[position].1).await?;
+        self.savepoints.truncate(position + 1);
+        Ok(true)
     }
+
     /// Forgets a savepoint and later ones. False when there is none of that name.
     pub fn release_savepoint(&mut self, name: &str) -> bool {
-        todo!()
+        let Some(position) = self.find_savepoint(name) else { return false };
+        self.savepoints.truncate(position);
+        true
     }
-    /// Commits. When this returns an error other than a failed wait for durability, nothing is committed.
+
+    /// Commits. When the commit itself fails nothing is committed and the transaction goes on; when only the wait for
+    /// durability fails, the engine is poisoned and a restart will tell.
+    ///
+    /// # Errors
+    /// Storage errors.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), Error> {
-        todo!()
+        let lsn = self.commit_changes().await?;
+        let redo = self.inner().store.redo().clone();
+        match (lsn, flush_of(durability)) {
+            (Some(lsn), Some(how)) => retry(|| redo.flush(lsn, how).map_err(log_interrupt)).await,
+            _ => Ok(()),
+        }
     }
+
     /// As `commit`, for a thread that may block: it leads the log write itself when the log is idle.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<(), Error> {
-        todo!()
+        let lsn = disk::block_on(self.commit_changes())?;
+        if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
+            self.inner().store.redo().flush_blocking(lsn, how)?;
+        }
+        Ok(())
     }
+
+    /// Commits in memory and in the log buffer. Returns the LSN that must become durable, if anything was changed.
+    async fn commit_changes(&mut self) -> Result<Option<Lsn>, Error> {
+        let system = self.system.0.clone();
+        let Some(log) = &mut self.log else {
+            self.finish();
+            return Ok(None);
+        };
+        let changed = log.records > 0;
+        let number = system.take_commit_number().await?;
+        // The log stays where it is until the mark is written: should the caller drop this future, it can be rolled back.
+        let committed = match retry(|| log.commit(&system.undo, number)).await {
+            Ok(committed) => committed,
+            Err(error) => {
+                system.active.give_up_commit(number);
+                return Err(error);
+            }
+        };
+        let lsn = changed.then(|| system.store.redo().current());
+        system.active.end(log.trx_id, Some(number), || {
+            if let Some(committed) = committed {
+                system.history.lock().insert(number, committed);
+            }
+        });
+        if let Some(log) = self.log.take() {
+            log.release(&system.undo);
+        }
+        self.finish();
+        Counters::add(&system.counters.commits, 1);
+        if committed.is_some() {
+            system.purge.wake();
+        }
+        Ok(lsn)
+    }
+
+    /// What is common to every end: locks, view, savepoints.
+    fn finish(&mut self) {
+        self.system.0.locks.release_all(&self.owner);
+        self.owner.id.store(0, Ordering::Relaxed);
+        self.owner.undo_records.store(0, Ordering::Relaxed);
+        self.close_view();
+        self.add_counts();
+        self.begun = false;
+        self.tables.clear();
+        self.savepoints.clear();
+    }
+
     /// Rolls back everything and releases the locks.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages: the transaction then stays as it is, locks included, until a restart.
     pub async fn rollback(&mut self) -> Result<(), Error> {
-        todo!()
+        self.rollback_to(UndoMark::START).await?;
+        if let Some(mut log) = self.log.take() {
+            let system = self.system.0.clone();
+            if let Err(error) = retry(|| log.truncate(&system.undo, UndoMark::START.0)).await {
+                self.log = Some(log);
+                return Err(error);
+            }
+            system.active.end(log.trx_id, None, || ());
+            log.release(&system.undo);
+            Counters::add(&system.counters.rollbacks, 1);
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Before a change: id and undo slot, and the table is remembered.
+    pub(crate) async fn prepare_change(&mut self, table: &Arc<Table>) -> Result<(), Error> {
+        if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
+            self.tables.push(table.clone());
+        }
+        if self.log.is_some() {
+            return Ok(());
+        }
+        let system = self.system.0.clone();
+        system.keep_bound_ahead().await?;
+        let Some((slot, state)) = system.undo.take() else {
+            return Err(Error::TooManyTransactions(system.undo.slot_count()));
+        };
+        let id = loop {
+            if let Some(id) = system.active.begin(self.owner.current()) {
+                break id;
+            }
+            if let Err(error) = system.keep_bound_ahead().await {
+                system.undo.give_back(slot, state.next_log);
+                return Err(error);
+            }
+        };
+        self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
+        self.view.creator = id;
+        self.log = Some(UndoLog::new(slot, state, id));
+        Ok(())
+    }
+
+    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported.
+    pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
+        let env = self.inner().env.clone();
+        let result = wait.wait(&*env, self.lock_wait_timeout).await;
+        if matches!(result, Err(Error::Deadlock)) {
+            self.rollback().await?;
+        }
+        result
     }
 }
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let system = self.system.0.clone();
+        system.views.unregister(&self.slot);
+        let Some(log) = self.log.take() else {
+            system.locks.release_all(&self.owner);
+            return;
+        };
+        // A session that went away in the middle of a transaction: somebody has to undo it.
+        let tables = std::mem::take(&mut self.tables);
+        let owner = self.owner.clone();
+        let env = system.env.clone();
+        env.spawn("rollback", Box::pin(rollback::roll_back_abandoned(system, owner, log, tables)));
+    }
+}
+
+fn flush_of(durability: Durability) -> Option<Flush> {
+    match durability {
+        Durability::NoSync => None,
+        Durability::Write => Some(Flush::Write),
+        Durability::Sync => Some(Flush::Sync),
+    }
+}
+
+fn log_interrupt(interrupt: redo::Interrupt) -> Interrupt {
+    match interrupt {
+        redo::Interrupt::Wait(wait) => Interrupt::Wait(wait),
+        redo::Interrupt::Error(error) => Interrupt::Error(error.into()),
+    }
+}
+

@@ -25,4 +25,4 @@ mod wait;
 pub(crate) use mode::{Extent, LockMode};
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable, LockTarget};
-pub(crate) use wait::LockWait;
+pub(crate) use wait::{LockWait, WaitState};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use btree::Field;
+use btree::compare::hash_field;
+use btree::{Field, FieldRef, IndexDef, RecordRef};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -61,9 +62,15 @@ impl Hasher for TargetHasher {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = mix(self.0 ^ u64::from(*byte));
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = mix(self.0 ^ u64::from_le_bytes(word)).wrapping_add(self.0.rotate_left(23));
         }
+        self.write_u64(bytes.len() as u64);
+    }
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
     }
     fn write_u64(&mut self, value: u64) {
         self.0 = mix(self.0 ^ value);
@@ -86,8 +93,11 @@ type Woken = SmallVec<[Arc<WaitCell>; 4]>;
 
 /// Answer to a lock request.
 pub(crate) enum Acquired {
-    /// The lock is held (or none is needed).
-    Granted,
+    /// The lock is held (or none is needed). `new`: it was not held before.
+    Granted {
+        /// Whether this request added the lock.
+        new: bool,
+    },
     /// Another transaction stands in the way; wait with no latch held, then repeat the step.
     Wait(LockWait),
     /// Another transaction stands in the way, and the caller did not want to wait.
@@ -142,32 +152,28 @@ impl LockTable {
         })
     }
 
-    /// The target of an index entry with this key (all unique fields, as stored).
-    pub fn target<'a>(&self, index: u64, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
-        LockTarget { index, place: self.fingerprint(key) << 2 | RECORD_KIND }
+    /// The target of an index entry with this key (all unique fields). Keys that compare equal have one target.
+    pub fn target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
+        LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | RECORD_KIND }
     }
 
-    /// The target that serialises insertions of one key into a unique secondary index. `key` must be in a form
-    /// that is the same for all keys that compare equal.
-    pub fn unique_target<'a>(&self, index: u64, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
-        LockTarget { index, place: self.fingerprint(key) << 2 | UNIQUE_KIND }
+    /// The target of a record.
+    pub fn target_of(&self, record: RecordRef<'_>) -> LockTarget {
+        let def = record.def();
+        self.target(def, record.fields().take(def.n_unique).map(FieldRef::inline))
     }
 
-    fn fingerprint<'a>(&self, key: impl Iterator<Item = Field<'a>>) -> u64 {
-        let mut hash = self.seed;
-        for field in key {
-            let Some(bytes) = field else {
-                hash = mix(hash ^ 0xA5A5);
-                continue;
-            };
-            hash = mix(hash ^ (bytes.len() as u64 + 1).rotate_left(32));
-            for chunk in bytes.chunks(8) {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                hash = mix(hash ^ u64::from_le_bytes(word)).wrapping_add(hash.rotate_left(23));
-            }
+    /// The target that serialises insertions of one key (the fields SQL declared) into a unique secondary index.
+    pub fn unique_target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
+        LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | UNIQUE_KIND }
+    }
+
+    fn fingerprint<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> u64 {
+        let mut hasher = TargetHasher(self.seed);
+        for (field, definition) in key.zip(&def.fields) {
+            hash_field(definition.compare, field, &mut hasher);
         }
-        hash
+        hasher.finish()
     }
 
     fn shard(&self, target: LockTarget) -> &Mutex<Shard> {
@@ -215,11 +221,11 @@ impl LockTable {
         let mut shard = self.shard(target).lock();
         let queue = shard.entry(target).or_default();
         if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)) {
-            return Acquired::Granted;
+            return Acquired::Granted { new: false };
         }
         if !queue.iter().any(|held| held.blocks(owner, mode, target)) {
             self.push(queue, owner, target, mode, None);
-            return Acquired::Granted;
+            return Acquired::Granted { new: true };
         }
         if policy != WaitPolicy::Wait {
             return Acquired::Refused;
@@ -261,11 +267,11 @@ impl LockTable {
         describe: &dyn Fn() -> String,
     ) -> Acquired {
         let mut shard = self.shard(target).lock();
-        let Some(queue) = shard.get_mut(&target) else { return Acquired::Granted };
+        let Some(queue) = shard.get_mut(&target) else { return Acquired::Granted { new: false } };
         if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
             || !queue.iter().any(|held| held.blocks(owner, mode, target))
         {
-            return Acquired::Granted;
+            return Acquired::Granted { new: false };
         }
         if policy != WaitPolicy::Wait {
             return Acquired::Refused;
@@ -481,29 +487,6 @@ impl LockTable {
     /// Whether anybody has or wants a lock on the target.
     pub fn is_locked(&self, target: LockTarget) -> bool {
         self.shard(target).lock().contains_key(&target)
-    }
-
-    /// The entry's stored key changes to one that compares equal (other case): its locks move along.
-    /// To be called with the leaf X-latched.
-    pub fn rename(&self, from: LockTarget, to: LockTarget) {
-        if from == to {
-            return;
-        }
-        let mut woken = Woken::new();
-        let moved = self.shard(from).lock().remove(&from).unwrap_or_default();
-        for request in moved {
-            self.counted_out(from, request.mode);
-            request.owner.forget(from);
-            match &request.waiting {
-                Some(cell) => {
-                    if cell.end(WaitState::Retry) {
-                        woken.push(cell.clone());
-                    }
-                }
-                None => self.add_for(&request.owner_epoch(), to, request.mode),
-            }
-        }
-        wake(woken);
     }
 
     fn add_gaps(&self, target: LockTarget, heirs: &[(OwnerEpoch, LockMode)]) {

@@ -136,17 +136,20 @@ impl UndoLog {
         LogMark { records: self.records, end: self.header.and(self.end) }
     }
 
-    /// Copies the last record before `end` into `bytes` and gives its place; `None` at the start of the log.
+    /// Copies the last record before `end` into `bytes` and gives its place; `None` when there is none behind `stop` (the end of the
+    /// log at some earlier time) or behind the start of the log.
     pub fn record_before(
         &self,
         space: &UndoSpace,
         end: Place,
+        stop: Option<Place>,
         bytes: &mut Vec<u8>,
     ) -> Result<Option<Place>, Interrupt> {
         let Some(header) = self.header else { return Ok(None) };
         let mut end = end;
         loop {
-            if end.page == header.page && usize::from(end.offset) <= usize::from(header.offset) + LOG_HEADER_LEN {
+            let first = usize::from(header.offset) + LOG_HEADER_LEN;
+            if Some(end) == stop || end.page == header.page && usize::from(end.offset) <= first {
                 return Ok(None);
             }
             let page = space.read_page(end.page)?;

@@ -216,11 +216,6 @@ impl<'a> UndoRecord<'a> {
         let found = self.changed.iter().chain(&self.ordering).find(|(other, _)| *other == position);
         found.map(|(_, field)| *field)
     }
-
-    /// Whether secondary index entries may have to be removed with the old version.
-    pub fn touches_secondaries(&self) -> bool {
-        self.kind == UndoKind::DeleteMark || !self.ordering.is_empty()
-    }
 }
 
 /// The record that starts at `offset` of `page`, as bytes.

@@ -1,0 +1,314 @@
+//! Taking changes back: a statement, a savepoint, a whole transaction, or what a crash left unfinished.
+//!
+//! Undo records are applied from the newest backwards. A record concerns its row only while the row's DB_TRX_ID and DB_ROLL_PTR say
+//! that it was the last change; otherwise it has been undone already. So rollback can be repeated, which is
+//! what happens when a crash interrupts it. Of one record first the secondary entries are put right, then the row.
+//!
+//! A row that goes back to a delete-marked version is noted for purge, which may have passed by while the row was alive.
+
+use std::sync::Arc;
+
+use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange};
+use smallvec::SmallVec;
+
+use crate::entry::build_entry;
+use crate::error::{Error, Interrupt};
+use crate::lock::Owner;
+use crate::purge::{DeadRow, Pinned};
+use crate::read_view::ViewSlot;
+use crate::retry::retry;
+use crate::row::physical::{
+    Outcomes, free_chain_tails, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
+};
+use crate::system::{Counters, System};
+use crate::table::Table;
+use crate::undo::log::LogMark;
+use crate::undo::slot::corrupt;
+use crate::undo::{UndoKind, UndoLog, UndoRecord};
+use crate::version::{Overlay, Version};
+
+/// Finds a table by its id; `None`: it was dropped.
+pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Option<Arc<Table>> + Sync);
+
+/// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old versions needs them.
+/// Returns the number of records.
+pub(crate) async fn roll_back(
+    system: &Arc<System>,
+    log: &mut UndoLog,
+    find: FindTable<'_>,
+    mark: LogMark,
+    slot: &ViewSlot,
+) -> Result<u64, Error> {
+    let pinned = system.purge.pin(slot);
+    let mut count = 0;
+    let mut bytes = Vec::new();
+    let mut end = log.end();
+    while let Some(at) = end {
+        let place = retry(|| log.record_before(&system.undo, at, mark.end, &mut bytes)).await?;
+        let Some(place) = place else { break };
+        let Some(undo) = UndoRecord::parse(&bytes) else {
+            return Err(corrupt(place.page, "an undo record cannot be read"));
+        };
+        if let Some(table) = find(undo.table) {
+            let roll_ptr = log.roll_ptr(place, undo.kind == UndoKind::Insert).0;
+            let change = Change { system, table: &table, undo: &undo, trx_id: log.trx_id, roll_ptr };
+            change.undo(&pinned).await?;
+        }
+        count += 1;
+        end = Some(place);
+    }
+    drop(pinned);
+    retry(|| log.truncate(&system.undo, mark)).await?;
+    Ok(count)
+}
+
+/// Rolls back a transaction whose session has gone.
+pub(crate) async fn roll_back_abandoned(
+    system: Arc<System>,
+    owner: Arc<Owner>,
+    mut log: UndoLog,
+    tables: SmallVec<[Arc<Table>; 4]>,
+) {
+    let slot = system.views.register();
+    let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
+    let start = LogMark { records: 0, end: None };
+    let result = roll_back(&system, &mut log, &find, start, &slot).await;
+    system.views.unregister(&slot);
+    match result {
+        Ok(_) => {
+            system.active.end(log.trx_id, None, || ());
+            log.release(&system.undo);
+            system.locks.release_all(&owner);
+            Counters::add(&system.counters.rollbacks, 1);
+        }
+        // Its locks stay; the next start rolls it back.
+        Err(error) => tracing::error!(transaction = log.trx_id, %error, "rollback failed; restart to finish it"),
+    }
+}
+
+/// What has to happen to a secondary index.
+enum EntryWork {
+    /// The entry belongs to the version that goes.
+    Retire(usize, OwnedKey),
+    /// The entry belongs to the version that comes back.
+    Restore(usize, OwnedKey),
+}
+
+struct Plan {
+    entries: Vec<EntryWork>,
+    /// Off-page values of the version that goes.
+    chains: SmallVec<[Reference; 2]>,
+}
+
+/// One change to be undone.
+struct Change<'c> {
+    system: &'c System,
+    table: &'c Table,
+    undo: &'c UndoRecord<'c>,
+    trx_id: u64,
+    roll_ptr: u64,
+}
+
+impl Change<'_> {
+    async fn undo(&self, pinned: &Pinned<'_>) -> Result<(), Error> {
+        let Some(plan) = retry(|| self.plan()).await? else { return Ok(()) };
+        for work in &plan.entries {
+            self.undo_entry(work, pinned).await?;
+        }
+        free_chain_tails(&self.table.clustered, &plan.chains).await?;
+        if self.undo.kind == UndoKind::Insert {
+            let wanted = |record: RecordRef<'_>| Ok(self.is_last_change_of(record));
+            remove_record(self.system, &self.table.clustered, &self.key(), wanted, &plan.chains).await?;
+            return Ok(());
+        }
+        let mut structural = false;
+        let mut buffer = RecordBuffer::new();
+        while retry(|| self.restore_step(&mut buffer, &plan.chains, structural)).await? == Outcomes::Structure {
+            structural = true;
+        }
+        if self.undo.old_deleted {
+            self.system.purge.note_dead_row(DeadRow {
+                table: self.table.id,
+                key: OwnedKey::from_fields(&self.key()),
+                trx_id: self.undo.old_trx_id,
+                roll_ptr: self.undo.old_roll_ptr,
+            });
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> KeyFields<'_> {
+        self.undo.key.iter().map(|field| field.inline()).collect()
+    }
+
+    fn is_last_change_of(&self, record: RecordRef<'_>) -> bool {
+        record.trx_id() == self.trx_id && record.roll_ptr() == self.roll_ptr
+    }
+
+    /// Compares the row with the version before. `None`: undone already.
+    fn plan(&self) -> Result<Option<Plan>, Interrupt> {
+        let plan = self.table.clustered.get(&self.key(), |record| -> Result<Option<Plan>, Interrupt> {
+            if !self.is_last_change_of(record) {
+                return Ok(None);
+            }
+            let mut overlay = Overlay::default();
+            overlay.start(record);
+            overlay.apply(self.undo);
+            let old = Version { record, overlay: Some(&overlay) };
+            let mut plan = Plan { entries: Vec::new(), chains: SmallVec::new() };
+            for (number, secondary) in self.table.secondaries.iter().enumerate() {
+                let (mut new_entry, mut old_entry) = (OwnedKey::new(), OwnedKey::new());
+                build_entry(self.table, secondary, |position| record.field(position), &mut new_entry)?;
+                build_entry(self.table, secondary, |position| old.field(position), &mut old_entry)?;
+                match self.undo.kind {
+                    UndoKind::Insert | UndoKind::Revive => {
+                        plan.entries.push(EntryWork::Retire(number, new_entry));
+                    }
+                    UndoKind::DeleteMark => plan.entries.push(EntryWork::Restore(number, old_entry)),
+                    UndoKind::Update => {
+                        if new_entry != old_entry {
+                            if !same_entry(secondary, &new_entry.fields(), &old_entry.fields()) {
+                                plan.entries.push(EntryWork::Retire(number, new_entry));
+                            }
+                            plan.entries.push(EntryWork::Restore(number, old_entry));
+                        }
+                    }
+                }
+            }
+            if self.undo.kind != UndoKind::DeleteMark {
+                plan.chains = self.chains_of(record);
+            }
+            Ok(Some(plan))
+        })?;
+        plan.unwrap_or(Ok(None))
+    }
+
+    /// Off-page values that only the version that goes has.
+    fn chains_of(&self, record: RecordRef<'_>) -> SmallVec<[Reference; 2]> {
+        let mut chains = SmallVec::new();
+        if !record.has_external() {
+            return chains;
+        }
+        for (position, field) in record.fields().enumerate() {
+            let changed = self.undo.changed.iter().any(|(changed, _)| usize::from(*changed) == position);
+            if let FieldRef::External { reference, .. } = field
+                && (changed || self.undo.kind == UndoKind::Insert)
+            {
+                chains.push(Reference::read(reference));
+            }
+        }
+        chains
+    }
+
+    async fn undo_entry(&self, work: &EntryWork, pinned: &Pinned<'_>) -> Result<(), Error> {
+        match work {
+            EntryWork::Restore(number, entry) => {
+                let tree = &self.table.secondaries[*number].tree;
+                if !write_entry(self.system, tree, entry, self.trx_id).await? {
+                    let index = &tree.def().name;
+                    tracing::error!(%index, "rollback: an index entry to restore is missing; CHECK TABLE tells more");
+                }
+                Ok(())
+            }
+            EntryWork::Retire(number, entry) => {
+                let secondary = &self.table.secondaries[*number];
+                let fields = entry.fields();
+                let mut needed = false;
+                let wanted = |_: RecordRef<'_>| {
+                    needed = self.undo.kind != UndoKind::Insert
+                        && is_entry_needed(self.system, self.table, secondary, &fields, true, pinned.view())?;
+                    Ok(!needed)
+                };
+                remove_record(self.system, &secondary.tree, &fields, wanted, &[]).await?;
+                if needed {
+                    retry(|| mark_step(self.system, &secondary.tree, &fields, true, self.trx_id)).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the row back to the version before.
+    fn restore_step(
+        &self,
+        buffer: &mut RecordBuffer,
+        chains: &[Reference],
+        structural: bool,
+    ) -> Result<Outcomes, Interrupt> {
+        let tree = &self.table.clustered;
+        let mut guard = None;
+        let mut mtr = if structural {
+            self.system.store.mtr_sized(tree.structure_redo_bytes())?
+        } else {
+            self.system.store.mtr()?
+        };
+        let position = if structural {
+            let change = StructureChange::Insert { size: buffer.size() };
+            let (position, taken) = tree.seek_for_structure_change(&mut mtr, &self.key(), change)?;
+            guard = Some(taken);
+            position
+        } else {
+            tree.seek_for_change(&mut mtr, &self.key())?
+        };
+        let Some(record) = tree.record_at(&mtr, position.place).filter(|_| position.exact) else {
+            return Ok(Outcomes::Skipped);
+        };
+        if !self.is_last_change_of(record) {
+            return Ok(Outcomes::Skipped);
+        }
+        if self.undo.kind == UndoKind::DeleteMark {
+            tree.set_delete_mark(&mut mtr, position.place, self.undo.old_deleted, 0);
+            tree.set_system_fields(&mut mtr, position.place, self.undo.old_trx_id, self.undo.old_roll_ptr);
+            mtr.commit();
+            return Ok(Outcomes::Done);
+        }
+        let mut overlay = Overlay::default();
+        overlay.start(record);
+        overlay.apply(self.undo);
+        let old = Version { record, overlay: Some(&overlay) };
+        let fields: SmallVec<[FieldRef<'_>; 16]> = old.fields().collect();
+        encode(buffer, tree.def(), self.table.id, &fields)?;
+        buffer.set_deleted(self.undo.old_deleted);
+        buffer.set_system_fields(tree.def(), self.undo.old_trx_id, self.undo.old_roll_ptr);
+        if guard.is_none() && !tree.update_fits(&mtr, position.place, buffer) {
+            return Ok(Outcomes::Structure);
+        }
+        if let Some(guard) = &mut guard {
+            guard.reserve(&mut mtr)?;
+        }
+        for chain in chains {
+            tree.free_chain_head(&mut mtr, *chain)?;
+        }
+        match &mut guard {
+            Some(guard) => tree.update_with_split(&mut mtr, guard, position.place, buffer, 0)?,
+            None => {
+                let outcome = tree.update_here(&mut mtr, position.place, buffer, 0)?;
+                assert!(matches!(outcome, btree::Outcome::Done(_)), "an update that fits is made");
+            }
+        }
+        mtr.commit();
+        Ok(Outcomes::Done)
+    }
+}
+
+/// All off-page values of a record.
+pub(crate) fn external_references(record: RecordRef<'_>) -> SmallVec<[Reference; 2]> {
+    if !record.has_external() {
+        return SmallVec::new();
+    }
+    let reference = |field: FieldRef<'_>| match field {
+        FieldRef::External { reference, .. } => Some(Reference::read(reference)),
+        _ => None,
+    };
+    record.fields().filter_map(reference).collect()
+}
+
+/// Encodes a clustered record.
+pub(crate) fn encode(
+    buffer: &mut RecordBuffer,
+    def: &btree::IndexDef,
+    table: u64,
+    fields: &[FieldRef<'_>],
+) -> Result<(), Error> {
+    buffer.encode(def, fields).map_err(|error| Error::RowTooLarge { table, bytes: error.size })
+}

@@ -1,0 +1,224 @@
+//! Scans that lock nothing.
+//!
+//! Many rows are shown under one latch. A secondary entry is trusted as it is when the whole page is older than
+//! the view; otherwise, or when other columns are wanted, the row is looked up while the entry's leaf stays latched, the visible version
+//! is rebuilt, and it must still make this very entry (an entry may belong to an older or a newer version).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
+use disk::Wait;
+use smallvec::SmallVec;
+
+use super::physical::same_entry;
+use super::scan::{
+    Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of,
+};
+use super::view::{Row, Source};
+use crate::entry::build_entry;
+use crate::error::{Error, Interrupt};
+use crate::read_view::ReadView;
+use crate::retry::yield_now;
+use crate::system::System;
+use crate::table::Table;
+use crate::transaction::{Isolation, Transaction};
+use crate::version::{Overlay, Version, Visible, find_visible};
+
+/// How long a scan works before it lets others run.
+pub(super) const TURN: Duration = Duration::from_micros(200);
+/// Rows between looks at the clock.
+pub(super) const ROWS_PER_LOOK: u32 = 64;
+
+type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
+
+struct Reader<'r> {
+    system: &'r System,
+    table: &'r Table,
+    index: ScanIndex,
+    index_only: bool,
+    /// `None`: the newest versions, committed or not.
+    view: Option<&'r ReadView>,
+    overlay: &'r mut Overlay,
+    entry: OwnedKey,
+    rows: u64,
+    versions: u64,
+}
+
+/// What to do after some rows.
+enum Turn {
+    State(ScanState),
+    Yield,
+    /// A page is missing; the record under the cursor has not been shown.
+    Wait(Wait),
+}
+
+pub(super) async fn run(
+    scan: &mut Scan,
+    transaction: &mut Transaction,
+    f: Callback<'_>,
+) -> Result<ScanState, Error> {
+    if scan.progress == Progress::Finished {
+        return Ok(ScanState::Finished);
+    }
+    let newest = scan.mode == ReadMode::Uncommitted || transaction.isolation() == Isolation::ReadUncommitted;
+    if !newest {
+        transaction.open_view();
+    }
+    let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
+    loop {
+        transaction.check_killed()?;
+        let table = scan.table.clone();
+        let (system, view, overlay) = transaction.reading();
+        let mut reader = Reader {
+            system,
+            table: &table,
+            index: scan.index,
+            index_only: scan.index_only,
+            view: (!newest).then_some(view),
+            overlay,
+            entry: OwnedKey::new(),
+            rows: 0,
+            versions: 0,
+        };
+        let turn = turn(scan, &mut reader, f);
+        let (rows, versions) = (reader.rows, reader.versions);
+        transaction.counts.rows_read += rows;
+        transaction.counts.versions_built += versions;
+        match turn {
+            Ok(Turn::State(state)) => return Ok(state),
+            Ok(Turn::Yield) => {
+                held.clear();
+                yield_now().await;
+            }
+            Ok(Turn::Wait(mut wait)) | Err(Interrupt::Wait(mut wait)) => {
+                if rows > 0 {
+                    held.clear();
+                }
+                wait.done().await;
+                held.push(wait);
+            }
+            Err(Interrupt::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Shows rows until the callback, the clock, the end or a missing page stops it. The scan's position is kept up to date.
+fn turn(scan: &mut Scan, reader: &mut Reader<'_>, f: Callback<'_>) -> Result<Turn, Interrupt> {
+    let table: Arc<Table> = scan.table.clone();
+    let tree = tree_of(&table, scan.index);
+    let bound = scan.far_bound().clone();
+    let fields = bound_fields(&bound);
+    let end = scan.end(tree, &fields);
+    let mut cursor = scan.open_cursor(tree)?;
+    let started = reader.system.env.now();
+    let mut looked = 0;
+    while cursor.is_valid() {
+        let record = cursor.record();
+        if end.is_beyond(record) {
+            break;
+        }
+        let page_max = if scan.index == ScanIndex::Clustered { 0 } else { cursor.page_max_trx_id() };
+        let control = match reader.show(record, page_max, f) {
+            Ok(control) => control,
+            Err(Interrupt::Wait(wait)) => {
+                cursor.save(&mut scan.position);
+                scan.progress = Progress::At;
+                return Ok(Turn::Wait(wait));
+            }
+            Err(error) => return Err(error),
+        };
+        looked += 1;
+        let out_of_time =
+            looked % ROWS_PER_LOOK == 0 && reader.system.env.now().saturating_sub(started) > TURN;
+        match control {
+            Control::Stop => break,
+            Control::Continue | Control::SkipUnlock if !out_of_time => {}
+            _ => {
+                cursor.save(&mut scan.position);
+                scan.progress = Progress::After;
+                let paused = Turn::State(ScanState::Paused);
+                return Ok(if control == Control::Pause { paused } else { Turn::Yield });
+            }
+        }
+        // A miss on the way to the next leaf loses the cursor's place unless it is remembered before the last record is left.
+        if cursor.is_last_on_leaf(scan.direction == super::Direction::Forward) {
+            cursor.save(&mut scan.position);
+            scan.progress = Progress::After;
+        }
+        advance(&mut cursor, scan.direction)?;
+    }
+    scan.progress = Progress::Finished;
+    Ok(Turn::State(ScanState::Finished))
+}
+
+impl Reader<'_> {
+    /// Shows one record to the callback if the view sees a row in it.
+    fn show(&mut self, record: RecordRef<'_>, page_max: u64, f: Callback<'_>) -> Result<Control, Interrupt> {
+        match self.index {
+            ScanIndex::Clustered => self.show_row(record, f),
+            ScanIndex::Secondary(number) => self.show_entry(number, record, page_max, f),
+        }
+    }
+
+    fn visible(&mut self, record: RecordRef<'_>) -> Result<Visible, Interrupt> {
+        match self.view {
+            Some(view) => {
+                let visible = find_visible(&self.system.undo, record, view, self.overlay)?;
+                self.versions += u64::from(visible == Visible::Older);
+                Ok(visible)
+            }
+            None if record.is_deleted() => Ok(Visible::Nothing),
+            None => Ok(Visible::Newest),
+        }
+    }
+
+    fn show_row(&mut self, record: RecordRef<'_>, f: Callback<'_>) -> Result<Control, Interrupt> {
+        let overlay = match self.visible(record)? {
+            Visible::Nothing => return Ok(Control::Continue),
+            Visible::Newest => None,
+            Visible::Older => Some(&*self.overlay),
+        };
+        self.rows += 1;
+        Ok(f(&Row { table: self.table, source: Source::Clustered(Version { record, overlay }) }))
+    }
+
+    fn show_entry(
+        &mut self,
+        number: usize,
+        record: RecordRef<'_>,
+        page_max: u64,
+        f: Callback<'_>,
+    ) -> Result<Control, Interrupt> {
+        let trusted = self.view.is_none_or(|view| page_max < view.up_limit);
+        if trusted && record.is_deleted() {
+            return Ok(Control::Continue);
+        }
+        if trusted && self.index_only {
+            self.rows += 1;
+            return Ok(f(&Row { table: self.table, source: Source::Entry(number, record) }));
+        }
+        let secondary = &self.table.secondaries[number];
+        let entry: KeyFields<'_> = record.fields().map(FieldRef::inline).collect();
+        let key = secondary.clustered_key(self.table, &entry);
+        let table = self.table;
+        let control = table.clustered.get(&key, |row| -> Result<Control, Interrupt> {
+            let overlay = match self.visible(row)? {
+                Visible::Nothing => return Ok(Control::Continue),
+                Visible::Newest => None,
+                Visible::Older => Some(&*self.overlay),
+            };
+            let version = Version { record: row, overlay };
+            // A live, trusted entry is that of the visible version; any other may belong to another version.
+            if !trusted || self.view.is_none() {
+                build_entry(table, secondary, |position| version.field(position), &mut self.entry)?;
+                if !same_entry(secondary, &self.entry.fields(), &entry) {
+                    return Ok(Control::Continue);
+                }
+            }
+            self.rows += 1;
+            Ok(f(&Row { table, source: Source::Clustered(version) }))
+        })?;
+        control.unwrap_or(Ok(Control::Continue))
+    }
+}

@@ -1,0 +1,46 @@
+//! The point read.
+
+use btree::Field;
+
+use super::view::{Row, Source};
+use crate::error::Interrupt;
+use crate::table::Table;
+use crate::transaction::{Isolation, Transaction};
+use crate::version::{Version, Visible, find_visible};
+
+/// Reads one row by its clustered key as the transaction's read view shows it: synchronous, and without
+/// allocation when the newest version is visible. `f` borrows the latched page.
+///
+/// # Errors
+/// [`Interrupt::Wait`] for a page that is not in memory: await, call again. Storage errors and damaged pages.
+pub fn get<R>(
+    transaction: &mut Transaction,
+    table: &Table,
+    key: &[Field<'_>],
+    f: impl FnOnce(&Row<'_>) -> R,
+) -> Result<Option<R>, Interrupt> {
+    let uncommitted = transaction.isolation() == Isolation::ReadUncommitted;
+    if !uncommitted {
+        transaction.open_view();
+    }
+    let (system, view, overlay) = transaction.reading();
+    let found = table.clustered.get(key, |record| -> Result<Option<R>, Interrupt> {
+        let visible = if !uncommitted {
+            find_visible(&system.undo, record, view, overlay)?
+        } else if record.is_deleted() {
+            Visible::Nothing
+        } else {
+            Visible::Newest
+        };
+        let overlay = match visible {
+            Visible::Newest => None,
+            Visible::Older => Some(&*overlay),
+            Visible::Nothing => return Ok(None),
+        };
+        let source = Source::Clustered(Version { record, overlay });
+        Ok(Some(f(&Row { table, source })))
+    })?;
+    let row = found.unwrap_or(Ok(None))?;
+    transaction.counts.rows_read += u64::from(row.is_some());
+    Ok(row)
+}
