@@ -49,7 +49,7 @@ pub struct LeafCursor<'t> {
 }
 
 /// A remembered position: the key, a pin on the page and its LSN, by which an unchanged page is recognised.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct SavedPosition {
     key: OwnedKey,
     place: Option<(Pin, u64, usize)>,
@@ -295,9 +295,18 @@ impl LeafCursor<'_> {
         self.resume.place.as_ref().is_some_and(|(pin, lsn, _)| fil::lsn(&pin.read()) == *lsn)
     }
 
-    /// Remembers the position (the cursor must be on a record) in `position`, whose buffers are reused.
+    /// Remembers the position (the cursor must be on a record) in `position`, whose buffers are reused. After an
+    /// interrupted move it is the record that was to be left.
     pub fn save(&self, position: &mut SavedPosition) {
-        position.set(self.page(), self.record());
+        match &self.page {
+            Some(page) => position.set(page, self.record()),
+            None => position.clone_from(&self.resume),
+        }
+    }
+
+    /// The leaf under the cursor; `None` after an interrupt.
+    pub fn leaf(&self) -> Option<pagestore::PageId> {
+        self.page.as_ref().map(|page| page.page_id())
     }
 
     /// The largest id of a transaction that changed the leaf under the cursor (secondary indexes only).

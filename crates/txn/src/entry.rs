@@ -44,7 +44,11 @@ pub(crate) fn build_entry<'f>(
 }
 
 /// Reads a whole off-page value.
-pub(crate) fn read_external(table: &Table, prefix: &[u8], reference: &[u8; 20]) -> Result<Vec<u8>, Interrupt> {
+pub(crate) fn read_external(
+    table: &Table,
+    prefix: &[u8],
+    reference: &[u8; 20],
+) -> Result<Vec<u8>, Interrupt> {
     let mut value = prefix.to_vec();
     ExternalReader::new(Reference::read(reference)).read(&table.clustered, &mut value)?;
     Ok(value)

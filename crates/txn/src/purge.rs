@@ -268,8 +268,8 @@ async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error>
     let mut heads: HashMap<u16, Place> = HashMap::new();
     let mut finished = Vec::with_capacity(logs.len());
     for (number, log) in logs {
-        let interrupted = system.purge.paused.load(Ordering::SeqCst) != 0
-            || system.purge.stopped.load(Ordering::SeqCst);
+        let interrupted =
+            system.purge.paused.load(Ordering::SeqCst) != 0 || system.purge.stopped.load(Ordering::SeqCst);
         if background && interrupted {
             break;
         }
@@ -380,7 +380,12 @@ impl Worker<'_> {
     }
 
     /// Removes the entry of the old version, if no version in sight has it.
-    async fn purge_entry(&self, table: &Table, secondary: &Secondary, undo: &UndoRecord<'_>) -> Result<(), Error> {
+    async fn purge_entry(
+        &self,
+        table: &Table,
+        secondary: &Secondary,
+        undo: &UndoRecord<'_>,
+    ) -> Result<(), Error> {
         let known = |part: &crate::SecondaryField| {
             undo.old_field(table.field_of_column(part.column) as u16).is_some()
         };
@@ -411,13 +416,16 @@ impl Worker<'_> {
             record.is_deleted() && record.trx_id() == trx_id && record.roll_ptr() == roll_ptr
         };
         let find = || {
-            let found = table.clustered.get(key, |record| is_dead(record).then(|| external_references(record)))?;
+            let found =
+                table.clustered.get(key, |record| is_dead(record).then(|| external_references(record)))?;
             Ok(found.flatten())
         };
         let chains: Option<SmallVec<[Reference; 2]>> = retry(find).await?;
         let Some(chains) = chains else { return Ok(()) };
         free_chain_tails(&table.clustered, &chains).await?;
-        remove_record(self.system, &table.clustered, key, |record| Ok(is_dead(record)), &chains).await.map(drop)
+        remove_record(self.system, &table.clustered, key, |record| Ok(is_dead(record)), &chains)
+            .await
+            .map(drop)
     }
 
     async fn remove_dead_row(&self, row: &DeadRow) -> Result<(), Error> {

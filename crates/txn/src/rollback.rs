@@ -82,7 +82,9 @@ pub(crate) async fn roll_back_abandoned(
             Counters::add(&system.counters.rollbacks, 1);
         }
         // Its locks stay; the next start rolls it back.
-        Err(error) => tracing::error!(transaction = log.trx_id, %error, "rollback failed; restart to finish it"),
+        Err(error) => {
+            tracing::error!(transaction = log.trx_id, %error, "rollback failed; restart to finish it")
+        }
     }
 }
 
@@ -101,15 +103,15 @@ struct Plan {
 }
 
 /// One change to be undone.
-struct Change<'c> {
+struct Change<'c, 'u> {
     system: &'c System,
     table: &'c Table,
-    undo: &'c UndoRecord<'c>,
+    undo: &'c UndoRecord<'u>,
     trx_id: u64,
     roll_ptr: u64,
 }
 
-impl Change<'_> {
+impl Change<'_, '_> {
     async fn undo(&self, pinned: &Pinned<'_>) -> Result<(), Error> {
         let Some(plan) = retry(|| self.plan()).await? else { return Ok(()) };
         for work in &plan.entries {
@@ -123,7 +125,8 @@ impl Change<'_> {
         }
         let mut structural = false;
         let mut buffer = RecordBuffer::new();
-        while retry(|| self.restore_step(&mut buffer, &plan.chains, structural)).await? == Outcomes::Structure {
+        while retry(|| self.restore_step(&mut buffer, &plan.chains, structural)).await? == Outcomes::Structure
+        {
             structural = true;
         }
         if self.undo.old_deleted {
@@ -268,10 +271,14 @@ impl Change<'_> {
         let old = Version { record, overlay: Some(&overlay) };
         let fields: SmallVec<[FieldRef<'_>; 16]> = old.fields().collect();
         encode(buffer, tree.def(), self.table.id, &fields)?;
+        drop(fields);
         buffer.set_deleted(self.undo.old_deleted);
         buffer.set_system_fields(tree.def(), self.undo.old_trx_id, self.undo.old_roll_ptr);
         if guard.is_none() && !tree.update_fits(&mtr, position.place, buffer) {
             return Ok(Outcomes::Structure);
+        }
+        for chain in chains {
+            tree.prepare_free_chain_head(&mut mtr, *chain)?;
         }
         if let Some(guard) = &mut guard {
             guard.reserve(&mut mtr)?;

@@ -208,6 +208,11 @@ impl Transaction {
         (&self.system.0, &self.view, &mut self.overlay)
     }
 
+    /// What changing needs, borrowed apart.
+    pub(crate) fn writing(&mut self) -> (&Arc<System>, &Arc<Owner>, Option<&mut UndoLog>, &mut WriteBuffers) {
+        (&self.system.0, &self.owner, self.log.as_mut(), &mut self.buffers)
+    }
+
     fn add_counts(&mut self) {
         let counts = std::mem::take(&mut self.counts);
         let counters = &self.system.0.counters;
@@ -425,6 +430,21 @@ impl Transaction {
         Ok(())
     }
 
+    /// Tells deadlock detection how much work would be lost.
+    pub(crate) fn note_undo_records(&self) {
+        let records = self.log.as_ref().map_or(0, |log| log.records);
+        self.owner.undo_records.store(records, Ordering::Relaxed);
+    }
+
+    /// An operation failed half-way: takes back what it did, and passes its error on.
+    pub(crate) async fn undo_operation(&mut self, mark: UndoMark, error: Error) -> Error {
+        // After a deadlock the transaction has been rolled back and has no log.
+        match self.rollback_to(mark).await {
+            Ok(()) => error,
+            Err(worse) => worse,
+        }
+    }
+
     /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
         let env = self.inner().env.clone();
@@ -466,4 +486,3 @@ fn log_interrupt(interrupt: redo::Interrupt) -> Interrupt {
         redo::Interrupt::Error(error) => Interrupt::Error(error.into()),
     }
 }
-

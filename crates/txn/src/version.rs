@@ -21,9 +21,15 @@ use crate::undo::{UndoKind, UndoRecord, UndoSpace};
 #[derive(Debug, Clone, Copy)]
 enum Old {
     Null,
-    Inline { start: u32, len: u32 },
+    Inline {
+        start: u32,
+        len: u32,
+    },
     /// The reference follows the prefix.
-    External { start: u32, prefix: u32 },
+    External {
+        start: u32,
+        prefix: u32,
+    },
 }
 
 /// Fields of an older version that differ from the record on the page.
@@ -76,7 +82,9 @@ impl Overlay {
         let (_, old) = self.fields.iter().find(|(other, _)| usize::from(*other) == position)?;
         Some(match *old {
             Old::Null => FieldRef::Null,
-            Old::Inline { start, len } => FieldRef::Inline(&self.bytes[start as usize..(start + len) as usize]),
+            Old::Inline { start, len } => {
+                FieldRef::Inline(&self.bytes[start as usize..(start + len) as usize])
+            }
             Old::External { start, prefix } => {
                 let (prefix, rest) = self.bytes[start as usize..].split_at(prefix as usize);
                 match rest.first_chunk() {
@@ -99,11 +107,13 @@ impl<'a> Version<'a> {
     /// A field of the clustered index.
     #[inline]
     pub fn field(&self, position: usize) -> FieldRef<'a> {
-        self.overlay.and_then(|overlay| overlay.field(position)).unwrap_or_else(|| self.record.field(position))
+        self.overlay
+            .and_then(|overlay| overlay.field(position))
+            .unwrap_or_else(|| self.record.field(position))
     }
 
     /// All fields, in one pass.
-    pub fn fields(&self) -> impl Iterator<Item = FieldRef<'a>> + 'a {
+    pub fn fields(self) -> impl Iterator<Item = FieldRef<'a>> + 'a {
         let overlay = self.overlay;
         self.record.fields().enumerate().map(move |(position, field)| {
             overlay.and_then(|overlay| overlay.field(position)).unwrap_or(field)
@@ -139,7 +149,9 @@ impl UndoRead {
     /// Decodes it.
     pub fn record(&self) -> Result<UndoRecord<'_>, Interrupt> {
         let parsed = bytes_at(&self.page, self.offset).and_then(UndoRecord::parse);
-        parsed.ok_or_else(|| corrupt(self.number, "there is no undo record where a row's DB_ROLL_PTR points").into())
+        parsed.ok_or_else(|| {
+            corrupt(self.number, "there is no undo record where a row's DB_ROLL_PTR points").into()
+        })
     }
 }
 

@@ -312,7 +312,14 @@ impl LockTable {
         } else if self.detect_deadlocks.load(Ordering::Relaxed) {
             self.search_deadlock(owner);
         }
-        Acquired::Wait(LockWait { table: self.clone(), owner: owner.clone(), target, mode, cell, finished: false })
+        Acquired::Wait(LockWait {
+            table: self.clone(),
+            owner: owner.clone(),
+            target,
+            mode,
+            cell,
+            finished: false,
+        })
     }
 
     /// Interrupts what `owner` waits for, if it waits: the request leaves the queue.
@@ -373,7 +380,9 @@ impl LockTable {
         let mut woken = Woken::new();
         let mut shard = self.shard(target).lock();
         if let Some(queue) = shard.get_mut(&target) {
-            if let Some(position) = queue.iter().position(|held| held.is_granted_to(owner) && held.mode == mode) {
+            if let Some(position) =
+                queue.iter().position(|held| held.is_granted_to(owner) && held.mode == mode)
+            {
                 queue.remove(position);
                 self.counted_out(target, mode);
                 owner.forget(target);
@@ -390,9 +399,9 @@ impl LockTable {
     /// Whether the owner's transaction holds a lock that covers `mode`.
     pub fn holds(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> bool {
         let shard = self.shard(target).lock();
-        shard.get(&target).is_some_and(|queue| {
-            queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
-        })
+        shard
+            .get(&target)
+            .is_some_and(|queue| queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)))
     }
 
     /// Ends the owner's transaction: all its locks go, and nobody can add one in its name any more.
@@ -442,7 +451,8 @@ impl LockTable {
         if !queue.iter().any(|request| request.is_granted_to(&writer.owner) && request.mode.covers(mode)) {
             held.targets.push(target);
             self.counted_in(target, mode);
-            queue.insert(0, Request { owner: writer.owner.clone(), epoch: writer.epoch, mode, waiting: None });
+            queue
+                .insert(0, Request { owner: writer.owner.clone(), epoch: writer.epoch, mode, waiting: None });
         }
         true
     }
@@ -474,7 +484,9 @@ impl LockTable {
                     if cell.end(WaitState::Retry) {
                         woken.push(cell.clone());
                     }
-                } else if request.mode.guards_gap() || !request.owner.record_locks_only.load(Ordering::Relaxed) {
+                } else if request.mode.guards_gap()
+                    || !request.owner.record_locks_only.load(Ordering::Relaxed)
+                {
                     heirs.push((request.owner_epoch(), LockMode { extent: Extent::Gap, ..request.mode }));
                 }
             }
@@ -531,15 +543,15 @@ impl LockTable {
     pub(super) fn blockers(&self, owner: &Arc<Owner>, waiting: &Waiting) -> SmallVec<[Arc<Owner>; 4]> {
         let shard = self.shard(waiting.target).lock();
         let Some(queue) = shard.get(&waiting.target) else { return SmallVec::new() };
-        let is_mine = |request: &Request| {
-            request.waiting.as_ref().is_some_and(|cell| Arc::ptr_eq(cell, &waiting.cell))
-        };
+        let is_mine =
+            |request: &Request| request.waiting.as_ref().is_some_and(|cell| Arc::ptr_eq(cell, &waiting.cell));
         let Some(position) = queue.iter().position(is_mine) else { return SmallVec::new() };
         queue
             .iter()
             .enumerate()
             .filter(|(index, other)| {
-                (*index < position || other.waiting.is_none()) && other.blocks(owner, waiting.mode, waiting.target)
+                (*index < position || other.waiting.is_none())
+                    && other.blocks(owner, waiting.mode, waiting.target)
             })
             .map(|(_, other)| other.owner.clone())
             .collect()

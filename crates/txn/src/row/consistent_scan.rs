@@ -12,9 +12,7 @@ use disk::Wait;
 use smallvec::SmallVec;
 
 use super::physical::same_entry;
-use super::scan::{
-    Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of,
-};
+use super::scan::{Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
 use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
@@ -141,12 +139,11 @@ fn turn(scan: &mut Scan, reader: &mut Reader<'_>, f: Callback<'_>) -> Result<Tur
                 return Ok(if control == Control::Pause { paused } else { Turn::Yield });
             }
         }
-        // A miss on the way to the next leaf loses the cursor's place unless it is remembered before the last record is left.
-        if cursor.is_last_on_leaf(scan.direction == super::Direction::Forward) {
+        if let Err(interrupt) = advance(&mut cursor, scan.direction) {
             cursor.save(&mut scan.position);
             scan.progress = Progress::After;
+            return Err(interrupt);
         }
-        advance(&mut cursor, scan.direction)?;
     }
     scan.progress = Progress::Finished;
     Ok(Turn::State(ScanState::Finished))

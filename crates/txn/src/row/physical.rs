@@ -72,11 +72,8 @@ fn remove_step(
     structural: bool,
 ) -> Result<Outcomes, Interrupt> {
     let mut guard = None;
-    let mut mtr = if structural {
-        system.store.mtr_sized(tree.structure_redo_bytes())?
-    } else {
-        system.store.mtr()?
-    };
+    let mut mtr =
+        if structural { system.store.mtr_sized(tree.structure_redo_bytes())? } else { system.store.mtr()? };
     let position = if structural {
         let (position, taken) = tree.seek_for_structure_change(&mut mtr, key, StructureChange::Remove)?;
         guard = Some(taken);
@@ -98,6 +95,9 @@ fn remove_step(
     };
     if guard.is_none() && !tree.remove_fits(&mtr, position.place) {
         return Ok(Outcomes::Structure);
+    }
+    for chain in chains {
+        tree.prepare_free_chain_head(&mut mtr, *chain)?;
     }
     if let Some(guard) = &mut guard {
         guard.reserve(&mut mtr)?;
@@ -167,11 +167,8 @@ fn write_entry_step(
     let mut buffer = RecordBuffer::new();
     encode_entry(&mut buffer, tree, &fields)?;
     let mut guard = None;
-    let mut mtr = if structural {
-        system.store.mtr_sized(tree.structure_redo_bytes())?
-    } else {
-        system.store.mtr()?
-    };
+    let mut mtr =
+        if structural { system.store.mtr_sized(tree.structure_redo_bytes())? } else { system.store.mtr()? };
     let position = if structural {
         let change = StructureChange::Insert { size: buffer.size() };
         let (position, taken) = tree.seek_for_structure_change(&mut mtr, &fields, change)?;
@@ -207,7 +204,11 @@ fn write_entry_step(
 }
 
 /// Encodes a secondary entry.
-pub(crate) fn encode_entry(buffer: &mut RecordBuffer, tree: &Tree, fields: &[Field<'_>]) -> Result<(), Error> {
+pub(crate) fn encode_entry(
+    buffer: &mut RecordBuffer,
+    tree: &Tree,
+    fields: &[Field<'_>],
+) -> Result<(), Error> {
     let fields: SmallVec<[FieldRef<'_>; 8]> = fields.iter().map(|field| FieldRef::from(*field)).collect();
     buffer
         .encode(tree.def(), &fields)

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use btree::compare::SearchKey;
-use btree::{KeyFields, LeafCursor, OwnedKey, RecordRef, SavedPosition, Seek, Tree};
+use btree::{Field, KeyFields, LeafCursor, OwnedKey, RecordRef, SavedPosition, Seek, Tree};
 
 use super::view::Row;
 use crate::error::{Error, Interrupt};
@@ -205,7 +205,7 @@ impl Scan {
         &self.table
     }
 
-    pub(super) fn end<'k>(&self, tree: &Tree, fields: &'k KeyFields<'k>) -> End<'k> {
+    pub(super) fn end<'k>(&self, tree: &Tree, fields: &'k [Field<'k>]) -> End<'k> {
         let (bound, direction) = (self.far_bound(), self.direction);
         let key = match bound {
             Bound::Unbounded => None,

@@ -29,7 +29,8 @@ impl<'a> Row<'a> {
             Source::Clustered(version) => version.field(self.table.field_of_column(column)),
             Source::Entry(number, record) => {
                 let columns = &self.table.secondaries[number].columns;
-                let whole = columns.iter().position(|part| part.column == column && part.prefix_bytes.is_none());
+                let whole =
+                    columns.iter().position(|part| part.column == column && part.prefix_bytes.is_none());
                 debug_assert!(whole.is_some(), "column {column} is not in the index");
                 whole.map_or(FieldRef::Null, |position| record.field(position))
             }

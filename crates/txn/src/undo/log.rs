@@ -51,7 +51,15 @@ impl UndoLog {
 
     /// An unfinished log found by recovery.
     pub fn resurrect(slot: u16, trx_id: u64, header: Place, end: Place) -> UndoLog {
-        UndoLog { slot, trx_id, header: Some(header), end: Some(end), pin: None, records: 0, needs_purge: true }
+        UndoLog {
+            slot,
+            trx_id,
+            header: Some(header),
+            end: Some(end),
+            pin: None,
+            records: 0,
+            needs_purge: true,
+        }
     }
 
     fn header_bytes(&self) -> usize {
@@ -83,7 +91,10 @@ impl UndoLog {
                 (Some(end), None) => self.pin = Some(space.store().pin(undo_id(end.page))?),
                 (Some(_), Some(_)) if self.place_for(space, size).is_some() => return Ok(()),
                 (Some(end), Some(pin)) => {
-                    assert!(usize::from(end.offset) > RECORDS, "an undo record of {size} bytes does not fit an empty page");
+                    assert!(
+                        usize::from(end.offset) > RECORDS,
+                        "an undo record of {size} bytes does not fit an empty page"
+                    );
                     let next = self.next_page(space, pin)?;
                     self.end = Some(Place::start_of(next));
                     self.pin = None;
@@ -205,7 +216,11 @@ impl UndoLog {
     }
 
     /// The commit mark. Returns what purge has to do; `None`: nothing, the log is gone. The slot is still owned.
-    pub fn commit(&mut self, space: &UndoSpace, commit_number: u64) -> Result<Option<CommittedLog>, Interrupt> {
+    pub fn commit(
+        &mut self,
+        space: &UndoSpace,
+        commit_number: u64,
+    ) -> Result<Option<CommittedLog>, Interrupt> {
         let (Some(header), Some(end)) = (self.header, self.end) else { return Ok(None) };
         if !self.needs_purge {
             self.truncate(space, LogMark { records: 0, end: None })?;

@@ -1,10 +1,9 @@
 //! Bytes of undo pages, log headers and the directory page.
 
-use pagestore::Lsn;
 use pagestore::page::{HEADER_LEN, NULL_PAGE, TRAILER_LEN, u16_at, u32_at, u64_at};
 
 /// Id of the undo tablespace.
-pub(crate) const UNDO_SPACE: u32 = 0xFFFF_FFF0;
+pub const UNDO_SPACE: u32 = 0xFFFF_FFF0;
 
 /// Undo page: the transaction whose log goes on at [`RECORDS`] (u64); 0 when a log starts there, or none does.
 pub(crate) const OWNER: usize = HEADER_LEN;
@@ -112,6 +111,3 @@ pub(crate) fn free_of(page: &[u8]) -> u16 {
 pub(crate) fn owner_of(page: &[u8]) -> u64 {
     u64_at(page, OWNER)
 }
-
-/// End of the log after a change, for durability.
-pub(crate) type CommitLsn = Lsn;

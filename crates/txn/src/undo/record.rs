@@ -244,7 +244,8 @@ mod tests {
         let mut builder = UndoBuilder::new(&mut first, UndoKind::Update, 300);
         builder.old_version(true, 77, 0x86_0000_012D_0110);
         builder.key([FieldRef::Inline(b"key"), FieldRef::Inline(b"")].into_iter());
-        let changed = [(5, FieldRef::Null), (6, FieldRef::External { prefix: b"pre", reference: &reference })];
+        let changed =
+            [(5, FieldRef::Null), (6, FieldRef::External { prefix: b"pre", reference: &reference })];
         builder.fields(changed.iter().copied());
         builder.fields([(4, FieldRef::Inline(&[9; 200]))].iter().copied());
         builder.finish();

@@ -1,0 +1,394 @@
+//! Changes of the clustered index: the row itself, its undo record, and the list of entries that follow from it.
+//!
+//! Each step makes sure that there is room for the undo record, latches the leaf, looks at locks and versions, checks
+//! that the change fits, and only then writes: undo record and row in one mini-transaction.
+
+use btree::external::plan_external;
+use btree::record::build::record_size;
+use btree::{
+    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, StructureChange, StructureGuard, Tree,
+};
+use pagestore::Mtr;
+use smallvec::SmallVec;
+
+use super::physical::successor_target;
+use super::write::{EntryChange, Step, Writer, describe_end};
+use crate::entry::build_entry;
+use crate::error::Interrupt;
+use crate::lock::{Acquired, LockMode};
+use crate::rollback::encode;
+use crate::table::Table;
+use crate::undo::UndoKind;
+use crate::undo::record::UndoBuilder;
+
+/// Fields of a row by clustered position.
+pub(crate) type Fields<'f> = SmallVec<[FieldRef<'f>; 16]>;
+
+/// A new value of a clustered field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewField<'f> {
+    pub position: usize,
+    /// The whole value.
+    pub value: FieldRef<'f>,
+    /// What goes into the record: the value, or a reference to it.
+    pub stored: FieldRef<'f>,
+}
+
+/// A place to change, with what keeps the tree's structure still if it is to change.
+struct Located<'s, 't> {
+    mtr: Mtr<'s>,
+    position: ChangePosition,
+    guard: Option<StructureGuard<'t>>,
+}
+
+fn locate<'s, 't>(
+    store: &'s pagestore::PageStore,
+    tree: &'t Tree,
+    key: &[btree::Field<'_>],
+    structure: Option<usize>,
+    extra_redo: usize,
+) -> Result<Located<'s, 't>, Interrupt> {
+    let Some(size) = structure else {
+        let mut mtr = store.mtr()?;
+        let position = tree.seek_for_change(&mut mtr, key)?;
+        return Ok(Located { mtr, position, guard: None });
+    };
+    let mut mtr = store.mtr_sized(tree.structure_redo_bytes() + extra_redo)?;
+    let (position, guard) =
+        tree.seek_for_structure_change(&mut mtr, key, StructureChange::Insert { size })?;
+    Ok(Located { mtr, position, guard: Some(guard) })
+}
+
+impl Writer<'_> {
+    /// Inserts a row with these clustered fields. A delete-marked row of the same key is brought back to life with them.
+    pub fn insert_step(
+        &mut self,
+        table: &Table,
+        stored: &[FieldRef<'_>],
+        structure: Option<usize>,
+        revived: &mut bool,
+    ) -> Result<Step, Interrupt> {
+        let tree = &*table.clustered;
+        let def = tree.def();
+        let key: KeyFields<'_> = stored[..table.key_fields].iter().map(|field| field.inline()).collect();
+        loop {
+            let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::Insert, table.id);
+            undo.key(stored[..table.key_fields].iter().copied());
+            undo.finish();
+            self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+            let system = self.system.clone();
+            let extra = self.buffers.undo.len() + 256;
+            let mut at = locate(&system.store, tree, &key, structure, extra)?;
+            if at.position.exact {
+                let Some(record) = tree.record_at(&at.mtr, at.position.place) else {
+                    return Ok(Step::NotFound);
+                };
+                let deleted = record.is_deleted();
+                let acquired = if deleted {
+                    self.lock_row_for_change(record)
+                } else {
+                    self.lock_row(record, LockMode::S_RECORD)
+                };
+                if let Acquired::Wait(wait) = acquired {
+                    return Ok(Step::Lock(wait));
+                }
+                if !deleted {
+                    return Ok(Step::Duplicate);
+                }
+                *revived = true;
+                match self.replace(&mut at, table, NewRow::Revived(stored), structure)? {
+                    Replaced::Done => {
+                        at.mtr.commit();
+                        return Ok(Step::Done);
+                    }
+                    Replaced::Structure(size) => return Ok(Step::Structure(size)),
+                    Replaced::Room => {
+                        drop(at);
+                        self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                        continue;
+                    }
+                }
+            }
+            let mut successor = None;
+            if system.locks.has_gap_locks(def.id) {
+                let target = successor_target(&system, tree, &mut at.mtr, at.position.place)?;
+                let acquired = system.locks.request_insert(self.owner, target, &|| describe_end(def));
+                if let Acquired::Wait(wait) = acquired {
+                    return Ok(Step::Lock(wait));
+                }
+                successor = Some(target);
+            }
+            let Some(place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+                continue;
+            };
+            encode(&mut self.buffers.record, def, table.id, stored)?;
+            let roll_ptr = self.log.roll_ptr(place, true).0;
+            self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
+            let size = self.buffers.record.size();
+            let fits = match structure {
+                Some(planned) => size <= planned,
+                None => tree.insert_fits(&at.mtr, &at.position, size),
+            };
+            if !fits {
+                return Ok(Step::Structure(size));
+            }
+            let Some(undo_page) = self.log.latch(&mut at.mtr) else { continue };
+            if let Some(guard) = &mut at.guard {
+                guard.reserve(&mut at.mtr)?;
+            }
+            self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
+            let record = &mut self.buffers.record;
+            match &mut at.guard {
+                Some(guard) => tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?,
+                None => {
+                    let outcome = tree.insert_here(&mut at.mtr, &at.position, record, 0)?;
+                    assert!(matches!(outcome, Outcome::Done(_)), "an insertion that fits is made");
+                }
+            }
+            if let Some(successor) = successor {
+                let inserted = system.locks.target(def, key.iter().copied());
+                system.locks.inherit_gap(successor, inserted);
+            }
+            at.mtr.commit();
+            return Ok(Step::Done);
+        }
+    }
+
+    /// Changes fields of a live row.
+    pub fn update_step(
+        &mut self,
+        table: &Table,
+        key: &[btree::Field<'_>],
+        changes: &[NewField<'_>],
+        structure: Option<usize>,
+        entries: &mut Vec<EntryChange>,
+    ) -> Result<Step, Interrupt> {
+        let tree = &*table.clustered;
+        let system = self.system.clone();
+        loop {
+            let extra = self.buffers.undo.len() + 256;
+            let mut at = locate(&system.store, tree, key, structure, extra)?;
+            let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
+            if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
+                return Ok(Step::Lock(wait));
+            }
+            let old: Fields<'_> = record.fields().collect();
+            let mut new = old.clone();
+            changes.iter().for_each(|change| new[change.position] = change.stored);
+            if new == old {
+                return Ok(Step::Unchanged);
+            }
+            if record_size(tree.def(), &new) > tree.max_record_size() {
+                return self.too_large(table, record, &new);
+            }
+            entries.clear();
+            changed_entries(table, &old, &new, changes, entries)?;
+            drop((old, new));
+            match self.replace(&mut at, table, NewRow::Changes(changes), structure)? {
+                Replaced::Done => {
+                    at.mtr.commit();
+                    return Ok(Step::Done);
+                }
+                Replaced::Structure(size) => return Ok(Step::Structure(size)),
+                Replaced::Room => {
+                    drop(at);
+                    self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                }
+            }
+        }
+    }
+
+    /// Delete-marks a live row.
+    pub fn delete_step(
+        &mut self,
+        table: &Table,
+        key: &[btree::Field<'_>],
+        entries: &mut Vec<EntryChange>,
+    ) -> Result<Step, Interrupt> {
+        let tree = &*table.clustered;
+        let system = self.system.clone();
+        loop {
+            let mut at = locate(&system.store, tree, key, None, 0)?;
+            let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
+            if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
+                return Ok(Step::Lock(wait));
+            }
+            let fields: Fields<'_> = record.fields().collect();
+            entries.clear();
+            for (index, secondary) in table.secondaries.iter().enumerate() {
+                let mut entry = OwnedKey::new();
+                build_entry(table, secondary, |position| fields[position], &mut entry)?;
+                entries.push(EntryChange { index, old: Some(entry), new: None });
+            }
+            let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::DeleteMark, table.id);
+            undo.old_version(false, record.trx_id(), record.roll_ptr());
+            undo.key(fields[..table.key_fields].iter().copied());
+            undo.fields([].iter().copied());
+            undo.fields(ordering_fields(table, &fields, |_| false));
+            undo.finish();
+            drop(fields);
+            let Some(place) = self.log.place_for(&system.undo, self.buffers.undo.len()) else {
+                drop(at);
+                self.log.make_room(&system.undo, self.buffers.undo.len())?;
+                continue;
+            };
+            let Some(undo_page) = self.log.latch(&mut at.mtr) else { continue };
+            self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+            let roll_ptr = self.log.roll_ptr(place, false).0;
+            tree.set_delete_mark(&mut at.mtr, at.position.place, true, 0);
+            tree.set_system_fields(&mut at.mtr, at.position.place, self.log.trx_id, roll_ptr);
+            at.mtr.commit();
+            return Ok(Step::Done);
+        }
+    }
+
+    /// Writes an undo record for, and makes, the change of the record at `at` to `new`. Everything is checked; locks are held.
+    fn replace(
+        &mut self,
+        at: &mut Located<'_, '_>,
+        table: &Table,
+        new_row: NewRow<'_>,
+        structure: Option<usize>,
+    ) -> Result<Replaced, Interrupt> {
+        let tree = &*table.clustered;
+        let Some(record) = tree.record_at(&at.mtr, at.position.place) else {
+            return Err(crate::Error::Internal("the record to replace has gone".to_owned()).into());
+        };
+        let old: Fields<'_> = record.fields().collect();
+        let (kind, new) = match new_row {
+            NewRow::Revived(fields) => (UndoKind::Revive, fields.iter().copied().collect()),
+            NewRow::Changes(changes) => {
+                let mut new = old.clone();
+                changes.iter().for_each(|change| new[change.position] = change.stored);
+                (UndoKind::Update, new)
+            }
+        };
+        let system_fields = table.trx_id_field()..table.trx_id_field() + 2;
+        let is_changed =
+            |position: usize| !system_fields.contains(&position) && old[position] != new[position];
+        let reorders = (0..old.len()).any(|position| table.ordering[position] && is_changed(position));
+        let mut undo = UndoBuilder::new(&mut self.buffers.undo, kind, table.id);
+        undo.old_version(record.is_deleted(), record.trx_id(), record.roll_ptr());
+        undo.key(old[..table.key_fields].iter().copied());
+        let changed = old.iter().enumerate().filter(|(position, _)| is_changed(*position));
+        undo.fields(changed.map(|(position, field)| (position as u16, *field)));
+        if reorders && kind == UndoKind::Update {
+            undo.fields(ordering_fields(table, &old, is_changed));
+        } else {
+            undo.fields([].iter().copied());
+        }
+        undo.finish();
+        let Some(place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+            return Ok(Replaced::Room);
+        };
+        let def = tree.def();
+        encode(&mut self.buffers.record, def, table.id, &new)?;
+        drop((old, new));
+        let roll_ptr = self.log.roll_ptr(place, false).0;
+        self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
+        let size = self.buffers.record.size();
+        let fits = match structure {
+            Some(planned) => size <= planned,
+            None => tree.update_fits(&at.mtr, at.position.place, &self.buffers.record),
+        };
+        if !fits {
+            return Ok(Replaced::Structure(size));
+        }
+        let Some(undo_page) = self.log.latch(&mut at.mtr) else { return Ok(Replaced::Room) };
+        if let Some(guard) = &mut at.guard {
+            guard.reserve(&mut at.mtr)?;
+        }
+        self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+        let record = &mut self.buffers.record;
+        match &mut at.guard {
+            Some(guard) => tree.update_with_split(&mut at.mtr, guard, at.position.place, record, 0)?,
+            None => {
+                let outcome = tree.update_here(&mut at.mtr, at.position.place, record, 0)?;
+                assert!(matches!(outcome, Outcome::Done(_)), "an update that fits is made");
+            }
+        }
+        Ok(Replaced::Done)
+    }
+
+    /// The new row does not fit: locks the row, so that it stays as it is, and says which fields must go off-page.
+    fn too_large(
+        &self,
+        table: &Table,
+        record: RecordRef<'_>,
+        new: &[FieldRef<'_>],
+    ) -> Result<Step, Interrupt> {
+        let tree = &*table.clustered;
+        let plan = plan_external(tree.def(), new, tree.max_record_size())
+            .map_err(|error| crate::Error::RowTooLarge { table: table.id, bytes: error.size })?;
+        if record.trx_id() != self.log.trx_id
+            && let Acquired::Wait(wait) = self.lock_row(record, LockMode::X_RECORD)
+        {
+            return Ok(Step::Lock(wait));
+        }
+        let value = |position: usize| new[position].inline().unwrap_or(&[]).to_vec();
+        Ok(Step::TooLarge(plan.into_iter().map(|position| (position, value(position))).collect()))
+    }
+}
+
+/// What a record is replaced by.
+#[derive(Clone, Copy)]
+enum NewRow<'f> {
+    /// A new row with the same key.
+    Revived(&'f [FieldRef<'f>]),
+    /// The old one with some fields changed.
+    Changes(&'f [NewField<'f>]),
+}
+
+enum Replaced {
+    Done,
+    Structure(usize),
+    /// The undo record (in the buffer) needs room first.
+    Room,
+}
+
+fn live_record<'m>(tree: &'m Tree, at: &'m Located<'_, '_>) -> Option<RecordRef<'m>> {
+    let record = tree.record_at(&at.mtr, at.position.place).filter(|_| at.position.exact)?;
+    (!record.is_deleted()).then_some(record)
+}
+
+/// Fields of secondary indexes outside the key that did not change.
+fn ordering_fields<'f>(
+    table: &Table,
+    fields: &[FieldRef<'f>],
+    is_changed: impl Fn(usize) -> bool + Clone,
+) -> impl Iterator<Item = (u16, FieldRef<'f>)> + Clone {
+    let wanted = move |position: &usize| {
+        *position >= table.key_fields && table.ordering[*position] && !is_changed(*position)
+    };
+    (0..fields.len()).filter(wanted).map(|position| (position as u16, fields[position]))
+}
+
+/// The entries that differ between the old and the new row. Values that go off-page are taken from `changes`.
+fn changed_entries(
+    table: &Table,
+    old: &[FieldRef<'_>],
+    new: &[FieldRef<'_>],
+    changes: &[NewField<'_>],
+    entries: &mut Vec<EntryChange>,
+) -> Result<(), Interrupt> {
+    let whole = |position: usize| {
+        let change = changes.iter().rev().find(|change| change.position == position);
+        change.map_or(new[position], |change| change.value)
+    };
+    for (index, secondary) in table.secondaries.iter().enumerate() {
+        let touched = secondary.columns.iter().any(|part| {
+            let position = table.field_of_column(part.column);
+            old[position] != new[position]
+        });
+        if !touched {
+            continue;
+        }
+        let (mut before, mut after) = (OwnedKey::new(), OwnedKey::new());
+        build_entry(table, secondary, |position| old[position], &mut before)?;
+        build_entry(table, secondary, whole, &mut after)?;
+        if before != after {
+            entries.push(EntryChange { index, old: Some(before), new: Some(after) });
+        }
+    }
+    Ok(())
+}

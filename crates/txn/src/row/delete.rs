@@ -1,0 +1,46 @@
+//! Delete.
+
+use std::sync::Arc;
+
+use btree::Field;
+
+use super::secondary::{change_entries, repeat};
+use super::write::Step;
+use crate::error::Error;
+use crate::system::Counters;
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Deletes the row with this clustered key, locking it if the transaction has not done so already.
+///
+/// # Errors
+/// [`Error::RowNotFound`], those of row locks; the row is as it was then. Storage errors.
+pub async fn delete(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+) -> Result<(), Error> {
+    transaction.prepare_change(table).await?;
+    let mark = transaction.statement_mark();
+    match delete_row(transaction, table, key).await {
+        Ok(()) => {
+            Counters::add(&transaction.inner().counters.rows_deleted, 1);
+            transaction.note_undo_records();
+            Ok(())
+        }
+        Err(error) => Err(transaction.undo_operation(mark, error).await),
+    }
+}
+
+pub(super) async fn delete_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+) -> Result<(), Error> {
+    let mut entries = Vec::new();
+    let step = repeat(transaction, |writer, _| writer.delete_step(table, key, &mut entries)).await?;
+    if !matches!(step, Step::Done) {
+        return Err(Error::RowNotFound { table: table.id });
+    }
+    change_entries(transaction, table, &entries).await
+}

@@ -1,0 +1,415 @@
+//! Scans that lock what they see.
+//!
+//! Each entry is locked while its leaf is latched, and shown only when the lock is held. If it must be waited for, everything is
+//! let go and the scan looks again behind the last entry it dealt with: what comes next may be another one by then.
+//!
+//! Under REPEATABLE READ and SERIALIZABLE the gaps are locked too: next-key locks on the way, a gap lock on what follows the range. A gap
+//! lock on an entry is taken while its leaf is latched, but the gap may reach over to the leaf before, where a row may be inserted
+//! between our look and our lock. So after a gap lock taken on another leaf than the entry before, the scan looks once more
+//! (`confirm`): an inserter that has not seen the lock is seen by the second look.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use btree::compare::SearchKey;
+use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
+use disk::{PageId, Wait};
+use smallvec::SmallVec;
+
+use super::consistent_scan::{ROWS_PER_LOOK, TURN};
+use super::scan::{
+    Control, Direction, Progress, Scan, ScanIndex, ScanState, WaitPolicy, advance, bound_fields, tree_of,
+};
+use super::secondary::make_entry_lock_explicit;
+use super::view::{Row, Source};
+use super::write::{describe, describe_end, lock_clustered};
+use crate::error::{Error, Interrupt};
+use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner};
+use crate::retry::yield_now;
+use crate::system::System;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use crate::version::Version;
+
+type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
+
+/// Why a turn ended.
+enum Turn {
+    State(ScanState),
+    Yield,
+    /// Look again at once.
+    Again,
+    Lock(LockWait),
+}
+
+/// What came of locking one entry.
+enum Locked {
+    Held,
+    Wait(LockWait),
+    /// Locked by another transaction and to be left out.
+    Skip,
+}
+
+struct Locker<'l> {
+    system: &'l Arc<System>,
+    owner: &'l Arc<Owner>,
+    own_id: u64,
+    exclusive: bool,
+    policy: WaitPolicy,
+    gaps: bool,
+    /// Locks that the entry at hand has added.
+    added: SmallVec<[(LockTarget, LockMode); 2]>,
+    rows: u64,
+}
+
+pub(super) async fn run(
+    scan: &mut Scan,
+    transaction: &mut Transaction,
+    exclusive: bool,
+    policy: WaitPolicy,
+    f: Callback<'_>,
+) -> Result<ScanState, Error> {
+    let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
+    loop {
+        if scan.progress == Progress::Finished {
+            return Ok(ScanState::Finished);
+        }
+        transaction.check_killed()?;
+        let system = transaction.inner().clone();
+        let mut locker = Locker {
+            system: &system,
+            owner: &transaction.owner,
+            own_id: transaction.id().unwrap_or(0),
+            exclusive,
+            policy,
+            gaps: !transaction.isolation().locks_records_only(),
+            added: SmallVec::new(),
+            rows: 0,
+        };
+        let turn = turn(scan, &mut locker, f);
+        let rows = locker.rows;
+        transaction.counts.rows_read += rows;
+        match turn {
+            Ok(Turn::State(state)) => return Ok(state),
+            Ok(Turn::Again) => {}
+            Ok(Turn::Yield) => {
+                held.clear();
+                yield_now().await;
+            }
+            Ok(Turn::Lock(wait)) => {
+                held.clear();
+                transaction.wait_for_lock(wait).await?;
+            }
+            Err(Interrupt::Wait(mut wait)) => {
+                if rows > 0 {
+                    held.clear();
+                }
+                wait.done().await;
+                held.push(wait);
+            }
+            Err(Interrupt::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Turn, Interrupt> {
+    let table = scan.table.clone();
+    let tree = tree_of(&table, scan.index);
+    if locker.gaps && scan.direction == Direction::Backward && scan.progress == Progress::Start {
+        // The gap above the first entry that a backward scan meets belongs to the entry after it.
+        if let Some(turn) = lock_above(scan, locker, tree)? {
+            return Ok(turn);
+        }
+    }
+    let bound = scan.far_bound().clone();
+    let fields = bound_fields(&bound);
+    let end = scan.end(tree, &fields);
+    let exact = is_exact(scan, &table);
+    let mut cursor = scan.open_cursor(tree)?;
+    let mut leaf_before: Option<PageId> = None;
+    let started = locker.system.env.now();
+    let mut looked = 0;
+    loop {
+        if !cursor.is_valid() || end.is_beyond(cursor.record()) {
+            return lock_end(scan, locker, tree, &cursor, leaf_before);
+        }
+        let record = cursor.record();
+        let extent = extent_of(scan, locker, &table, record, exact);
+        let mode = LockMode::new(locker.exclusive, extent);
+        locker.added.clear();
+        match locker.lock_entry(scan, &table, &cursor, mode)? {
+            Locked::Held => {}
+            Locked::Wait(wait) => return Ok(Turn::Lock(wait)),
+            Locked::Skip => {
+                if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, Control::Continue)? {
+                    return Ok(turn);
+                }
+                continue;
+            }
+        }
+        if mode.guards_gap() && !confirmed(scan, locker, &cursor, leaf_before) {
+            return Ok(Turn::Again);
+        }
+        let shown = match locker.show(scan, &table, &cursor, f)? {
+            Shown::Control(control) => control,
+            Shown::Nothing => Control::SkipUnlock,
+            Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
+        };
+        looked += 1;
+        if exact && extent == Extent::Record && shown != Control::Pause {
+            if shown == Control::SkipUnlock {
+                locker.unlock();
+            }
+            scan.progress = Progress::Finished;
+            return Ok(Turn::State(ScanState::Finished));
+        }
+        if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown)? {
+            return Ok(turn);
+        }
+        if looked % ROWS_PER_LOOK == 0 && locker.system.env.now().saturating_sub(started) > TURN {
+            return Ok(Turn::Yield);
+        }
+    }
+}
+
+/// The entry has been dealt with: remembers that, and moves on unless the turn ends here.
+fn go_on(
+    scan: &mut Scan,
+    locker: &mut Locker<'_>,
+    cursor: &mut LeafCursor<'_>,
+    leaf_before: &mut Option<PageId>,
+    control: Control,
+) -> Result<Option<Turn>, Interrupt> {
+    cursor.save(&mut scan.position);
+    scan.progress = Progress::After;
+    scan.confirm = None;
+    match control {
+        Control::Stop => {
+            scan.progress = Progress::Finished;
+            return Ok(Some(Turn::State(ScanState::Finished)));
+        }
+        Control::Pause => return Ok(Some(Turn::State(ScanState::Paused))),
+        Control::SkipUnlock => locker.unlock(),
+        Control::Continue => {}
+    }
+    *leaf_before = cursor.leaf();
+    advance(cursor, scan.direction)?;
+    Ok(None)
+}
+
+/// Whether the gap before the cursor's entry (or before the end) is known to be whole: the entry before it was seen on the same
+/// leaf under the same latch, or this is the second look.
+fn confirmed(
+    scan: &mut Scan,
+    locker: &Locker<'_>,
+    cursor: &LeafCursor<'_>,
+    leaf_before: Option<PageId>,
+) -> bool {
+    // Going backwards the gap before an entry is looked at after the lock on the entry, in any case.
+    if scan.direction == Direction::Backward || leaf_before.is_some() && leaf_before == cursor.leaf() {
+        return true;
+    }
+    let target = if cursor.is_valid() {
+        locker.system.locks.target_of(cursor.record())
+    } else {
+        LockTarget::supremum(tree_of(&scan.table, scan.index).def().id)
+    };
+    if scan.confirm == Some(target) {
+        return true;
+    }
+    scan.confirm = Some(target);
+    false
+}
+
+/// The range is done: locks the gap behind its last entry.
+fn lock_end(
+    scan: &mut Scan,
+    locker: &mut Locker<'_>,
+    tree: &Tree,
+    cursor: &LeafCursor<'_>,
+    leaf_before: Option<PageId>,
+) -> Result<Turn, Interrupt> {
+    if locker.gaps && scan.direction == Direction::Forward {
+        let mode = LockMode::new(locker.exclusive, Extent::Gap);
+        let target = if cursor.is_valid() {
+            locker.system.locks.target_of(cursor.record())
+        } else {
+            LockTarget::supremum(tree.def().id)
+        };
+        // Nobody waits for a gap lock.
+        let _ = locker.request(target, mode, &|| describe_end(tree.def()));
+        if !confirmed(scan, locker, cursor, leaf_before) {
+            return Ok(Turn::Again);
+        }
+    }
+    scan.progress = Progress::Finished;
+    Ok(Turn::State(ScanState::Finished))
+}
+
+/// Locks the gap above the range, before a backward scan begins.
+fn lock_above(scan: &Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Option<Turn>, Interrupt> {
+    let cursor = match scan.near_bound() {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(tree.seek(&key.fields(), Seek::After)?),
+        Bound::Excluded(key) => Some(tree.seek(&key.fields(), Seek::AtLeast)?),
+    };
+    let target = match cursor.as_ref().filter(|cursor| cursor.is_valid()) {
+        Some(cursor) => locker.system.locks.target_of(cursor.record()),
+        None => LockTarget::supremum(tree.def().id),
+    };
+    let mode = LockMode::new(locker.exclusive, Extent::Gap);
+    Ok(match locker.request(target, mode, &|| describe_end(tree.def())) {
+        Locked::Wait(wait) => Some(Turn::Lock(wait)),
+        _ => None,
+    })
+}
+
+/// Whether the scan is for one value of a unique key.
+fn is_exact(scan: &Scan, table: &Table) -> bool {
+    let (Bound::Included(lower), Bound::Included(upper)) = (&scan.range.lower, &scan.range.upper) else {
+        return false;
+    };
+    let unique_fields = match scan.index {
+        ScanIndex::Clustered => table.key_fields,
+        ScanIndex::Secondary(number) => {
+            let secondary = &table.secondaries[number];
+            if secondary.unique { secondary.user_fields } else { secondary.columns.len() }
+        }
+    };
+    lower == upper
+        && lower.len() >= unique_fields
+        && lower.fields().iter().take(unique_fields).all(Option::is_some)
+}
+
+/// How much of an entry is locked.
+fn extent_of(scan: &Scan, locker: &Locker<'_>, table: &Table, record: RecordRef<'_>, exact: bool) -> Extent {
+    if !locker.gaps || exact && !record.is_deleted() {
+        return Extent::Record;
+    }
+    // A range over the clustered index that begins with this very row: nothing can come before it.
+    if let (Progress::Start, Direction::Forward, ScanIndex::Clustered, Bound::Included(key)) =
+        (scan.progress, scan.direction, scan.index, &scan.range.lower)
+    {
+        let fields = key.fields();
+        let begins = fields.len() >= table.key_fields
+            && SearchKey::new(record.def(), &fields).compare_record(record).is_eq();
+        if begins && !record.is_deleted() {
+            return Extent::Record;
+        }
+    }
+    Extent::NextKey
+}
+
+enum Shown {
+    Control(Control),
+    Nothing,
+    Wait(LockWait),
+}
+
+impl Locker<'_> {
+    fn request(&mut self, target: LockTarget, mode: LockMode, describe: &dyn Fn() -> String) -> Locked {
+        let acquired = self.system.locks.request(self.owner, target, mode, self.policy, describe);
+        self.note(acquired, target, mode)
+    }
+
+    fn note(&mut self, acquired: Acquired, target: LockTarget, mode: LockMode) -> Locked {
+        match acquired {
+            Acquired::Granted { new } => {
+                if new {
+                    self.added.push((target, mode));
+                }
+                Locked::Held
+            }
+            Acquired::Wait(wait) => Locked::Wait(wait),
+            Acquired::Refused => Locked::Skip,
+        }
+    }
+
+    fn refused(&self) -> Result<Locked, Interrupt> {
+        if self.policy == WaitPolicy::NoWait { Err(Error::NoWaitLocked.into()) } else { Ok(Locked::Skip) }
+    }
+
+    fn lock_entry(
+        &mut self,
+        scan: &Scan,
+        table: &Table,
+        cursor: &LeafCursor<'_>,
+        mode: LockMode,
+    ) -> Result<Locked, Interrupt> {
+        let record = cursor.record();
+        let target = self.system.locks.target_of(record);
+        let locked = match scan.index {
+            ScanIndex::Clustered => {
+                let (system, owner, id) = (self.system, self.owner, self.own_id);
+                let acquired = lock_clustered(system, owner, id, record, mode, self.policy);
+                self.note(acquired, target, mode)
+            }
+            ScanIndex::Secondary(number) => {
+                let secondary = &table.secondaries[number];
+                let page_max = cursor.page_max_trx_id();
+                make_entry_lock_explicit(
+                    self.system,
+                    self.own_id,
+                    table,
+                    secondary,
+                    record,
+                    page_max,
+                    target,
+                )?;
+                self.request(target, mode, &|| describe(record))
+            }
+        };
+        if matches!(locked, Locked::Skip) { self.refused() } else { Ok(locked) }
+    }
+
+    /// Shows the locked entry's row, locking that too if the entry is a secondary index's.
+    fn show(
+        &mut self,
+        scan: &Scan,
+        table: &Table,
+        cursor: &LeafCursor<'_>,
+        f: Callback<'_>,
+    ) -> Result<Shown, Interrupt> {
+        let record = cursor.record();
+        if record.is_deleted() {
+            return Ok(Shown::Nothing);
+        }
+        let ScanIndex::Secondary(number) = scan.index else {
+            self.rows += 1;
+            let source = Source::Clustered(Version { record, overlay: None });
+            return Ok(Shown::Control(f(&Row { table, source })));
+        };
+        let entry: KeyFields<'_> = record.fields().map(FieldRef::inline).collect();
+        let key = table.secondaries[number].clustered_key(table, &entry);
+        let mode = LockMode::new(self.exclusive, Extent::Record);
+        let shown = table.clustered.get(&key, |row| -> Result<Shown, Interrupt> {
+            let target = self.system.locks.target_of(row);
+            let acquired = lock_clustered(self.system, self.owner, self.own_id, row, mode, self.policy);
+            match self.note(acquired, target, mode) {
+                Locked::Held => {}
+                Locked::Wait(wait) => return Ok(Shown::Wait(wait)),
+                Locked::Skip => {
+                    self.refused()?;
+                    return Ok(Shown::Nothing);
+                }
+            }
+            // The entry is live and locked, so it is that of the newest version, unless its change is under way.
+            if row.is_deleted() {
+                return Ok(Shown::Nothing);
+            }
+            self.rows += 1;
+            let source = Source::Clustered(Version { record: row, overlay: None });
+            Ok(Shown::Control(f(&Row { table, source })))
+        })?;
+        shown.unwrap_or(Ok(Shown::Nothing))
+    }
+
+    /// Gives up the locks of an entry that failed the filter, where gaps are not locked.
+    fn unlock(&mut self) {
+        if !self.gaps {
+            for (target, mode) in self.added.drain(..) {
+                self.system.locks.release(self.owner, target, mode);
+            }
+        }
+    }
+}

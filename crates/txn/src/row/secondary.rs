@@ -1,0 +1,317 @@
+//! Entries of secondary indexes, kept in step with a changed row.
+//!
+//! The row has been changed and is locked. An old entry is only delete-marked: older versions may still need it, purge
+//! decides. A new entry revives an equal delete-marked one where there is one.
+//!
+//! **Unique keys.** Whoever puts an entry into a unique index first takes a short lock on the *key* (not on any
+//! entry), so that two insertions of one key come one after the other; then every entry with that key is locked S next-key and looked at,
+//! and the gap behind the last of them, as InnoDB does. The short lock goes when the entry is in.
+
+use btree::compare::SearchKey;
+use btree::{Field, FieldRef, KeyFields, Outcome, OwnedKey, Seek, StructureChange, Tree};
+
+use super::WaitPolicy;
+use super::physical::{encode_entry, same_entry, successor_target};
+use super::write::{EntryChange, Step, Writer, describe, describe_end};
+use crate::error::{Error, Interrupt};
+use crate::lock::{Acquired, Extent, LockMode, LockTarget};
+use crate::retry::retry;
+use crate::table::{Secondary, Table};
+use crate::transaction::Transaction;
+
+/// Brings the entries of a changed row up to date.
+pub(super) async fn change_entries(
+    transaction: &mut Transaction,
+    table: &Table,
+    entries: &[EntryChange],
+) -> Result<(), Error> {
+    for entry in entries {
+        let secondary = &table.secondaries[entry.index];
+        let same = match (&entry.old, &entry.new) {
+            (Some(old), Some(new)) => same_entry(secondary, &old.fields(), &new.fields()),
+            _ => false,
+        };
+        // An entry that changes to one that compares equal is rewritten in place.
+        if let (Some(old), false) = (&entry.old, same) {
+            repeat(transaction, |writer, _| writer.mark_entry_step(secondary, old)).await?;
+        }
+        if let Some(new) = &entry.new {
+            let key_changed =
+                !same && !entry.old.as_ref().is_some_and(|old| same_user_key(secondary, old, new));
+            insert_entry(transaction, table, secondary, new, key_changed).await?;
+        }
+    }
+    Ok(())
+}
+
+fn same_user_key(secondary: &Secondary, a: &OwnedKey, b: &OwnedKey) -> bool {
+    let (a, b) = (a.fields(), b.fields());
+    let count = secondary.user_fields;
+    btree::compare::compare_keys(secondary.tree.def(), &a[..count], &b[..count]).is_eq()
+}
+
+async fn insert_entry(
+    transaction: &mut Transaction,
+    table: &Table,
+    secondary: &Secondary,
+    entry: &OwnedKey,
+    check: bool,
+) -> Result<(), Error> {
+    let fields = entry.fields();
+    let key = &fields[..secondary.user_fields];
+    let unique = secondary.unique && check && key.iter().all(Option::is_some);
+    if !unique {
+        return repeat(transaction, |writer, structure| {
+            writer.insert_entry_step(secondary, entry, structure)
+        })
+        .await
+        .map(drop);
+    }
+    let system = transaction.inner().clone();
+    let guard = system.locks.unique_target(secondary.tree.def(), key.iter().copied());
+    repeat(transaction, |writer, _| {
+        let describe = || describe_end(secondary.tree.def());
+        let locks = &writer.system.locks;
+        Ok(match locks.request(writer.owner, guard, LockMode::X_RECORD, WaitPolicy::Wait, &describe) {
+            Acquired::Wait(wait) => Step::Lock(wait),
+            _ => Step::Done,
+        })
+    })
+    .await?;
+    let result = insert_unique(transaction, table, secondary, entry).await;
+    // After a deadlock everything is released already, which this finds out.
+    system.locks.release(&transaction.owner, guard, LockMode::X_RECORD);
+    result
+}
+
+async fn insert_unique(
+    transaction: &mut Transaction,
+    table: &Table,
+    secondary: &Secondary,
+    entry: &OwnedKey,
+) -> Result<(), Error> {
+    let found = repeat(transaction, |writer, _| writer.check_unique_step(table, secondary, entry)).await?;
+    if matches!(found, Step::Duplicate) {
+        return Err(duplicate(secondary.tree.def(), &entry.fields()[..secondary.user_fields]));
+    }
+    repeat(transaction, |writer, structure| writer.insert_entry_step(secondary, entry, structure))
+        .await
+        .map(drop)
+}
+
+/// The error for a key that exists already.
+pub(super) fn duplicate(def: &btree::IndexDef, key: &[Field<'_>]) -> Error {
+    let entry = key.iter().map(|field| field.map(<[u8]>::to_vec)).collect();
+    Error::DuplicateKey { index: def.name.clone(), entry }
+}
+
+/// Repeats a step, waiting for row locks and changing the structure of the tree as it asks for.
+pub(super) async fn repeat(
+    transaction: &mut Transaction,
+    mut step: impl FnMut(&mut Writer<'_>, Option<usize>) -> Result<Step, Interrupt>,
+) -> Result<Step, Error> {
+    let mut structure: Option<usize> = None;
+    loop {
+        let mut writer = transaction.writer()?;
+        match retry(|| step(&mut writer, structure)).await? {
+            Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
+            Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
+            step => return Ok(step),
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// Delete-marks the entry of a version that has been replaced.
+    fn mark_entry_step(&mut self, secondary: &Secondary, entry: &OwnedKey) -> Result<Step, Interrupt> {
+        let tree = &*secondary.tree;
+        let mut mtr = self.system.store.mtr()?;
+        let position = tree.seek_for_change(&mut mtr, &entry.fields())?;
+        let Some(record) = tree.record_at(&mtr, position.place).filter(|_| position.exact) else {
+            let index = &tree.def().name;
+            tracing::error!(%index, "an index entry to delete is missing; CHECK TABLE tells more");
+            return Ok(Step::NotFound);
+        };
+        let target = self.system.locks.target_of(record);
+        if let Acquired::Wait(wait) = self.lock_entry_for_change(record, target) {
+            return Ok(Step::Lock(wait));
+        }
+        tree.set_delete_mark(&mut mtr, position.place, true, self.log.trx_id);
+        mtr.commit();
+        Ok(Step::Done)
+    }
+
+    /// Puts an entry in, or brings an equal one back to life.
+    fn insert_entry_step(
+        &mut self,
+        secondary: &Secondary,
+        entry: &OwnedKey,
+        structure: Option<usize>,
+    ) -> Result<Step, Interrupt> {
+        let tree = &*secondary.tree;
+        let fields = entry.fields();
+        encode_entry(&mut self.buffers.record, tree, &fields)?;
+        let size = self.buffers.record.size();
+        let mut guard = None;
+        let system = self.system.clone();
+        let (mut mtr, position) = match structure {
+            None => {
+                let mut mtr = system.store.mtr()?;
+                let position = tree.seek_for_change(&mut mtr, &fields)?;
+                (mtr, position)
+            }
+            Some(_) => {
+                let mut mtr = system.store.mtr_sized(tree.structure_redo_bytes())?;
+                let change = StructureChange::Insert { size };
+                let (position, taken) = tree.seek_for_structure_change(&mut mtr, &fields, change)?;
+                guard = Some(taken);
+                (mtr, position)
+            }
+        };
+        let trx_id = self.log.trx_id;
+        let place = position.place;
+        if position.exact {
+            let Some(record) = tree.record_at(&mtr, place) else { return Ok(Step::NotFound) };
+            let target = system.locks.target_of(record);
+            if let Acquired::Wait(wait) = self.lock_entry_for_change(record, target) {
+                return Ok(Step::Lock(wait));
+            }
+            if record.fields().map(FieldRef::inline).eq(fields.iter().copied()) {
+                tree.set_delete_mark(&mut mtr, place, false, trx_id);
+                mtr.commit();
+                return Ok(Step::Done);
+            }
+            if guard.is_none() && !tree.update_fits(&mtr, place, &self.buffers.record) {
+                return Ok(Step::Structure(size));
+            }
+            match &mut guard {
+                Some(guard) => {
+                    guard.reserve(&mut mtr)?;
+                    tree.update_with_split(&mut mtr, guard, place, &mut self.buffers.record, trx_id)?;
+                }
+                None => {
+                    let outcome = tree.update_here(&mut mtr, place, &mut self.buffers.record, trx_id)?;
+                    assert!(matches!(outcome, Outcome::Done(_)), "an update that fits is made");
+                }
+            }
+            mtr.commit();
+            return Ok(Step::Done);
+        }
+        let mut successor = None;
+        if system.locks.has_gap_locks(tree.def().id) {
+            let target = successor_target(&system, tree, &mut mtr, place)?;
+            let acquired = system.locks.request_insert(self.owner, target, &|| describe_end(tree.def()));
+            if let Acquired::Wait(wait) = acquired {
+                return Ok(Step::Lock(wait));
+            }
+            successor = Some(target);
+        }
+        match &mut guard {
+            None if !tree.insert_fits(&mtr, &position, size) => return Ok(Step::Structure(size)),
+            None => {
+                let outcome = tree.insert_here(&mut mtr, &position, &mut self.buffers.record, trx_id)?;
+                assert!(matches!(outcome, Outcome::Done(_)), "an insertion that fits is made");
+            }
+            Some(guard) => {
+                guard.reserve(&mut mtr)?;
+                tree.insert_with_split(&mut mtr, guard, &position, &mut self.buffers.record, trx_id)?;
+            }
+        }
+        if let Some(successor) = successor {
+            let inserted = system.locks.target(tree.def(), fields.iter().copied());
+            system.locks.inherit_gap(successor, inserted);
+        }
+        mtr.commit();
+        Ok(Step::Done)
+    }
+
+    /// Looks at all entries with the key of `entry`, locking them.
+    fn check_unique_step(
+        &mut self,
+        table: &Table,
+        secondary: &Secondary,
+        entry: &OwnedKey,
+    ) -> Result<Step, Interrupt> {
+        let tree: &Tree = &secondary.tree;
+        let fields = entry.fields();
+        let prefix = &fields[..secondary.user_fields];
+        let key = SearchKey::new(tree.def(), prefix);
+        let mut cursor = tree.seek(prefix, Seek::AtLeast)?;
+        let mut found = false;
+        while cursor.is_valid() && key.compare_record(cursor.record()).is_eq() {
+            found = true;
+            let record = cursor.record();
+            let target = self.system.locks.target_of(record);
+            self.make_entry_lock_explicit(table, secondary, record, cursor.page_max_trx_id(), target)?;
+            let mode = LockMode::new(false, Extent::NextKey);
+            if let Some(wait) = self.lock_scanned(target, mode, || describe(record)) {
+                return Ok(wait);
+            }
+            if !record.is_deleted() {
+                return Ok(Step::Duplicate);
+            }
+            cursor.next()?;
+        }
+        if found {
+            let mode = LockMode::new(false, Extent::Gap);
+            let wait = if cursor.is_valid() {
+                let record = cursor.record();
+                self.lock_scanned(self.system.locks.target_of(record), mode, || describe(record))
+            } else {
+                let end = LockTarget::supremum(tree.def().id);
+                self.lock_scanned(end, mode, || describe_end(tree.def()))
+            };
+            if let Some(wait) = wait {
+                return Ok(wait);
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    fn lock_scanned(
+        &self,
+        target: LockTarget,
+        mode: LockMode,
+        describe: impl Fn() -> String,
+    ) -> Option<Step> {
+        match self.system.locks.request(self.owner, target, mode, WaitPolicy::Wait, &describe) {
+            Acquired::Wait(wait) => Some(Step::Lock(wait)),
+            _ => None,
+        }
+    }
+
+    fn make_entry_lock_explicit(
+        &self,
+        table: &Table,
+        secondary: &Secondary,
+        record: btree::RecordRef<'_>,
+        page_max_trx_id: u64,
+        target: LockTarget,
+    ) -> Result<(), Interrupt> {
+        let system = self.system;
+        make_entry_lock_explicit(system, self.log.trx_id, table, secondary, record, page_max_trx_id, target)
+    }
+}
+
+/// An entry has no writer's id; its row has. If an active transaction was the last to write the row, it is taken to have the entry
+/// locked too (it may have changed other columns only; then the wait would come at the row).
+pub(super) fn make_entry_lock_explicit(
+    system: &crate::system::System,
+    own_id: u64,
+    table: &Table,
+    secondary: &Secondary,
+    record: btree::RecordRef<'_>,
+    page_max_trx_id: u64,
+    target: LockTarget,
+) -> Result<(), Interrupt> {
+    if page_max_trx_id < system.active.oldest() {
+        return Ok(());
+    }
+    let entry: KeyFields<'_> = record.fields().map(FieldRef::inline).collect();
+    let key = secondary.clustered_key(table, &entry);
+    let writer = table.clustered.get(&key, |row| row.trx_id())?;
+    if let Some(writer) = writer.filter(|id| *id != own_id).and_then(|id| system.active.find(id)) {
+        system.locks.make_explicit(&writer, target);
+    }
+    Ok(())
+}

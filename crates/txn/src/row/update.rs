@@ -1,0 +1,181 @@
+//! Update.
+
+use std::sync::Arc;
+
+use btree::compare::compare_fields;
+use btree::{Field, FieldRef, Reference};
+
+use super::clustered::NewField;
+use super::delete::delete_row;
+use super::external::{fetch_external, free_unused, store_external};
+use super::insert::insert_row;
+use super::secondary::{change_entries, repeat};
+use super::write::{Step, lock_clustered};
+use crate::error::Error;
+use crate::lock::{Acquired, LockMode};
+use crate::row::WaitPolicy;
+use crate::system::Counters;
+use crate::table::{ClusteredField, Table};
+use crate::transaction::Transaction;
+
+/// Changes columns of the row with this clustered key, locking it if the transaction has not done so already.
+/// A change of key columns moves the row.
+///
+/// # Errors
+/// [`Error::RowNotFound`], [`Error::DuplicateKey`], those of row locks, [`Error::RowTooLarge`]; the row is as it
+/// was then. Storage errors.
+pub async fn update(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+    changes: &[(u16, Field<'_>)],
+) -> Result<(), Error> {
+    transaction.prepare_change(table).await?;
+    let mark = transaction.statement_mark();
+    let result = if moves(table, key, changes) {
+        move_row(transaction, table, key, changes).await
+    } else {
+        update_row(transaction, table, key, changes).await
+    };
+    match result {
+        Ok(()) => {
+            Counters::add(&transaction.inner().counters.rows_updated, 1);
+            transaction.note_undo_records();
+            Ok(())
+        }
+        Err(error) => Err(transaction.undo_operation(mark, error).await),
+    }
+}
+
+/// Whether the change gives the row another key (in the order of the index).
+fn moves(table: &Table, key: &[Field<'_>], changes: &[(u16, Field<'_>)]) -> bool {
+    let fields = &table.clustered.def().fields;
+    changes.iter().any(|(column, value)| {
+        let position = table.field_of_column(*column);
+        position < table.key_fields && compare_fields(fields[position].compare, key[position], *value).is_ne()
+    })
+}
+
+async fn update_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+    changes: &[(u16, Field<'_>)],
+) -> Result<(), Error> {
+    let tree = &*table.clustered;
+    let mut new: Vec<NewField<'_>> = changes
+        .iter()
+        .map(|(column, value)| {
+            let value = FieldRef::from(*value);
+            NewField { position: table.field_of_column(*column), value, stored: value }
+        })
+        .collect();
+    let mut entries = Vec::new();
+    let step = repeat(transaction, |writer, structure| {
+        writer.update_step(table, key, &new, structure, &mut entries)
+    })
+    .await?;
+    let step = match step {
+        Step::TooLarge(long) => {
+            let mut references: Vec<Reference> = Vec::new();
+            for (_, value) in &long {
+                references.push(store_external(tree, value).await?);
+            }
+            let bytes: Vec<[u8; 20]> = references.iter().map(|reference| reference.to_bytes()).collect();
+            for ((position, value), reference) in long.iter().zip(&bytes) {
+                let stored = FieldRef::External { prefix: &[], reference };
+                new.retain(|field| field.position != *position);
+                new.push(NewField { position: *position, value: FieldRef::Inline(value), stored });
+            }
+            let step = repeat(transaction, |writer, structure| {
+                writer.update_step(table, key, &new, structure, &mut entries)
+            })
+            .await;
+            if !matches!(step, Ok(Step::Done)) {
+                for reference in references {
+                    free_unused(tree, reference).await;
+                }
+            }
+            step?
+        }
+        step => step,
+    };
+    match step {
+        Step::Done => change_entries(transaction, table, &entries).await,
+        Step::Unchanged => Ok(()),
+        _ => Err(Error::RowNotFound { table: table.id }),
+    }
+}
+
+/// Deletes the row and inserts it under its new key.
+async fn move_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+    changes: &[(u16, Field<'_>)],
+) -> Result<(), Error> {
+    let mut row = read_locked(transaction, table, key).await?;
+    for (column, value) in changes {
+        row[usize::from(*column)] = value.map(<[u8]>::to_vec);
+    }
+    delete_row(transaction, table, key).await?;
+    let row: Vec<Field<'_>> = row.iter().map(|value| value.as_deref()).collect();
+    insert_row(transaction, table, &row).await
+}
+
+enum Column {
+    Null,
+    Whole(Vec<u8>),
+    External(Vec<u8>, [u8; 20]),
+}
+
+/// Locks a row and copies all its columns, long ones too.
+async fn read_locked(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    let mut columns: Vec<Column> = Vec::new();
+    let step = repeat(transaction, |writer, _| {
+        let found = table.clustered.get(key, |record| {
+            if record.is_deleted() {
+                return Step::NotFound;
+            }
+            let own_id = writer.log.trx_id;
+            let policy = WaitPolicy::Wait;
+            let mode = LockMode::X_RECORD;
+            if let Acquired::Wait(wait) =
+                lock_clustered(writer.system, writer.owner, own_id, record, mode, policy)
+            {
+                return Step::Lock(wait);
+            }
+            columns.clear();
+            columns.resize_with(table.column_count, || Column::Null);
+            for (field, kind) in record.fields().zip(&table.clustered_columns) {
+                let ClusteredField::Column(column) = kind else { continue };
+                columns[usize::from(*column)] = match field {
+                    FieldRef::Null => Column::Null,
+                    FieldRef::Inline(value) => Column::Whole(value.to_vec()),
+                    FieldRef::External { prefix, reference } => Column::External(prefix.to_vec(), *reference),
+                };
+            }
+            Step::Done
+        })?;
+        Ok(found.unwrap_or(Step::NotFound))
+    })
+    .await?;
+    if !matches!(step, Step::Done) {
+        return Err(Error::RowNotFound { table: table.id });
+    }
+    let mut row = Vec::with_capacity(columns.len());
+    for column in columns {
+        row.push(match column {
+            Column::Null => None,
+            Column::Whole(value) => Some(value),
+            Column::External(prefix, reference) => {
+                Some(fetch_external(transaction, table, &prefix, &reference).await?)
+            }
+        });
+    }
+    Ok(row)
+}

@@ -1,0 +1,140 @@
+//! What all changes of rows need.
+
+use std::sync::Arc;
+
+use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef};
+
+use super::WaitPolicy;
+use crate::error::Error;
+use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner};
+use crate::system::System;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use crate::undo::UndoLog;
+
+/// Buffers kept from one change to the next.
+#[derive(Default)]
+pub(crate) struct WriteBuffers {
+    pub record: RecordBuffer,
+    pub undo: Vec<u8>,
+}
+
+/// A transaction about to change something: its parts, borrowed apart.
+pub(crate) struct Writer<'t> {
+    pub system: &'t Arc<System>,
+    pub owner: &'t Arc<Owner>,
+    pub log: &'t mut UndoLog,
+    pub buffers: &'t mut WriteBuffers,
+}
+
+/// How a step of a change ended.
+pub(crate) enum Step {
+    Done,
+    /// Nothing was to be changed.
+    Unchanged,
+    /// A row lock must be waited for.
+    Lock(LockWait),
+    /// The pages must be split: once more with the structure lock, for a record of this size.
+    Structure(usize),
+    /// A live row has this key.
+    Duplicate,
+    /// There is no such row.
+    NotFound,
+    /// These fields must go off-page first; the row is locked.
+    TooLarge(Vec<(usize, Vec<u8>)>),
+}
+
+/// A secondary index entry of a row that changed: before and after.
+pub(crate) struct EntryChange {
+    pub index: usize,
+    pub old: Option<OwnedKey>,
+    pub new: Option<OwnedKey>,
+}
+
+impl Transaction {
+    /// The parts a change needs. Call after `prepare_change`.
+    pub(crate) fn writer(&mut self) -> Result<Writer<'_>, Error> {
+        let (system, owner, log, buffers) = self.writing();
+        match log {
+            Some(log) => Ok(Writer { system, owner, log, buffers }),
+            None => Err(Error::Internal("a change was not prepared".to_owned())),
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// The right to change a clustered record: waits for others' locks; the change will be the lock.
+    pub fn lock_row_for_change(&self, record: RecordRef<'_>) -> Acquired {
+        let trx_id = record.trx_id();
+        if trx_id == self.log.trx_id {
+            return Acquired::Granted { new: false };
+        }
+        let target = self.system.locks.target_of(record);
+        if let Some(writer) = self.system.active.find(trx_id) {
+            self.system.locks.make_explicit(&writer, target);
+        }
+        self.system.locks.request_change(self.owner, target, WaitPolicy::Wait, &|| describe(record))
+    }
+
+    /// A lock on a clustered record that stays until the transaction ends.
+    pub fn lock_row(&self, record: RecordRef<'_>, mode: LockMode) -> Acquired {
+        lock_clustered(self.system, self.owner, self.log.trx_id, record, mode, WaitPolicy::Wait)
+    }
+
+    /// The right to change a secondary entry. Its row is locked by this transaction already, so only explicit locks
+    /// of scans can stand in the way.
+    pub fn lock_entry_for_change(&self, record: RecordRef<'_>, target: LockTarget) -> Acquired {
+        self.system.locks.request_change(self.owner, target, WaitPolicy::Wait, &|| describe(record))
+    }
+}
+
+/// Locks a clustered record, making its writer's implicit lock explicit first.
+pub(crate) fn lock_clustered(
+    system: &System,
+    owner: &Arc<Owner>,
+    own_id: u64,
+    record: RecordRef<'_>,
+    mode: LockMode,
+    policy: WaitPolicy,
+) -> Acquired {
+    let target = system.locks.target_of(record);
+    let trx_id = record.trx_id();
+    if trx_id == own_id && own_id != 0 {
+        // The own change is a lock on the record, but not on the gap.
+        if !mode.guards_gap() {
+            return Acquired::Granted { new: false };
+        }
+    } else if let Some(writer) = system.active.find(trx_id) {
+        system.locks.make_explicit(&writer, target);
+    }
+    system.locks.request(owner, target, mode, policy, &|| describe(record))
+}
+
+/// A record as status texts name it.
+pub(crate) fn describe(record: RecordRef<'_>) -> String {
+    use std::fmt::Write;
+    let def = record.def();
+    let mut text = format!("index {} (id {}), key", def.name, def.id);
+    for field in record.fields().take(def.n_unique) {
+        match field.inline() {
+            None => text.push_str(" NULL"),
+            Some(bytes) => {
+                text.push_str(" 0x");
+                bytes.iter().take(32).for_each(|byte| {
+                    let _ = write!(text, "{byte:02X}");
+                });
+            }
+        }
+    }
+    text
+}
+
+/// The end of an index as status texts name it.
+pub(crate) fn describe_end(def: &btree::IndexDef) -> String {
+    format!("index {} (id {}), supremum", def.name, def.id)
+}
+
+/// Clustered key of a row given by clustered fields.
+pub(crate) fn key_of<'f>(table: &Table, fields: &[FieldRef<'f>]) -> KeyFields<'f> {
+    fields[..table.key_fields].iter().map(|field| field.inline()).collect()
+}
