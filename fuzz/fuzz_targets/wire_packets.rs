@@ -1,0 +1,36 @@
+//! Any bytes from a client: packets, the login, commands, and the parameters of a prepared statement.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sql_shim::wire::command::{self, Command};
+use sql_shim::wire::handshake;
+use sql_shim::wire::input::PacketInput;
+use sql_shim::wire::params::ParamState;
+
+const PACKET_LIMIT: usize = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else { return };
+    let _ = handshake::decode_response(data);
+    let _ = handshake::decode_change_user(u32::from(choice) << 16 | 0xFFFF, data);
+
+    let mut input = PacketInput::new();
+    let mut params = ParamState::default();
+    input.feed(data);
+    input.expect_command();
+    while let Ok(true) = input.advance(PACKET_LIMIT) {
+        match command::decode(input.payload()) {
+            Ok(Command::Execute { arguments, .. }) => {
+                let _ = params.decode(usize::from(choice), arguments);
+            }
+            Ok(Command::SendLongData { parameter, data, .. }) => {
+                params.append_long_data(choice.into(), parameter, data, PACKET_LIMIT);
+            }
+            Ok(Command::ResetStatement(_)) => params.clear_long_data(),
+            Ok(other) => drop(other.name()),
+            Err(_) => {}
+        }
+        input.release();
+        input.expect_command();
+    }
+});
