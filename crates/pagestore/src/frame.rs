@@ -287,3 +287,62 @@ impl Drop for Frames {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// A frame in small: which page it holds, and that page's contents (equal to the page's name).
+    struct Small {
+        pins: PinWord,
+        page: AtomicU32,
+        contents: UnsafeCell<u32>,
+    }
+
+    /// The look-up protocol: pin, compare, use, unpin.
+    fn reads(small: &Small, page: u32) -> Option<u32> {
+        if !small.pins.try_pin() {
+            return None;
+        }
+        let seen = (small.page.load(Ordering::Relaxed) == page)
+            .then(|| small.contents.with(|contents| unsafe { *contents }));
+        small.pins.unpin();
+        seen
+    }
+
+    #[test]
+    fn loom_a_pinned_page_is_never_replaced() {
+        loom::model(|| {
+            let small = Arc::new(Small {
+                pins: PinWord::owned(),
+                page: AtomicU32::new(1),
+                contents: UnsafeCell::new(1),
+            });
+            small.pins.disown();
+            let readers: Vec<_> = [1, 2]
+                .into_iter()
+                .map(|page| {
+                    let small = small.clone();
+                    thread::spawn(move || {
+                        let seen = reads(&small, page);
+                        assert!(seen.is_none_or(|contents| contents == page));
+                    })
+                })
+                .collect();
+            // Evict page 1, bring in page 2.
+            if small.pins.try_own() {
+                small.page.store(u32::MAX, Ordering::Relaxed);
+                small.contents.with_mut(|contents| unsafe { *contents = 2 });
+                small.page.store(2, Ordering::Relaxed);
+                small.pins.disown();
+            }
+            for reader in readers {
+                reader.join().unwrap();
+            }
+            assert!(!small.pins.is_pinned());
+        });
+    }
+}

@@ -188,3 +188,87 @@ impl Latch {
         std::ptr::from_ref(self) as usize
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn writers_exclude_everybody_and_nobody_is_forgotten() {
+        let latch = Latch::new();
+        let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (latch, first, second) = (&latch, &first, &second);
+                scope.spawn(move || {
+                    for step in 0..20_000 {
+                        if (step + thread) % 3 == 0 {
+                            latch.lock_exclusive();
+                            first.store(first.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                            if step % 64 == 0 {
+                                std::thread::yield_now();
+                            }
+                            second.store(second.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                            latch.unlock_exclusive();
+                        } else {
+                            latch.lock_shared();
+                            assert_eq!(first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
+                            latch.unlock_shared();
+                        }
+                    }
+                });
+            }
+        });
+        let writes =
+            (0..4).map(|thread| (0..20_000).filter(|step| (step + thread) % 3 == 0).count()).sum::<usize>();
+        assert_eq!(first.load(Ordering::Relaxed), writes as u64);
+        assert_eq!(latch.state.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct Guarded {
+        latch: Latch,
+        value: UnsafeCell<u32>,
+    }
+
+    fn add_one(guarded: &Guarded) {
+        guarded.latch.lock_exclusive();
+        guarded.value.with_mut(|value| unsafe { *value += 1 });
+        guarded.latch.unlock_exclusive();
+    }
+
+    #[test]
+    fn loom_two_writers_and_a_reader() {
+        loom::model(|| {
+            let guarded = Arc::new(Guarded { latch: Latch::new(), value: UnsafeCell::new(0) });
+            let writer = {
+                let guarded = guarded.clone();
+                thread::spawn(move || add_one(&guarded))
+            };
+            let reader = {
+                let guarded = guarded.clone();
+                thread::spawn(move || {
+                    guarded.latch.lock_shared();
+                    let seen = guarded.value.with(|value| unsafe { *value });
+                    guarded.latch.unlock_shared();
+                    assert!(seen <= 2);
+                })
+            };
+            add_one(&guarded);
+            writer.join().unwrap();
+            reader.join().unwrap();
+            guarded.latch.lock_shared();
+            assert_eq!(guarded.value.with(|value| unsafe { *value }), 2);
+            guarded.latch.unlock_shared();
+        });
+    }
+}

@@ -7,6 +7,8 @@ use disk::{Environment, PageId, Random, block_on};
 use super::support::{
     TempDir, create_page, new_store, options, real_environment, retry, update_page, value_of,
 };
+use crate::error::Error;
+use crate::page;
 use crate::store::PageStore;
 
 const SPACE: u32 = 7;
@@ -51,4 +53,205 @@ fn random_updates_in_a_pool_smaller_than_the_data() {
         store.shutdown().await.unwrap();
     });
     assert_eq!(store.poisoned(), None);
+}
+
+/// Threads that move value between pages under one mini-transaction each; the sum never changes.
+#[test]
+fn concurrent_threads_keep_the_sum() {
+    let (env, dir) = (real_environment(), TempDir::new("threads"));
+    let pages = 300_u32;
+    let store = small_store(&env, &dir, 96, pages);
+    block_on(async {
+        for page in 0..pages {
+            retry(|| create_page(&store, PageId::new(SPACE, page), 1000)).await.unwrap();
+        }
+    });
+    let transfer = |from: u32, to: u32, amount: u64| {
+        let mut mtr = store.mtr()?;
+        // In page order, as the latch order asks.
+        let low = mtr.x(PageId::new(SPACE, from.min(to)))?;
+        let high = mtr.x(PageId::new(SPACE, from.max(to)))?;
+        let (from, to) = if from < to { (low, high) } else { (high, low) };
+        let (a, b) = (page::u64_at(mtr.page(from), 100), page::u64_at(mtr.page(to), 100));
+        if a < amount {
+            return Ok(());
+        }
+        mtr.write_u64(from, 100, a - amount);
+        mtr.write_u64(to, 100, b + amount);
+        mtr.commit();
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let transfer = &transfer;
+            scope.spawn(move || {
+                let mut random = Random::new(seed);
+                for _ in 0..3000 {
+                    let from = (random.next_u64() % u64::from(pages)) as u32;
+                    let to = (random.next_u64() % u64::from(pages)) as u32;
+                    if from != to {
+                        block_on(retry(|| transfer(from, to, random.next_u64() % 100))).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let mut sum = 0;
+    block_on(async {
+        for page in 0..pages {
+            sum += retry(|| Ok(page::u64_at(&store.read(PageId::new(SPACE, page))?, 100))).await.unwrap();
+        }
+        store.shutdown().await.unwrap();
+    });
+    assert_eq!(sum, u64::from(pages) * 1000);
+    let status = store.status();
+    assert!(status.pages_evicted > 500, "{status:?}");
+    assert_eq!(status.pages_in_flight, 0);
+}
+
+#[test]
+fn a_damaged_page_fails_its_readers_and_nobody_else() {
+    let (env, dir) = (real_environment(), TempDir::new("damage"));
+    let pages = 200;
+    let store = small_store(&env, &dir, 64, pages);
+    block_on(async {
+        for page in 0..pages {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.flush_all().await.unwrap();
+        store.close_space(SPACE).await.unwrap();
+    });
+    let path = dir.0.join("t.ibd");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[50 * 4096 + 2000] ^= 1;
+    // A misdirected write: page 61 lies where page 60 belongs.
+    bytes.copy_within(61 * 4096..62 * 4096, 60 * 4096);
+    bytes[0..4096].fill(0);
+    std::fs::write(&path, bytes).unwrap();
+    store.open_space(SPACE, &path).unwrap();
+    block_on(async {
+        for page in 1..pages {
+            let id = PageId::new(SPACE, page);
+            // Twice: a failure is not remembered beyond those who waited for it, nor does it turn into success.
+            for _ in 0..2 {
+                let result = retry(|| Ok(value_of(&store.read(id)?))).await;
+                match result {
+                    Ok(value) => assert!(value == u64::from(page) && page != 50 && page != 60),
+                    Err(Error::Corrupt { file, page: found, why }) => {
+                        assert!(page == 50 || page == 60, "{why}");
+                        assert_eq!((file, found), (path.clone(), id));
+                        assert!(page == 50 || why.contains("7:61"), "{why}");
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+        assert_eq!(store.status().corrupt_pages, 4);
+        // Beyond the end of the file.
+        let beyond = retry(|| store.read(PageId::new(SPACE, pages)).map(drop)).await.unwrap_err();
+        assert!(beyond.to_string().contains("only 200 pages"), "{beyond}");
+        // The damaged page can be made anew without being read.
+        retry(|| create_page(&store, PageId::new(SPACE, 50), 5)).await.unwrap();
+        store.checkpoint().await.unwrap();
+    });
+    assert_eq!(store.poisoned(), None);
+    assert_eq!(store.status().pending_reads, 0);
+}
+
+#[test]
+fn writers_wait_when_the_log_is_full_and_none_fails() {
+    let (env, dir) = (real_environment(), TempDir::new("full"));
+    let store = new_store(&env, &dir.0, options(256, 16384), 1 << 20);
+    store.create_space(SPACE, &dir.0.join("t.ibd"), 200).unwrap();
+    let threads = 3;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let store = &store;
+            scope.spawn(move || {
+                let mut random = Random::new(thread);
+                let bytes: Vec<u8> = (0..8000).map(|_| random.next_u64() as u8).collect();
+                for step in 0..400_u32 {
+                    let id = PageId::new(SPACE, (step * 3 + thread as u32) % 200);
+                    let change = || {
+                        let mut mtr = store.mtr()?;
+                        let page = mtr.create(id)?;
+                        mtr.write(page, 200, &bytes);
+                        mtr.commit();
+                        Ok(())
+                    };
+                    block_on(retry(change)).unwrap();
+                }
+            });
+        }
+    });
+    let status = store.redo().status();
+    assert!(status.bytes_written > 5 * status.capacity, "{status:?}");
+    assert!(status.waits > 0 && status.checkpoints > 3, "{status:?}");
+    assert_eq!(store.poisoned(), None);
+}
+
+#[test]
+fn dropped_spaces_vanish_and_their_ids_can_be_used_again() {
+    let (env, dir) = (real_environment(), TempDir::new("drop"));
+    let store = new_store(&env, &dir.0, options(128, 4096), 8 << 20);
+    block_on(async {
+        for round in 1..8_u64 {
+            let path = dir.0.join(format!("{round}.ibd"));
+            store.create_space(3, &path, 50).unwrap();
+            for page in 0..50 {
+                retry(|| create_page(&store, PageId::new(3, page), round)).await.unwrap();
+            }
+            if round % 2 == 0 {
+                store.flush_space(3).await.unwrap();
+            }
+            assert!(matches!(store.create_space(3, &path, 50), Err(Error::Tablespace { .. })));
+            store.drop_space(3).await.unwrap();
+            assert!(!path.exists());
+            let gone = retry(|| store.read(PageId::new(3, 1)).map(drop)).await.unwrap_err();
+            assert!(matches!(gone, Error::NoSuchSpace(3)));
+            assert_eq!(store.status().pages_data, 0);
+        }
+        assert_eq!(store.status().pages_free, 128);
+        store.checkpoint().await.unwrap();
+    });
+}
+
+#[test]
+fn files_grow_before_their_pages_are_used() {
+    let (env, dir) = (real_environment(), TempDir::new("grow"));
+    let store = small_store(&env, &dir, 64, 4);
+    block_on(async {
+        let beyond = PageId::new(SPACE, 600);
+        assert!(retry(|| create_page(&store, beyond, 1)).await.is_err());
+        retry(|| store.extend_space(SPACE, 601)).await.unwrap();
+        assert_eq!(store.space(SPACE).unwrap().pages, 601);
+        assert_eq!(std::fs::metadata(dir.0.join("t.ibd")).unwrap().len(), 601 * 4096);
+        retry(|| create_page(&store, beyond, 1)).await.unwrap();
+        // Never written: all zero, which is valid.
+        assert!(page::is_all_zero(&retry(|| store.read(PageId::new(SPACE, 599))).await.unwrap()));
+        retry(|| store.extend_space(SPACE, 10)).await.unwrap();
+        assert_eq!(store.space(SPACE).unwrap().pages, 601);
+    });
+}
+
+#[test]
+fn read_ahead_brings_pages_in_one_batch() {
+    let (env, dir) = (real_environment(), TempDir::new("ahead"));
+    let store = small_store(&env, &dir, 256, 200);
+    block_on(async {
+        for page in 0..200 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        store.spaces.open(&**env.storage(), SPACE, &dir.0.join("t.ibd"), false).unwrap();
+        let batches = env.storage().counters().batches;
+        let wanted: Vec<PageId> = (64..128).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&wanted);
+        assert_eq!(env.storage().counters().batches, batches + 1);
+        for id in &wanted {
+            assert_eq!(retry(|| Ok(value_of(&store.read(*id)?))).await.unwrap(), u64::from(id.page));
+        }
+        let status = store.status();
+        assert_eq!((status.read_ahead, status.reads, status.pages_read), (64, 0, 64), "{status:?}");
+    });
 }

@@ -22,7 +22,14 @@ impl PageWriter for PlainWriter {
         Box::pin(async move {
             for (index, page) in batch.pages().iter().enumerate() {
                 let buf = IoBuf::Shared(batch.images().clone(), batch.range(index));
-                disk::write_async(&*storage, &page.file, buf, page.offset, true).await?;
+                disk::write_async(&*storage, &page.file, buf, page.offset, false).await?;
+            }
+            let mut synced: Vec<&Path> = Vec::new();
+            for page in batch.pages() {
+                if !synced.contains(&page.file.path()) {
+                    synced.push(page.file.path());
+                    disk::sync_async(&*storage, &page.file).await?;
+                }
             }
             Ok(batch)
         })
