@@ -17,72 +17,20 @@
 //! the bit, never by storing the word.
 //!
 //! Guards hold a pointer to the descriptor and no reference to the store. This is sound because the memory is freed
-//! only when no frame is pinned (otherwise it is leaked, see [`Frames::drop`]).
+//! only when no frame is pinned (otherwise it is leaked, see `Frames::drop`).
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use disk::PageId;
 
 use crate::error::Error;
 use crate::latch::Latch;
 use crate::page::PageSize;
-use crate::sync::{AtomicU32, Ordering};
+use crate::pins::PinWord;
 
-const OWNED: u32 = 1 << 31;
 const NO_PAGE: u64 = u64::MAX;
-
-/// The pin word, see the module's essay.
-pub(crate) struct PinWord(AtomicU32);
-
-impl PinWord {
-    /// A word whose frame is owned by its maker.
-    pub(crate) fn owned() -> Self {
-        Self(AtomicU32::new(OWNED))
-    }
-
-    /// Pins unless an owner has the frame.
-    #[inline]
-    pub(crate) fn try_pin(&self) -> bool {
-        if self.0.fetch_add(1, Ordering::Acquire) & OWNED == 0 {
-            return true;
-        }
-        self.0.fetch_sub(1, Ordering::Release);
-        false
-    }
-
-    /// One more pin for someone who has one, or for an owner on behalf of others.
-    #[inline]
-    pub(crate) fn add_pins(&self, count: u32) {
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn unpin(&self) {
-        let before = self.0.fetch_sub(1, Ordering::Release);
-        debug_assert!(before & !OWNED > 0, "a frame was unpinned that nobody had pinned");
-    }
-
-    /// Takes an unpinned frame away from its page.
-    pub(crate) fn try_own(&self) -> bool {
-        self.0.compare_exchange(0, OWNED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    /// Ends ownership: pins work from here on.
-    pub(crate) fn disown(&self) {
-        let before = self.0.fetch_and(!OWNED, Ordering::Release);
-        debug_assert!(before & OWNED != 0, "a frame was given up that nobody owned");
-    }
-
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.0.load(Ordering::Acquire) & !OWNED != 0
-    }
-
-    pub(crate) fn is_owned(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & OWNED != 0
-    }
-}
 
 /// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other.
 #[repr(align(128))]
@@ -98,9 +46,9 @@ pub(crate) struct Frame {
     /// Whether the page came by read-ahead and nobody wanted it yet.
     pub(crate) read_ahead: AtomicBool,
     /// Milliseconds (coarse clock, at least 1) of the first access since the page came in; 0: never.
-    pub(crate) first_access: std::sync::atomic::AtomicU32,
+    pub(crate) first_access: AtomicU32,
     /// The pool's eviction count when the page last moved to the young end.
-    pub(crate) young_clock: std::sync::atomic::AtomicU32,
+    pub(crate) young_clock: AtomicU32,
     /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by completion.
     pub(crate) in_flight: AtomicBool,
     /// Start LSN of the mini-transaction that first changed the page since it was last collected for writing;
@@ -285,64 +233,5 @@ impl Drop for Frames {
             drop(Box::from_raw(self.frames.as_ptr()));
             dealloc(self.memory.as_ptr(), self.layout);
         }
-    }
-}
-
-#[cfg(all(test, loom))]
-mod loom_tests {
-    use super::*;
-    use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
-    use loom::thread;
-
-    /// A frame in small: which page it holds, and that page's contents (equal to the page's name).
-    struct Small {
-        pins: PinWord,
-        page: AtomicU32,
-        contents: UnsafeCell<u32>,
-    }
-
-    /// The look-up protocol: pin, compare, use, unpin.
-    fn reads(small: &Small, page: u32) -> Option<u32> {
-        if !small.pins.try_pin() {
-            return None;
-        }
-        let seen = (small.page.load(Ordering::Relaxed) == page)
-            .then(|| small.contents.with(|contents| unsafe { *contents }));
-        small.pins.unpin();
-        seen
-    }
-
-    #[test]
-    fn loom_a_pinned_page_is_never_replaced() {
-        loom::model(|| {
-            let small = Arc::new(Small {
-                pins: PinWord::owned(),
-                page: AtomicU32::new(1),
-                contents: UnsafeCell::new(1),
-            });
-            small.pins.disown();
-            let readers: Vec<_> = [1, 2]
-                .into_iter()
-                .map(|page| {
-                    let small = small.clone();
-                    thread::spawn(move || {
-                        let seen = reads(&small, page);
-                        assert!(seen.is_none_or(|contents| contents == page));
-                    })
-                })
-                .collect();
-            // Evict page 1, bring in page 2.
-            if small.pins.try_own() {
-                small.page.store(u32::MAX, Ordering::Relaxed);
-                small.contents.with_mut(|contents| unsafe { *contents = 2 });
-                small.page.store(2, Ordering::Relaxed);
-                small.pins.disown();
-            }
-            for reader in readers {
-                reader.join().unwrap();
-            }
-            assert!(!small.pins.is_pinned());
-        });
     }
 }

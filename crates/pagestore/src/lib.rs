@@ -4,40 +4,72 @@
 //! [`Mtr`], whose methods both change and log it.
 #![allow(unsafe_code)]
 
+#[cfg(not(loom))]
 pub mod checksum;
+#[cfg(not(loom))]
 mod cleaner;
+#[cfg(not(loom))]
 mod controller;
+#[cfg(not(loom))]
 mod counters;
+#[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
 mod flush;
+#[cfg(not(loom))]
 mod flush_list;
+#[cfg(not(loom))]
 mod frame;
+#[cfg(not(loom))]
 mod free;
+#[cfg(not(loom))]
 pub mod fsp;
+#[cfg(not(loom))]
 mod guard;
 mod latch;
+#[cfg(not(loom))]
 mod lru;
+#[cfg(not(loom))]
 mod mtr;
+#[cfg(not(loom))]
 pub mod page;
+#[cfg(not(loom))]
 mod page_table;
+mod pins;
+#[cfg(not(loom))]
 mod reads;
+#[cfg(not(loom))]
 mod recovery;
+#[cfg(not(loom))]
 mod signal;
+#[cfg(not(loom))]
 mod space;
+#[cfg(not(loom))]
 mod status;
+#[cfg(not(loom))]
 mod store;
 mod sync;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
+#[cfg(not(loom))]
 pub use disk::{PageId, PageWriter};
+#[cfg(not(loom))]
 pub use error::{Error, Interrupt};
+#[cfg(not(loom))]
 pub use guard::{PageRead, Pin};
+#[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
+#[cfg(not(loom))]
 pub use page::PageSize;
+#[cfg(not(loom))]
 pub use recovery::RecoverySummary;
+#[cfg(not(loom))]
 pub use redo::Lsn;
+#[cfg(not(loom))]
 pub use space::{SpaceHeader, SpaceInfo, identify_space};
+#[cfg(not(loom))]
 pub use status::PoolStatus;
+#[cfg(not(loom))]
 pub use store::{Options, PageStore};
