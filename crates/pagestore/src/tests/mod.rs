@@ -1,4 +1,5 @@
 //! Tests of the pool that need to look inside the crate.
 
+mod crash;
 mod pool;
 mod support;

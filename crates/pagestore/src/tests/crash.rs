@@ -1,0 +1,185 @@
+//! Crashes on the simulated machine: redo log, doublewrite, cleaner and recovery together against a model.
+//!
+//! A history is a number of rounds. Each opens the database (recovering when it crashed), compares every page with the
+//! model, changes pages while background work runs at the whim of the seed, and loses power. What must hold: with `E`
+//! the end of the recovered log, every page has exactly the value of its last change that ended at or before `E`; and
+//! `E` is not before anything that was reported durable.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use disk::{Environment, PageId, Random, SimulatedEnvironment, SimulatedStorage};
+use redo::{Flush, Lsn, RedoLog};
+
+use super::support::{create_page, options, redo_options, retry, update_page};
+use crate::error::Error;
+use crate::page;
+use crate::store::PageStore;
+
+const SPACE: u32 = 9;
+const PAGES: u32 = 160;
+const PAGE_SIZE: usize = 4096;
+const ROUNDS: usize = 3;
+const LOG: u64 = 1 << 20;
+
+/// What a page had after which LSN, oldest first.
+struct Model(Vec<Vec<(Lsn, u64)>>);
+
+impl Model {
+    fn value_at(&self, page: u32, end: Lsn) -> Option<u64> {
+        let history = &self.0[page as usize];
+        history.iter().rev().find(|(lsn, _)| *lsn <= end).map(|(_, value)| *value)
+    }
+
+    /// Forgets what was lost with the end of the log.
+    fn cut(&mut self, end: Lsn) {
+        for history in &mut self.0 {
+            history.retain(|(lsn, _)| *lsn <= end);
+        }
+    }
+}
+
+struct Machine {
+    env: Arc<SimulatedEnvironment>,
+    store: Arc<PageStore>,
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from("/data")
+}
+
+fn table() -> PathBuf {
+    directory().join("t.ibd")
+}
+
+fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
+    Arc::new(dblwr::Doublewrite::open(env.clone(), dblwr::Options::new(directory(), PAGE_SIZE)).unwrap())
+}
+
+fn create(seed: u64) -> Machine {
+    let env = SimulatedEnvironment::new(seed);
+    let dynamic: Arc<dyn Environment> = env.clone();
+    let storage = dynamic.storage();
+    storage.create_dir_all(&directory()).unwrap();
+    let redo = RedoLog::create(&dynamic, &directory(), redo_options(LOG)).unwrap();
+    let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic)).unwrap();
+    store.create_space(SPACE, &table(), PAGES).unwrap();
+    storage.sync_dir(&directory()).unwrap();
+    storage.sync_dir(Path::new("/")).unwrap();
+    Machine { env, store }
+}
+
+/// Opens what a crash left; returns the end of the log too.
+fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine, Lsn), Error> {
+    let env = SimulatedEnvironment::with_storage(seed, disk);
+    let dynamic: Arc<dyn Environment> = env.clone();
+    let storage = dynamic.storage();
+    let data = storage.open(&table(), disk::OpenHow::EXISTING)?;
+    dblwr::recover(
+        &**storage,
+        &directory(),
+        PAGE_SIZE,
+        &|bytes| crate::checksum::verify(bytes).is_ok(),
+        &mut |id| Ok((id.space == SPACE).then(|| (data.clone(), u64::from(id.page) * PAGE_SIZE as u64))),
+    )?;
+    let redo = RedoLog::open(&dynamic, &directory(), redo_options(LOG))?;
+    let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic))?;
+    let summary = store.recover(&[(SPACE, table()), (77, directory().join("gone.ibd"))])?;
+    Ok((Machine { env, store }, summary.end))
+}
+
+fn compare(machine: &Machine, model: &Model, end: Lsn) -> Result<(), String> {
+    for page in 0..PAGES {
+        let id = PageId::new(SPACE, page);
+        let read = machine.env.run_until_complete(retry(|| Ok(machine.store.read(id)?.to_vec())));
+        let bytes = read.map_err(|error| error.to_string())?;
+        let expected = model.value_at(page, end);
+        let found = (!page::is_all_zero(&bytes)).then(|| page::u64_at(&bytes, 100));
+        if found != expected {
+            return Err(format!("page {id} has {found:?}, expected {expected:?} at LSN {end}"));
+        }
+        if found.is_some_and(|value| page::u64_at(&bytes, PAGE_SIZE / 2) != value.wrapping_mul(3)) {
+            return Err(format!("page {id} is half of one change and half of another"));
+        }
+        if page::lsn(&bytes) > end.0 {
+            return Err(format!("page {id} has LSN {} beyond the log's end {end}", page::lsn(&bytes)));
+        }
+    }
+    Ok(())
+}
+
+/// Changes pages, with background work in between; ends anywhere.
+fn work(machine: &Machine, model: &mut Model, random: &mut Random, next_value: &mut u64) {
+    let (env, store) = (&machine.env, &machine.store);
+    for _ in 0..random.below(1500) {
+        let page = random.below(PAGES as usize) as u32;
+        let id = PageId::new(SPACE, page);
+        *next_value += 1;
+        let value = *next_value;
+        let fresh = model.0[page as usize].is_empty() || random.below(40) == 0;
+        let changed = env.run_until_complete(retry(|| {
+            if fresh { create_page(store, id, value) } else { update_page(store, id, value) }
+        }));
+        model.0[page as usize].push((changed.unwrap(), value));
+        match random.below(60) {
+            0 => drop(env.run_until_complete(store.log_durable(store.redo().current()))),
+            1 => drop(store.redo().flush(store.redo().current(), Flush::Write)),
+            2 => env.advance(std::time::Duration::from_millis(random.below(60) as u64)),
+            3 if random.below(20) == 0 => drop(env.run_until_complete(store.checkpoint())),
+            _ => {
+                for _ in 0..random.below(4) {
+                    env.step();
+                }
+            }
+        }
+    }
+}
+
+/// One history. `Err` says what recovery lost or mixed up.
+fn history(seed: u64, break_wal: bool) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let mut model = Model(vec![Vec::new(); PAGES as usize]);
+    let mut machine = create(random.next_u64());
+    let mut next_value = 0;
+    for _ in 0..ROUNDS {
+        machine.store.break_wal.store(break_wal, Ordering::Relaxed);
+        work(&machine, &mut model, &mut random, &mut next_value);
+        let durable = machine.store.redo().flushed();
+        let mut left = machine.env.disk().crash(random.next_u64());
+        machine.env.shutdown();
+        // Sometimes the power fails again while the database recovers.
+        if random.below(3) == 0 {
+            let (halfway, _) = reopen(random.next_u64(), left).map_err(|error| error.to_string())?;
+            for _ in 0..random.below(300) {
+                halfway.env.step();
+            }
+            left = halfway.env.disk().crash(random.next_u64());
+            halfway.env.shutdown();
+        }
+        let (reopened, end) = reopen(random.next_u64(), left).map_err(|error| error.to_string())?;
+        if end < durable {
+            return Err(format!("the log ends at {end}, but {durable} was durable"));
+        }
+        model.cut(end);
+        compare(&reopened, &model, end)?;
+        machine = reopened;
+    }
+    Ok(())
+}
+
+#[test]
+fn no_crash_loses_or_mixes_changes() {
+    for seed in 0..40 {
+        if let Err(why) = history(seed, false) {
+            panic!("seed {seed}: {why}");
+        }
+    }
+}
+
+/// Negative control: pages written before their log must be noticed.
+#[test]
+fn a_broken_wal_rule_is_noticed() {
+    let noticed = (0..20).filter(|seed| history(*seed, true).is_err()).count();
+    assert!(noticed > 0, "20 histories without the WAL rule, and nothing was noticed");
+}
