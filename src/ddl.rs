@@ -181,7 +181,7 @@ impl Database {
         Ok(())
     }
 
-    async fn create_tree(&self, space: u32, def: Arc<btree::IndexDef>) -> Result<Tree> {
+    pub(crate) async fn create_tree(&self, space: u32, def: Arc<btree::IndexDef>) -> Result<Tree> {
         let store = &self.0.store;
         retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
@@ -284,6 +284,8 @@ impl Database {
             data.pending.push(Pending::Drop { space, path: table.file() });
             Ok(())
         })?;
+        // Purge must not be at work on the pages when they go.
+        let _purge = self.0.system.pause_purge().await;
         self.forget_table(&table);
         self.definitions_changed();
         self.0.store.drop_space(space).await?;
@@ -291,7 +293,7 @@ impl Database {
     }
 
     /// The current table of this name, locked exclusively.
-    async fn lock_current(
+    pub(crate) async fn lock_current(
         &self,
         database: &str,
         name: &str,
@@ -314,7 +316,7 @@ impl Database {
         self.0.tables.by_id.write().remove(&table.def.id);
     }
 
-    fn finish_pending(&self, done: impl Fn(&Pending) -> bool) -> Result<()> {
+    pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) -> Result<()> {
         self.0.catalog.change(|data| {
             data.pending.retain(|pending| !done(pending));
             Ok(())
@@ -355,6 +357,7 @@ impl Database {
             database_mut(data, database)?.tables.insert(name.to_owned(), def.clone());
             Ok(())
         })?;
+        let _purge = self.0.system.pause_purge().await;
         self.forget_table(&table);
         self.0.store.drop_space(old_space).await?;
         self.0.store.rename_space(space, &self.0.directory.join(&final_path))?;

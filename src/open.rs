@@ -121,6 +121,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     };
     let opened = Database(Arc::new(inner));
     load_tables(&opened).await?;
+    opened.free_unfinished_indexes().await?;
     let tables = opened.0.tables.clone();
     let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
     // Nobody else has a clone yet but the table handles, which keep none.

@@ -1,0 +1,305 @@
+//! CREATE INDEX and DROP INDEX.
+//!
+//! A new index is built while nobody else uses the table: its entries are read from the clustered index, sorted
+//! (with temporary files where they do not fit into memory) and loaded into a new tree from left to right. The
+//! index exists from the moment the catalog lists it; until then a pending entry makes the next start free the
+//! pages of a half-built one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
+use smallvec::SmallVec;
+use txn::{
+    Control, Direction, KeyRange, ROW_ID_COLUMN, ReadMode, Row, Scan, ScanIndex, ScanState, SecondaryField,
+};
+
+use crate::catalog::Pending;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::layout;
+use crate::retry::retry;
+use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
+use crate::sort::{Sorted, Sorter, fields};
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Memory for sorting the entries of one index, in bytes.
+const SORT_BYTES: usize = 8 << 20;
+
+/// Rows read between two looks at the sorter.
+const ROWS_PER_PAUSE: usize = 512;
+
+impl Database {
+    /// Adds a secondary index.
+    ///
+    /// # Errors
+    /// A definition that does not fit, a duplicate key for a unique index, a full disk; the table is as before.
+    pub async fn create_index(
+        &self,
+        database: &str,
+        name: &str,
+        key: KeyDef,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
+        if key.kind == KeyKind::Primary {
+            return Err(Error::Schema(SchemaError::MultiplePrimary));
+        }
+        let mut def = table.def.clone();
+        let key = self.0.catalog.change(|data| Ok(KeyDef { id: data.take_index_id(), root: 0, ..key }))?;
+        let id = key.id;
+        def.keys.push(key);
+        def.sort_keys();
+        def.validate()?;
+        if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
+            // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
+            def.keys.retain(|key| key.id != id);
+            return Err(Error::Setting {
+                setting: "CREATE UNIQUE INDEX",
+                why: "a unique index over NOT NULL columns of a table without primary key would become its clustered index; declare it when the table is created".to_owned(),
+            });
+        }
+        let at = def.keys.iter().position(|key| key.id == id).unwrap_or(0);
+        let index = Arc::new(layout::secondary(&def, &def.keys[at]).def);
+        let tree = self.create_tree(def.space, index.clone()).await?;
+        def.keys[at].root = tree.root();
+        let pending = Pending::BuildIndex { space: def.space, index: id, root: tree.root() };
+        self.0.catalog.change(|data| {
+            data.pending.push(pending.clone());
+            Ok(())
+        })?;
+        if let Err(error) = self.fill_index(&table, &def, at, index, &tree).await {
+            self.destroy_tree(&tree).await?;
+            self.finish_pending(|p| *p == pending)?;
+            return Err(error);
+        }
+        self.0.store.flush_space(def.space).await?;
+        self.replace_definition(&table, def, |data| data.pending.retain(|p| *p != pending)).await
+    }
+
+    /// Reads, sorts and loads the entries of `def.keys[at]`.
+    async fn fill_index(
+        &self,
+        table: &Table,
+        def: &TableDef,
+        at: usize,
+        index: Arc<IndexDef>,
+        tree: &Tree,
+    ) -> Result<()> {
+        let storage = self.0.environment.storage().clone();
+        let mut sorter = Sorter::new(index.clone(), storage, &self.0.directory, SORT_BYTES);
+        let sources = layout::secondary(def, &def.keys[at]).sources;
+        let mut transaction = self.transaction();
+        let rows = transaction.rows();
+        let mut scan = Scan::new(
+            table.rows.clone(),
+            ScanIndex::Clustered,
+            KeyRange::all(),
+            Direction::Forward,
+            ReadMode::Uncommitted,
+            false,
+        );
+        let mut deferred: Vec<OffPage> = Vec::new();
+        let mut key = OwnedKey::new();
+        loop {
+            let mut count = 0;
+            let state = scan
+                .run(rows, &mut |row| {
+                    count += 1;
+                    row.clustered_key(&mut key);
+                    match entry_of(row, &sources, &key) {
+                        Entry::Whole(entry) => sorter.add(&entry),
+                        Entry::OffPage(entry) => {
+                            deferred.push(entry);
+                            return Control::Pause;
+                        }
+                    }
+                    if count < ROWS_PER_PAUSE { Control::Continue } else { Control::Pause }
+                })
+                .await?;
+            for entry in deferred.drain(..) {
+                entry.fetch_and_add(rows, &sources, &mut sorter).await?;
+            }
+            sorter.spill_if_full()?;
+            if state == ScanState::Finished {
+                break;
+            }
+        }
+        self.load_index(tree, &index, sorter.finish()?).await
+    }
+
+    /// Loads sorted entries into an empty tree, refusing duplicates of a unique key.
+    async fn load_index(&self, tree: &Tree, index: &IndexDef, mut sorted: Sorted) -> Result<()> {
+        let mut loader = BulkLoader::new(tree);
+        let mut record = RecordBuffer::new();
+        let (mut entry, mut before) = (Vec::new(), Vec::new());
+        while sorted.next(&mut entry)? {
+            let values = fields(&entry);
+            if index.unique && !before.is_empty() {
+                refuse_duplicate(index, &fields(&before), &values)?;
+            }
+            let values: SmallVec<[FieldRef<'_>; 8]> = values.iter().map(|field| FieldRef::from(*field)).collect();
+            record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
+            retry(|| loader.add(&record)).await?;
+            std::mem::swap(&mut entry, &mut before);
+        }
+        retry(|| loader.finish()).await
+    }
+
+    async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
+        while !retry(|| tree.destroy_step()).await? {}
+        Ok(())
+    }
+
+    /// Makes `def` the table's definition, in the catalog and in memory.
+    async fn replace_definition(
+        &self,
+        table: &Arc<Table>,
+        def: TableDef,
+        also: impl FnOnce(&mut crate::catalog::CatalogData),
+    ) -> Result<()> {
+        self.0.catalog.change(|data| {
+            also(data);
+            let database = data.databases.get_mut(&table.database);
+            let database = database.ok_or_else(|| Error::NoSuchDatabase(table.database.clone()))?;
+            database.tables.insert(table.name.clone(), def.clone());
+            Ok(())
+        })?;
+        let rows = table.row_count_estimate();
+        let fresh = self
+            .open_table_handle(&table.database, &table.name, def, table.metadata.clone())
+            .await?;
+        fresh.note_rows(rows as i64);
+        self.definitions_changed();
+        Ok(())
+    }
+
+    /// Drops a secondary index.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`].
+    pub async fn drop_index(
+        &self,
+        database: &str,
+        name: &str,
+        index: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
+        let secondary = table
+            .def
+            .secondary_keys()
+            .iter()
+            .position(|key| key.name.eq_ignore_ascii_case(index))
+            .ok_or_else(|| Error::NoSuchIndex(index.to_owned()))?;
+        let key = table.def.secondary_keys()[secondary].clone();
+        let mut def = table.def.clone();
+        def.keys.retain(|other| other.id != key.id);
+        def.validate()?;
+        let pending = Pending::BuildIndex { space: def.space, index: key.id, root: key.root };
+        // Purge may be at work on the old trees; it goes on with the new definition.
+        let _purge = self.0.system.pause_purge().await;
+        self.replace_definition(&table, def, |data| data.pending.push(pending.clone())).await?;
+        self.destroy_tree(&table.rows.secondaries[secondary].tree).await?;
+        self.finish_pending(|p| *p == pending)
+    }
+
+    /// Frees the pages of indexes that were being built or dropped when the process ended.
+    pub(crate) async fn free_unfinished_indexes(&self) -> Result<()> {
+        for pending in self.0.catalog.snapshot().pending.clone() {
+            let Pending::BuildIndex { space, index, root } = pending else { continue };
+            let def = IndexDef::new(index, "", false, false, vec![btree::FieldDef::fixed("", 1)], 1, 1);
+            let listed = |table: &TableDef| table.keys.iter().any(|key| key.id == index);
+            let data = self.0.catalog.snapshot();
+            if data.tables().any(|(_, _, table)| table.space == space && !listed(table)) {
+                let tree = retry(|| Tree::open(&self.0.store, space, root, Arc::new(def.clone()))).await?;
+                self.destroy_tree(&tree).await?;
+                tracing::info!("freed the pages of index {index}, which was unfinished at the last stop");
+            }
+            self.finish_pending(|p| *p == pending)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a row contributes to an index.
+enum Entry<'a> {
+    Whole(SmallVec<[Field<'a>; 8]>),
+    OffPage(OffPage),
+}
+
+/// An entry with a field whose column is stored off-page: copied, to be completed outside the scan.
+struct OffPage {
+    fields: Vec<Option<Vec<u8>>>,
+    /// Fields to fetch: number, bytes in the record, reference.
+    fetch: Vec<(usize, Vec<u8>, [u8; 20])>,
+}
+
+impl OffPage {
+    async fn fetch_and_add(
+        mut self,
+        rows: &txn::Transaction,
+        sources: &[SecondaryField],
+        sorter: &mut Sorter,
+    ) -> Result<()> {
+        for (at, prefix, reference) in &self.fetch {
+            let value = txn::fetch_external(rows, prefix, reference).await?;
+            self.fields[*at] = Some(cut(&value, &sources[*at]).to_vec());
+        }
+        let entry: SmallVec<[Field<'_>; 8]> = self.fields.iter().map(Option::as_deref).collect();
+        sorter.add(&entry);
+        Ok(())
+    }
+}
+
+/// The part of a column's value that an index keeps.
+fn cut<'a>(value: &'a [u8], source: &SecondaryField) -> &'a [u8] {
+    let Some(bytes) = source.prefix_bytes else { return value };
+    let mut end = value.len().min(usize::from(bytes));
+    if let Some(characters) = source.prefix_characters {
+        // A character begins at every byte that does not continue one.
+        let starts = value.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
+        end = end.min(starts.map(|(at, _)| at).nth(usize::from(characters)).unwrap_or(value.len()));
+    }
+    &value[..end]
+}
+
+fn entry_of<'a>(row: &Row<'a>, sources: &[SecondaryField], key: &'a OwnedKey) -> Entry<'a> {
+    let mut whole = SmallVec::new();
+    let mut fetch = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        if source.column == ROW_ID_COLUMN {
+            whole.push(key.fields().first().copied().flatten());
+            continue;
+        }
+        match row.column(source.column) {
+            FieldRef::Null => whole.push(None),
+            FieldRef::Inline(value) => whole.push(Some(cut(value, source))),
+            FieldRef::External { prefix, reference } => {
+                fetch.push((at, prefix.to_vec(), *reference));
+                whole.push(None);
+            }
+        }
+    }
+    if fetch.is_empty() {
+        return Entry::Whole(whole);
+    }
+    let fields = whole.iter().map(|field| field.map(<[u8]>::to_vec)).collect();
+    Entry::OffPage(OffPage { fields, fetch })
+}
+
+fn refuse_duplicate(index: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Result<()> {
+    let user = index.n_user_key;
+    let equal = index.fields.iter().take(user).zip(a.iter().zip(b)).all(|(def, (a, b))| match (a, b) {
+        (Some(a), Some(b)) => def.compare.compare(a, b).is_eq(),
+        _ => false,
+    });
+    if !equal {
+        return Ok(());
+    }
+    let entry = b[..user].iter().map(|field| field.map(<[u8]>::to_vec)).collect();
+    Err(Error::Transaction(txn::Error::DuplicateKey { index: index.name.clone(), entry }))
+}
