@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
 use txn::{
@@ -140,8 +141,9 @@ impl Database {
             if index.unique && !before.is_empty() {
                 refuse_duplicate(index, &fields(&before), &values)?;
             }
-            let values: SmallVec<[FieldRef<'_>; 8]> = values.iter().map(|field| FieldRef::from(*field)).collect();
+            let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
+            drop(values);
             retry(|| loader.add(&record)).await?;
             std::mem::swap(&mut entry, &mut before);
         }
@@ -294,7 +296,7 @@ fn entry_of<'a>(row: &Row<'a>, sources: &[SecondaryField], key: &'a OwnedKey) ->
 fn refuse_duplicate(index: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Result<()> {
     let user = index.n_user_key;
     let equal = index.fields.iter().take(user).zip(a.iter().zip(b)).all(|(def, (a, b))| match (a, b) {
-        (Some(a), Some(b)) => def.compare.compare(a, b).is_eq(),
+        (Some(a), Some(b)) => compare_values(def.compare, a, b).is_eq(),
         _ => false,
     });
     if !equal {

@@ -1,6 +1,7 @@
 //! Untorn: an embeddable InnoDB.
 
 mod auto_increment;
+mod blocking;
 pub mod catalog;
 mod database;
 mod ddl;
@@ -13,6 +14,7 @@ mod open;
 mod options;
 mod report;
 mod retry;
+mod rows;
 pub mod schema;
 mod sort;
 mod table;
@@ -21,10 +23,12 @@ mod transaction;
 pub mod types;
 
 pub use auto_increment::AutoIncrement;
+pub use blocking::BlockingTransaction;
 pub use database::Database;
 pub use error::{Error, Result};
 pub use options::{Doublewrite, Options};
 pub use report::OpenReport;
+pub use rows::{Lock, OwnedRow, Range};
 pub use table::{Table, file_name, table_file};
 pub use transaction::{NotUsable, Transaction};
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as AtomicOrdering};
 
+use btree::compare::compare_keys;
 use btree::{Field, IndexDef};
 use disk::{File, OpenHow, Storage};
 use smallvec::SmallVec;
@@ -66,19 +67,7 @@ pub(crate) fn fields(mut entry: &[u8]) -> Fields<'_> {
 
 /// The order of two entries of an index.
 pub(crate) fn compare(def: &IndexDef, a: &[u8], b: &[u8]) -> Ordering {
-    let (a, b) = (fields(a), fields(b));
-    for (def, (a, b)) in def.fields.iter().zip(a.iter().zip(&b)) {
-        let order = match (a, b) {
-            (None, None) => Ordering::Equal,
-            (None, Some(_)) => Ordering::Less,
-            (Some(_), None) => Ordering::Greater,
-            (Some(a), Some(b)) => def.compare.compare(a, b),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-    Ordering::Equal
+    compare_keys(def, &fields(a), &fields(b))
 }
 
 /// Collects entries, to be read back in the order of an index.
