@@ -12,12 +12,13 @@ use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
 use txn::{
-    Control, Direction, KeyRange, ROW_ID_COLUMN, ReadMode, Row, Scan, ScanIndex, ScanState, SecondaryField,
+    Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState,
 };
 
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::index_entry::{Entry, OffPage, entry_of};
 use crate::layout;
 use crate::retry::retry;
 use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
@@ -121,7 +122,9 @@ impl Database {
                 })
                 .await?;
             for entry in deferred.drain(..) {
-                entry.fetch_and_add(rows, &sources, &mut sorter).await?;
+                let fields = entry.fetch(rows, &sources).await?;
+                let fields: SmallVec<[Field<'_>; 8]> = fields.iter().map(Option::as_deref).collect();
+                sorter.add(&fields);
             }
             sorter.spill_if_full()?;
             if state == ScanState::Finished {
@@ -225,72 +228,6 @@ impl Database {
         }
         Ok(())
     }
-}
-
-/// What a row contributes to an index.
-enum Entry<'a> {
-    Whole(SmallVec<[Field<'a>; 8]>),
-    OffPage(OffPage),
-}
-
-/// An entry with a field whose column is stored off-page: copied, to be completed outside the scan.
-struct OffPage {
-    fields: Vec<Option<Vec<u8>>>,
-    /// Fields to fetch: number, bytes in the record, reference.
-    fetch: Vec<(usize, Vec<u8>, [u8; 20])>,
-}
-
-impl OffPage {
-    async fn fetch_and_add(
-        mut self,
-        rows: &txn::Transaction,
-        sources: &[SecondaryField],
-        sorter: &mut Sorter,
-    ) -> Result<()> {
-        for (at, prefix, reference) in &self.fetch {
-            let value = txn::fetch_external(rows, prefix, reference).await?;
-            self.fields[*at] = Some(cut(&value, &sources[*at]).to_vec());
-        }
-        let entry: SmallVec<[Field<'_>; 8]> = self.fields.iter().map(Option::as_deref).collect();
-        sorter.add(&entry);
-        Ok(())
-    }
-}
-
-/// The part of a column's value that an index keeps.
-fn cut<'a>(value: &'a [u8], source: &SecondaryField) -> &'a [u8] {
-    let Some(bytes) = source.prefix_bytes else { return value };
-    let mut end = value.len().min(usize::from(bytes));
-    if let Some(characters) = source.prefix_characters {
-        // A character begins at every byte that does not continue one.
-        let starts = value.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
-        end = end.min(starts.map(|(at, _)| at).nth(usize::from(characters)).unwrap_or(value.len()));
-    }
-    &value[..end]
-}
-
-fn entry_of<'a>(row: &Row<'a>, sources: &[SecondaryField], key: &'a OwnedKey) -> Entry<'a> {
-    let mut whole = SmallVec::new();
-    let mut fetch = Vec::new();
-    for (at, source) in sources.iter().enumerate() {
-        if source.column == ROW_ID_COLUMN {
-            whole.push(key.fields().first().copied().flatten());
-            continue;
-        }
-        match row.column(source.column) {
-            FieldRef::Null => whole.push(None),
-            FieldRef::Inline(value) => whole.push(Some(cut(value, source))),
-            FieldRef::External { prefix, reference } => {
-                fetch.push((at, prefix.to_vec(), *reference));
-                whole.push(None);
-            }
-        }
-    }
-    if fetch.is_empty() {
-        return Entry::Whole(whole);
-    }
-    let fields = whole.iter().map(|field| field.map(<[u8]>::to_vec)).collect();
-    Entry::OffPage(OffPage { fields, fetch })
 }
 
 fn refuse_duplicate(index: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Result<()> {

@@ -3,11 +3,13 @@
 mod auto_increment;
 mod blocking;
 pub mod catalog;
+mod check;
 mod database;
 mod ddl;
 mod error;
 pub mod export;
 mod index_build;
+mod index_entry;
 pub mod layout;
 mod metadata_lock;
 mod open;
@@ -24,6 +26,7 @@ pub mod types;
 
 pub use auto_increment::AutoIncrement;
 pub use blocking::BlockingTransaction;
+pub use check::CheckReport;
 pub use database::Database;
 pub use error::{Error, Result};
 pub use options::{Doublewrite, Options};

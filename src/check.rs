@@ -1,0 +1,235 @@
+//! CHECK TABLE: is everything in a table's file as it must be?
+//!
+//! Four things are compared: the tablespace's own bookkeeping (extents, segments, lists), the structure of every
+//! tree (order, directories, siblings, node pointers, off-page chains), the pages the trees reach against the
+//! pages their segments own, and the content of every secondary index against the rows. The last is done without
+//! sorting: the entries that the rows ask for and the entries that the index has are each summed up as hashes,
+//! and the sums must be the same.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use btree::{Checker, Field, OwnedKey, Seek, Tree};
+use disk::PageId;
+use pagestore::fsp::{self, SegmentHeader};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::index_entry::{Entry, OffPage, entry_of};
+use crate::layout;
+use crate::retry::retry;
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Offset of the leaf segment's header in a root page.
+const ROOT_LEAF_SEGMENT: usize = 74;
+/// Offset of the other segment's header in a root page.
+const ROOT_TOP_SEGMENT: usize = 84;
+
+/// Rows read between two breaths.
+const ROWS_PER_PAUSE: usize = 512;
+
+/// What a check found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// What is wrong, a sentence each; empty for a sound table.
+    pub problems: Vec<String>,
+    /// Rows counted.
+    pub rows: u64,
+    /// Pages of the file.
+    pub pages: u32,
+    /// Pages that belong to nobody: wasted until the table is rebuilt, but no damage.
+    pub lost_pages: u64,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// Entries of an index, summed up so that their order does not matter.
+#[derive(Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    fn add<'a>(&mut self, entry: impl Iterator<Item = Field<'a>>) {
+        let mut hasher = DefaultHasher::new();
+        entry.for_each(|field| field.hash(&mut hasher));
+        self.count += 1;
+        self.hashes = self.hashes.wrapping_add(hasher.finish());
+    }
+}
+
+impl Database {
+    /// Checks a table. It is locked against changes meanwhile, at most `timeout` after the start.
+    pub async fn check_table(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<CheckReport> {
+        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
+        let _purge = self.0.system.pause_purge().await;
+        let mut report = CheckReport::default();
+        let space = retry(|| fsp::check(&self.0.store, table.def.space)).await?;
+        report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
+        report.pages = space.size;
+        let mut reached = BTreeSet::new();
+        let trees = std::iter::once(&table.rows.clustered)
+            .chain(table.rows.secondaries.iter().map(|secondary| &secondary.tree));
+        for tree in trees {
+            self.check_tree(tree, &space, &mut reached, &mut report).await?;
+        }
+        let unowned = space.runs.iter().filter(|run| run.owner == fsp::Owner::Nobody);
+        report.lost_pages += unowned.map(|run| u64::from(run.count)).sum::<u64>();
+        if report.problems.is_empty() {
+            self.check_entries(&table, &mut report).await?;
+        }
+        Ok(report)
+    }
+
+    async fn check_tree(
+        &self,
+        tree: &Tree,
+        space: &fsp::Report,
+        reached: &mut BTreeSet<u32>,
+        report: &mut CheckReport,
+    ) -> Result<()> {
+        let name = &tree.def().name;
+        let mut checker = Checker::new(tree);
+        while !retry(|| checker.step()).await? {}
+        let found = checker.into_report();
+        report.problems.extend(found.problems.iter().map(|what| format!("index {name}: {what}")));
+        let root = PageId::new(tree.space(), tree.root());
+        let (leaf, top) = retry(|| {
+            let page = self.0.store.read(root)?;
+            Ok::<_, pagestore::Interrupt>((
+                SegmentHeader::read(&page, ROOT_LEAF_SEGMENT),
+                SegmentHeader::read(&page, ROOT_TOP_SEGMENT),
+            ))
+        })
+        .await?;
+        for (kind, header, pages) in
+            [("leaf", leaf, &found.leaf_segment_pages), ("top", top, &found.top_segment_pages)]
+        {
+            let Some(segment) = space.segment(header) else {
+                report.problems.push(format!("index {name}: its {kind} segment is not in the tablespace"));
+                continue;
+            };
+            let mut lost: BTreeSet<u32> = space.pages_of(segment).collect();
+            for page in pages {
+                if !lost.remove(page) {
+                    report.problems.push(format!(
+                        "index {name}: page {page} is in the tree but not in its {kind} segment"
+                    ));
+                }
+                if !reached.insert(*page) {
+                    report.problems.push(format!("index {name}: page {page} is reached twice"));
+                }
+            }
+            report.lost_pages += lost.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Compares the secondary indexes with the rows.
+    async fn check_entries(&self, table: &Table, report: &mut CheckReport) -> Result<()> {
+        let keys = table.def.secondary_keys();
+        let sources: Vec<_> = keys.iter().map(|key| layout::secondary(&table.def, key).sources).collect();
+        let mut wanted: Vec<Sum> = keys.iter().map(|_| Sum::default()).collect();
+        let mut transaction = self.transaction();
+        let rows = transaction.rows();
+        let mut scan = Scan::new(
+            table.rows.clone(),
+            ScanIndex::Clustered,
+            KeyRange::all(),
+            Direction::Forward,
+            ReadMode::Uncommitted,
+            false,
+        );
+        let mut off_page: Vec<(usize, OffPage)> = Vec::new();
+        let mut key = OwnedKey::new();
+        loop {
+            let mut shown = 0;
+            let state = scan
+                .run(rows, &mut |row| {
+                    report.rows += 1;
+                    shown += 1;
+                    row.clustered_key(&mut key);
+                    for (at, sources) in sources.iter().enumerate() {
+                        match entry_of(row, sources, &key) {
+                            Entry::Whole(entry) => wanted[at].add(entry.into_iter()),
+                            Entry::OffPage(entry) => off_page.push((at, entry)),
+                        }
+                    }
+                    let pause = shown >= ROWS_PER_PAUSE || !off_page.is_empty();
+                    if pause { Control::Pause } else { Control::Continue }
+                })
+                .await?;
+            for (at, entry) in off_page.drain(..) {
+                let fields = entry.fetch(rows, &sources[at]).await?;
+                wanted[at].add(fields.iter().map(Option::as_deref));
+            }
+            if state == ScanState::Finished {
+                break;
+            }
+        }
+        for ((key, wanted), secondary) in keys.iter().zip(&wanted).zip(&table.rows.secondaries) {
+            let found = sum_of_tree(&secondary.tree).await?;
+            if found != *wanted {
+                report.problems.push(format!(
+                    "index {}: it has {} entries where the rows ask for {}{}",
+                    key.name,
+                    found.count,
+                    wanted.count,
+                    if found.count == wanted.count { ", but others" } else { "" },
+                ));
+            }
+        }
+        table.row_count.store(report.rows, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The entries of a tree that are not delete-marked.
+async fn sum_of_tree(tree: &Tree) -> Result<Sum> {
+    let mut sum = Sum::default();
+    let mut last: Option<OwnedKey> = None;
+    loop {
+        // A batch per descent, so that no latch is held across a wait.
+        let more = retry(|| {
+            let mut cursor = match &last {
+                None => tree.seek(&[], Seek::First)?,
+                Some(key) => tree.seek(&key.fields(), Seek::After)?,
+            };
+            for _ in 0..ROWS_PER_PAUSE {
+                if !cursor.is_valid() {
+                    return Ok(false);
+                }
+                let record = cursor.record();
+                if !record.is_deleted() {
+                    sum.add(record.fields().map(|field| field.inline()));
+                }
+                let key = last.get_or_insert_with(OwnedKey::new);
+                key.set_from_record(record, tree.def().n_unique);
+                // An interrupt here comes after the record was counted and remembered.
+                if !cursor.next()? {
+                    return Ok(false);
+                }
+            }
+            Ok::<bool, pagestore::Interrupt>(true)
+        })
+        .await?;
+        if !more {
+            return Ok(sum);
+        }
+    }
+}
