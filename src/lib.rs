@@ -10,6 +10,7 @@ mod error;
 pub mod export;
 mod index_build;
 mod index_entry;
+mod key_value;
 pub mod layout;
 mod metadata_lock;
 mod open;
@@ -29,6 +30,7 @@ pub use blocking::BlockingTransaction;
 pub use check::CheckReport;
 pub use database::Database;
 pub use error::{Error, Result};
+pub use key_value::{KeyValue, KeyValueType};
 pub use options::{Doublewrite, Options};
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
@@ -40,4 +42,11 @@ pub mod engine {
     pub use btree::{Comparison, Field, FieldRef};
     pub use disk::{Environment, Event, RealEnvironment, RealOptions, Wait, block_on};
     pub use txn::*;
+}
+
+/// A fresh directory for an example in the documentation.
+#[doc(hidden)]
+pub fn doc_test_directory() -> std::path::PathBuf {
+    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
+    std::env::temp_dir().join(format!("untorn-doc-{}-{nanos}", std::process::id()))
 }
