@@ -6,6 +6,9 @@
 
 pub mod cfg;
 mod column_code;
+mod hold;
+
+pub use hold::ExportHold;
 
 use btree::IndexDef;
 

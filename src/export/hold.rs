@@ -1,0 +1,63 @@
+//! FLUSH TABLES … FOR EXPORT: a table's file made whole on disk and held still while it is copied.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::metadata_lock::MetadataExclusive;
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Keeps a table's file still. Dropped (UNLOCK TABLES), the `.cfg` file is removed and work goes on.
+pub struct ExportHold {
+    database: Database,
+    table: Arc<Table>,
+    cfg: PathBuf,
+    _purge: txn::PurgePause,
+    _lock: MetadataExclusive,
+}
+
+impl Database {
+    /// Makes a table ready to be copied: old versions are purged, every page is in the file, and a `.cfg` file
+    /// that MySQL's and MariaDB's `IMPORT TABLESPACE` read lies beside it.
+    ///
+    /// Nobody can use the table until the hold is dropped. Copy both files before that.
+    pub async fn export_table(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<ExportHold> {
+        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+        self.0.system.purge_all().await?;
+        let purge = self.0.system.pause_purge().await;
+        let mut next = 0;
+        if let Some(counter) = &table.auto_increment {
+            counter.store_exact(&self.0.store).await?;
+            next = counter.next();
+        }
+        self.0.store.flush_space(table.def.space).await?;
+        let page_size = self.0.catalog.snapshot().page_size;
+        let description = super::describe(&table.def, database, name, "untorn", next, page_size);
+        let cfg = self.0.directory.join(table.file()).with_extension("cfg");
+        crate::catalog::write_atomically(&**self.0.environment.storage(), &cfg, &description.to_bytes())?;
+        Ok(ExportHold { database: self.clone(), table, cfg, _purge: purge, _lock: lock })
+    }
+}
+
+impl ExportHold {
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+impl Drop for ExportHold {
+    fn drop(&mut self) {
+        // A file that stays behind does no harm: the next export replaces it.
+        let _ = self.database.0.environment.storage().remove(&self.cfg);
+    }
+}
