@@ -15,22 +15,11 @@ use crate::database::{Database, Inner, Tables, Writer};
 use crate::error::{Error, Result};
 use crate::options::{Doublewrite, Options};
 use crate::report::OpenReport;
+use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
-
-const UNDO_SPACE: u32 = 0xFFFF_FFF0;
-
-struct RecoveredPages {
-    bytes: u64,
-    mini_transactions: u64,
-}
-
-#[allow(clippy::todo, clippy::unused_async)]
-async fn recover_pages(_store: &Arc<PageStore>) -> Result<RecoveredPages> {
-    todo!()
-}
 
 /// File of the undo tablespace.
 const UNDO_FILE: &str = "undo_001";
@@ -54,6 +43,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         storage.create_dir_all(&directory)?;
     }
     let lock = lock_directory(&*storage, &directory)?;
+    if !exists {
+        clear_unfinished_directory(&*storage, &directory)?;
+    }
+    remove_temporary_files(&*storage, &directory)?;
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
     let catalog = Catalog::open(storage.clone(), &directory, wanted_page)?;
     let page_bytes = catalog.snapshot().page_size;
@@ -75,10 +68,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let log = open_redo(&environment, &directory, &options)?;
     let writer = open_writer(&environment, &directory, page_bytes as usize, options.doublewrite)?;
     let store = open_store(&environment, &log, page_size, &options, writer.page_writer())?;
-    for (space, path) in &spaces {
-        store.open_space(*space, path)?;
-    }
-    let recovered = recover_pages(&store).await?;
+    let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
+    let recovered = store.recover(&spaces)?;
     let mut system_options = txn::Options::new(directory.join(UNDO_FILE));
     system_options.lock_wait_timeout = options.lock_wait_timeout;
     let system = TransactionSystem::open(store.clone(), system_options).await?;
@@ -164,6 +155,46 @@ fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<(
     Ok(())
 }
 
+/// A directory without a catalog in which a first start was interrupted is begun anew. If there are tables the
+/// catalog was lost, and nothing here may be touched.
+fn clear_unfinished_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    let mut ours = Vec::new();
+    for entry in storage.list(directory)? {
+        let path = directory.join(&entry.name);
+        if entry.is_dir {
+            let files = storage.list(&path)?;
+            if files.iter().any(|file| file.name.to_string_lossy().ends_with(".ibd")) {
+                return Err(Error::Catalog {
+                    path: directory.join(CATALOG_FILE),
+                    why: format!(
+                        "it is missing, but {} holds tables. Restore the file from a backup, or choose an empty directory",
+                        path.display()
+                    ),
+                });
+            }
+            continue;
+        }
+        let name = entry.name.to_string_lossy().into_owned();
+        if name == UNDO_FILE || name.starts_with("#untorn_redo") || name.ends_with(".dblwr") {
+            ours.push(path);
+        }
+    }
+    for path in ours {
+        storage.remove(&path)?;
+    }
+    Ok(())
+}
+
+/// Sort runs of an index build that did not end.
+fn remove_temporary_files(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    for entry in storage.list(directory)? {
+        if entry.name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+            storage.remove(&directory.join(&entry.name))?;
+        }
+    }
+    Ok(())
+}
+
 fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Send + Sync>> {
     storage.lock(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::DirectoryInUse(directory.to_owned()),
@@ -217,7 +248,7 @@ fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Re
     let mut files = BTreeMap::new();
     let undo = directory.join(UNDO_FILE);
     if storage.exists(&undo)? {
-        files.insert(UNDO_SPACE, undo);
+        files.insert(txn::UNDO_SPACE, undo);
     }
     for (database, name, def) in catalog.snapshot().tables() {
         let path = directory.join(table_file(database, name));
