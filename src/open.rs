@@ -161,9 +161,9 @@ fn clear_unfinished_directory(storage: &dyn Storage, directory: &Path) -> Result
     let mut ours = Vec::new();
     for entry in storage.list(directory)? {
         let path = directory.join(&entry.name);
-        if entry.is_dir {
+        if entry.is_directory {
             let files = storage.list(&path)?;
-            if files.iter().any(|file| file.name.to_string_lossy().ends_with(".ibd")) {
+            if files.iter().any(|file| file.name.ends_with(".ibd")) {
                 return Err(Error::Catalog {
                     path: directory.join(CATALOG_FILE),
                     why: format!(
@@ -174,7 +174,7 @@ fn clear_unfinished_directory(storage: &dyn Storage, directory: &Path) -> Result
             }
             continue;
         }
-        let name = entry.name.to_string_lossy().into_owned();
+        let name = entry.name.clone();
         if name == UNDO_FILE || name.starts_with("#untorn_redo") || name.ends_with(".dblwr") {
             ours.push(path);
         }
@@ -188,7 +188,7 @@ fn clear_unfinished_directory(storage: &dyn Storage, directory: &Path) -> Result
 /// Sort runs of an index build that did not end.
 fn remove_temporary_files(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for entry in storage.list(directory)? {
-        if entry.name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+        if entry.name.starts_with(TEMPORARY_PREFIX) {
             storage.remove(&directory.join(&entry.name))?;
         }
     }
