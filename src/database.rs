@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use disk::{Environment, PageWriter, RealEnvironment, RealOptions};
@@ -37,6 +37,8 @@ pub(crate) struct Inner {
     pub writer: Writer,
     pub report: OpenReport,
     pub closed: AtomicBool,
+    /// Set when the environment was made by [`Database::open`].
+    pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// Dropped last: until then nobody else may open the directory.
     pub _lock: Box<dyn Send + Sync>,
 }
@@ -88,8 +90,11 @@ impl Database {
     /// that do not fit it; the message names the file and says what can be done.
     pub fn open(options: Options) -> Result<Database> {
         let environment = RealEnvironment::new(real_options(&options))?;
-        let environment: Arc<dyn Environment> = Arc::new(environment);
-        disk::block_on(Database::open_in(environment, options))
+        let environment = Arc::new(environment);
+        let database = disk::block_on(Database::open_in(environment.clone(), options))?;
+        // Only its maker may end it: a caller's environment may serve others too.
+        let _ = database.0.own_environment.set(environment);
+        Ok(database)
     }
 
     /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
@@ -187,6 +192,9 @@ impl Database {
         }
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;
+        if let Some(environment) = self.0.own_environment.get() {
+            environment.shutdown();
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 
 use disk::{Environment, OpenHow, PageId, PageWriter, Storage};
@@ -64,8 +64,9 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     })?;
     finish_file_work(&*storage, &directory, &catalog)?;
     let spaces = space_files(&*storage, &directory, &catalog)?;
-    let restored = restore_torn_pages(&*storage, &directory, page_size, &spaces)?;
     let log = open_redo(&environment, &directory, &options)?;
+    let checkpoint = log.checkpoint_lsn();
+    let restored = restore_torn_pages(&*storage, &directory, page_size, checkpoint.0, &spaces)?;
     let writer = open_writer(&environment, &directory, page_bytes as usize, options.doublewrite)?;
     let store = open_store(&environment, &log, page_size, &options, writer.page_writer())?;
     let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
@@ -108,6 +109,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         writer,
         report: OpenReport::default(),
         closed: AtomicBool::new(false),
+        own_environment: OnceLock::new(),
         _lock: lock,
     };
     let opened = Database(Arc::new(inner));
@@ -266,10 +268,13 @@ fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Re
     Ok(files)
 }
 
+/// Repairs pages torn by a crash. Copies older than the checkpoint are left alone: redo no longer holds what came
+/// after them, so they could only hide another kind of damage.
 fn restore_torn_pages(
     storage: &dyn Storage,
     directory: &Path,
     page_size: PageSize,
+    checkpoint: u64,
     spaces: &BTreeMap<u32, PathBuf>,
 ) -> Result<Vec<PageId>> {
     let bytes = page_size.bytes();
@@ -283,7 +288,7 @@ fn restore_torn_pages(
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
     };
     let verify = |image: &[u8]| pagestore::checksum::verify(image).is_ok();
-    let recovered = dblwr::recover(storage, directory, bytes, &verify, &mut locate)?;
+    let recovered = dblwr::recover_since(storage, directory, bytes, checkpoint, &verify, &mut locate)?;
     for page in &recovered.restored {
         tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
     }
