@@ -83,7 +83,13 @@ fn transfers(db: &Database, table: &std::sync::Arc<untorn::Table>, seed: u64) ->
     Ok(retries)
 }
 
-fn transfer(db: &Database, table: &std::sync::Arc<untorn::Table>, from: i64, to: i64, sum: i64) -> Result<()> {
+fn transfer(
+    db: &Database,
+    table: &std::sync::Arc<untorn::Table>,
+    from: i64,
+    to: i64,
+    sum: i64,
+) -> Result<()> {
     let mut t = db.begin_at(Isolation::ReadCommitted);
     for (id, change) in [(from, -sum), (to, sum)] {
         let row = t.get_for_update(table, &[Value::Int(id)])?;

@@ -175,7 +175,7 @@ impl Database {
                 })
                 .await?;
             for (at, entry) in off_page.drain(..) {
-                let fields = entry.fetch(rows, &sources[at]).await?;
+                let fields = entry.fetch(rows, &table.rows, &sources[at]).await?;
                 wanted[at].add(fields.iter().map(Option::as_deref));
             }
             if state == ScanState::Finished {

@@ -11,9 +11,7 @@ use std::time::Duration;
 use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
-use txn::{
-    Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState,
-};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
 
 use crate::catalog::Pending;
 use crate::database::Database;
@@ -122,7 +120,7 @@ impl Database {
                 })
                 .await?;
             for entry in deferred.drain(..) {
-                let fields = entry.fetch(rows, &sources).await?;
+                let fields = entry.fetch(rows, &table.rows, &sources).await?;
                 let fields: SmallVec<[Field<'_>; 8]> = fields.iter().map(Option::as_deref).collect();
                 sorter.add(&fields);
             }
@@ -173,9 +171,7 @@ impl Database {
             Ok(())
         })?;
         let rows = table.row_count_estimate();
-        let fresh = self
-            .open_table_handle(&table.database, &table.name, def, table.metadata.clone())
-            .await?;
+        let fresh = self.open_table_handle(&table.database, &table.name, def, table.metadata.clone()).await?;
         fresh.note_rows(rows as i64);
         self.definitions_changed();
         Ok(())

@@ -24,10 +24,11 @@ impl OffPage {
     pub async fn fetch(
         mut self,
         rows: &txn::Transaction,
+        table: &txn::Table,
         sources: &[SecondaryField],
     ) -> Result<Vec<Option<Vec<u8>>>> {
         for (at, prefix, reference) in &self.fetch {
-            let value = txn::fetch_external(rows, prefix, reference).await?;
+            let value = txn::fetch_external(rows, table, prefix, reference).await?;
             self.fields[*at] = Some(cut(&value, &sources[*at]).to_vec());
         }
         Ok(self.fields)

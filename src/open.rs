@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use disk::{Environment, OpenHow, PageId, PageWriter, Storage};
 use pagestore::{PageSize, PageStore};

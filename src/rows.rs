@@ -188,7 +188,10 @@ fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut Vec<OffPage>) -> Result
 fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> {
     let def = &table.def.columns[column];
     types::decode(bytes, &def.kind).map(Value::into_owned).ok_or_else(|| {
-        Error::Internal(format!("column '{}' of table '{}' holds bytes that are no value of it", def.name, table.name))
+        Error::Internal(format!(
+            "column '{}' of table '{}' holds bytes that are no value of it",
+            def.name, table.name
+        ))
     })
 }
 
@@ -273,7 +276,11 @@ impl Transaction {
                 .run(self.rows(), &mut |row| {
                     match copy_row(table, row, &mut off_page) {
                         Ok(values) if off_page.is_empty() => {
-                            if f(values) { Control::Continue } else { Control::Stop }
+                            if f(values) {
+                                Control::Continue
+                            } else {
+                                Control::Stop
+                            }
                         }
                         // Long columns are read outside the page latch.
                         other => {
@@ -286,7 +293,8 @@ impl Transaction {
             let Some(copied) = copied else { return Ok(()) };
             let mut values = copied?;
             for field in off_page {
-                let bytes = txn::fetch_external(self.rows(), &field.prefix, &field.reference).await?;
+                let bytes =
+                    txn::fetch_external(self.rows(), &table.rows, &field.prefix, &field.reference).await?;
                 values[field.column] = decode(table, field.column, &bytes)?;
             }
             if !f(values) || state == ScanState::Finished {
@@ -334,9 +342,10 @@ impl Transaction {
         let mut encoded = Encoded::default();
         let mut columns = Vec::with_capacity(changes.len());
         for (name, value) in changes {
-            let column = table.def.column_number(name).ok_or_else(|| {
-                Error::Schema(crate::schema::SchemaError::NoSuchColumn((*name).to_owned()))
-            })?;
+            let column = table
+                .def
+                .column_number(name)
+                .ok_or_else(|| Error::Schema(crate::schema::SchemaError::NoSuchColumn((*name).to_owned())))?;
             encoded.push(table, column, value)?;
             columns.push(column);
         }
@@ -362,8 +371,7 @@ impl Transaction {
     /// Uses a table that the caller holds a handle of. DDL that is at work on it, or has replaced it, is an
     /// error here: get a new handle by [`Transaction::open_table`], which waits.
     fn use_or_fail(&mut self, table: &Arc<Table>) -> Result<()> {
-        self.use_table(table)
-            .map_err(|_| Error::NoSuchTable(table.database.clone(), table.name.clone()))
+        self.use_table(table).map_err(|_| Error::NoSuchTable(table.database.clone(), table.name.clone()))
     }
 }
 

@@ -173,12 +173,8 @@ impl Sorter {
         for run in std::mem::take(&mut self.runs) {
             readers.push(Reader { run, buffer: Vec::new(), at: 0, offset: 0 });
         }
-        let mut sorted = Sorted {
-            def: self.def.clone(),
-            memory: Memory::default(),
-            readers,
-            heap: BinaryHeap::new(),
-        };
+        let mut sorted =
+            Sorted { def: self.def.clone(), memory: Memory::default(), readers, heap: BinaryHeap::new() };
         for reader in 0..sorted.readers.len() {
             sorted.refill(reader)?;
         }

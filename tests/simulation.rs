@@ -109,8 +109,8 @@ async fn session(
     let mut random = Random::new(seed);
     let mut transaction = db.transaction();
     while !stop.get() {
-        let level = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
-            [random.below(3)];
+        let level =
+            [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][random.below(3)];
         transaction.rows().set_isolation(level);
         transaction.begin();
         let outcome = if random.one_in(3) {
@@ -168,7 +168,9 @@ async fn change_rows(
         let text = vec![random.below(256) as u8; size];
         match rows.get(&id) {
             None => {
-                transaction.insert(table, &[Value::Int(id), Value::Int(counter), Value::bytes(&text)]).await?;
+                transaction
+                    .insert(table, &[Value::Int(id), Value::Int(counter), Value::bytes(&text)])
+                    .await?;
                 rows.insert(id, (counter, text));
             }
             Some(_) if random.one_in(3) => {
@@ -177,7 +179,10 @@ async fn change_rows(
             }
             Some(_) => {
                 let changes = [("counter", Value::Int(counter)), ("text", Value::bytes(&text))];
-                assert!(transaction.update(table, &[Value::Int(id)], &changes).await?, "row {id} must be there");
+                assert!(
+                    transaction.update(table, &[Value::Int(id)], &changes).await?,
+                    "row {id} must be there"
+                );
                 rows.insert(id, (counter, text));
             }
         }
@@ -217,7 +222,8 @@ async fn verify(db: &Database, journals: &[Journal]) -> Vec<Rows> {
     let mut found: Vec<Rows> = journals.iter().map(|_| Rows::new()).collect();
     transaction
         .for_each(&table, &Range::all(), |row| {
-            let (Value::Int(id), Value::Int(counter), Value::Bytes(text)) = (&row[0], &row[1], &row[2]) else {
+            let (Value::Int(id), Value::Int(counter), Value::Bytes(text)) = (&row[0], &row[1], &row[2])
+            else {
                 panic!("a row of other types: {row:?}");
             };
             found[*id as usize % SESSIONS].insert(*id, (*counter, text.to_vec()));
