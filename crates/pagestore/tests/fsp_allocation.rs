@@ -192,7 +192,7 @@ fn a_large_space_describes_itself_in_every_stretch() {
         last[which] = fixture.allocate(segments[which], last[which] + 1, Direction::Up);
     }
     let report = fixture.clean_report();
-    assert!(report.size > 8192 && report.size % 256 == 0);
+    assert!(report.size > 8192 && report.size.is_multiple_of(256));
     for stretch in [4096, 8192] {
         let kinds = [stretch, stretch + 1].map(|number| page::page_type(&fixture.page(number)));
         assert_eq!(kinds, [page::kind::XDES, page::kind::IBUF_BITMAP]);
