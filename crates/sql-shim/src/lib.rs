@@ -2,6 +2,9 @@
 
 pub mod auth;
 pub mod errors;
+pub mod log;
+pub mod options;
+pub mod program;
 pub mod result;
 pub mod server;
 pub mod service;

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::server::registry::Server;
+
 macro_rules! counters {
     ($($variant:ident => $name:literal,)*) => {
         /// A counter; the string is its name in SHOW STATUS.
@@ -155,7 +157,40 @@ impl Counters {
 #[derive(Default)]
 pub struct Status {
     threads: Mutex<Vec<Arc<Counters>>>,
+    sources: Mutex<Vec<Source>>,
 }
+
+/// Adds rows of somebody else's (the engine's `Innodb_*`) to SHOW GLOBAL STATUS.
+pub type Source = Box<dyn Fn(&mut Vec<(String, String)>) + Send + Sync>;
+
+/// Status rows that this server has nothing to count for; tools divide by some of them and read the rest.
+const ZEROES: &[&str] = &[
+    "Binlog_cache_disk_use",
+    "Binlog_cache_use",
+    "Connection_errors_internal",
+    "Connection_errors_max_connections",
+    "Created_tmp_files",
+    "Delayed_writes",
+    "Flush_commands",
+    "Key_blocks_not_flushed",
+    "Key_blocks_unused",
+    "Key_blocks_used",
+    "Key_read_requests",
+    "Key_reads",
+    "Key_write_requests",
+    "Key_writes",
+    "Open_files",
+    "Open_streams",
+    "Open_table_definitions",
+    "Open_tables",
+    "Opened_files",
+    "Opened_table_definitions",
+    "Opened_tables",
+    "Table_open_cache_hits",
+    "Table_open_cache_misses",
+    "Table_open_cache_overflows",
+    "Threads_cached",
+];
 
 impl Status {
     /// A set for a new runtime thread.
@@ -165,13 +200,18 @@ impl Status {
         counters
     }
 
+    /// Asks this source too from now on. A name it gives takes the place of a built-in row.
+    pub fn add_source(&self, source: Source) {
+        self.sources.lock().push(source);
+    }
+
     /// The sum over all threads.
     pub fn sum(&self, counter: Counter) -> u64 {
         self.threads.lock().iter().fold(0, |sum, counters| sum.wrapping_add(counters.get(counter)))
     }
 
     /// Every counter with its sum.
-    pub fn collect(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let threads = self.threads.lock();
         COUNTER_NAMES
             .iter()
@@ -187,8 +227,41 @@ impl Status {
     }
 }
 
+/// All rows of SHOW GLOBAL STATUS in name order, no name twice (in any case: exporters fold the case).
+pub fn collect(server: &Server) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for source in server.status.sources.lock().iter() {
+        source(&mut rows);
+    }
+    rows.extend(
+        server.status.counters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())),
+    );
+    let uptime = server.clock.advance() / 1000;
+    let connections = server.connections.all();
+    let running =
+        connections.iter().filter(|connection| connection.with_activity(|now| now.command != "Sleep"));
+    let attempts = u64::from(server.connections.attempts());
+    let numbers = [
+        ("Connections", attempts),
+        ("Max_used_connections", server.connections.most() as u64),
+        ("Prepared_stmt_count", server.prepared_statements.load(Ordering::Relaxed) as u64),
+        ("Threads_connected", connections.len() as u64),
+        ("Threads_created", server.status.threads.lock().len() as u64),
+        ("Threads_running", running.count() as u64),
+        ("Uptime", uptime),
+        ("Uptime_since_flush_status", uptime),
+    ];
+    rows.extend(numbers.map(|(name, value)| (name.to_owned(), value.to_string())));
+    rows.extend(ZEROES.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
+    rows.extend(["Ssl_cipher", "Ssl_version"].map(|name| (name.to_owned(), String::new())));
+    // Stable: of rows with one name the first, a source's, stays.
+    rows.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
+    rows.dedup_by(|later, earlier| later.0.eq_ignore_ascii_case(&earlier.0));
+    rows
+}
+
 /// The text of COM_STATISTICS.
-pub fn statistics_line(server: &crate::server::registry::Server) -> String {
+pub fn statistics_line(server: &Server) -> String {
     let uptime = server.clock.advance() / 1000;
     let questions = server.status.sum(Counter::Questions);
     let slow = server.status.sum(Counter::SlowQueries);
@@ -200,4 +273,35 @@ pub fn statistics_line(server: &crate::server::registry::Server) -> String {
         per_thousand_seconds / 1000,
         per_thousand_seconds % 1000,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::accounts::Accounts;
+    use crate::variables::GlobalVariables;
+
+    #[test]
+    fn rows_are_summed_ordered_and_single() {
+        let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
+        let (one, two) = (server.status.thread(), server.status.thread());
+        one.add(Counter::Questions, 2);
+        two.add(Counter::Questions, 3);
+        server.status.add_source(Box::new(|rows| {
+            rows.push(("Innodb_page_size".into(), "16384".into()));
+            rows.push(("open_tables".into(), "7".into()));
+        }));
+        let rows = collect(&server);
+        let get = |name: &str| {
+            rows.iter().find(|(row, _)| row.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        };
+        assert_eq!((get("Questions"), get("Open_tables")), (Some("5"), Some("7")));
+        assert_eq!(get("Innodb_page_size"), Some("16384"));
+        for pair in rows.windows(2) {
+            if let [first, second] = pair {
+                assert!(first.0.to_ascii_lowercase() < second.0.to_ascii_lowercase());
+            }
+        }
+        assert!(statistics_line(&server).contains("Questions: 5  Slow queries: 0"));
+    }
 }

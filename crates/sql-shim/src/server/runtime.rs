@@ -94,6 +94,11 @@ impl Running {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the listener thread panicked")))
     }
 
+    /// The TCP port, 0 without one.
+    pub fn port(&self) -> u16 {
+        self.addresses.first().map_or(0, SocketAddr::port)
+    }
+
     /// Asks the server to stop.
     pub fn stop(&self) {
         self.server.shutdown.request();

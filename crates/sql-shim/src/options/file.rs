@@ -1,0 +1,122 @@
+//! Option files: the groups `[mysqld]`, `[server]` and `[untorn]` of a my.cnf.
+
+use std::path::{Path, PathBuf};
+
+use super::OptionError;
+use super::arguments::{Setting, normal_name};
+
+/// Files that include each other are given up at this depth.
+const DEPTH_MAX: usize = 8;
+
+/// Reads a file and what it includes.
+pub fn read(path: &Path) -> Result<Vec<Setting>, OptionError> {
+    let mut settings = Vec::new();
+    read_into(path, 0, &mut settings)?;
+    Ok(settings)
+}
+
+fn read_into(path: &Path, depth: usize, settings: &mut Vec<Setting>) -> Result<(), OptionError> {
+    if depth > DEPTH_MAX {
+        return Err(OptionError(format!("{}: option files include each other too deeply", path.display())));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| OptionError(format!("cannot read option file {}: {error}", path.display())))?;
+    let mut ours = false;
+    for (number, line) in text.lines().enumerate() {
+        let origin = format!("{}:{}", path.display(), number + 1);
+        match parse_line(line) {
+            Line::Nothing => {}
+            Line::Group(name) => ours = matches!(name, "mysqld" | "server" | "untorn"),
+            Line::Include(file) => read_into(&beside(path, file), depth + 1, settings)?,
+            Line::IncludeDirectory(directory) => {
+                for file in option_files(&beside(path, directory))? {
+                    read_into(&file, depth + 1, settings)?;
+                }
+            }
+            Line::Setting(name, value) if ours => {
+                settings.push(Setting { name: normal_name(name), value, origin });
+            }
+            Line::Setting(..) => {}
+            Line::Wrong => return Err(OptionError(format!("{origin}: cannot read `{line}`"))),
+        }
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, other: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new(".")).join(other)
+}
+
+fn option_files(directory: &Path) -> Result<Vec<PathBuf>, OptionError> {
+    let entries = std::fs::read_dir(directory)
+        .map_err(|error| OptionError(format!("cannot read directory {}: {error}", directory.display())))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "cnf"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+enum Line<'a> {
+    Nothing,
+    Group(&'a str),
+    Include(&'a str),
+    IncludeDirectory(&'a str),
+    Setting(&'a str, Option<String>),
+    Wrong,
+}
+
+fn parse_line(line: &str) -> Line<'_> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with(['#', ';']) {
+        return Line::Nothing;
+    }
+    if let Some(rest) = line.strip_prefix('[') {
+        return rest.split_once(']').map_or(Line::Wrong, |(name, _)| Line::Group(name.trim()));
+    }
+    if let Some(directory) = line.strip_prefix("!includedir") {
+        return Line::IncludeDirectory(directory.trim());
+    }
+    if let Some(file) = line.strip_prefix("!include") {
+        return Line::Include(file.trim());
+    }
+    match line.split_once('=') {
+        Some((name, value)) => Line::Setting(name.trim(), Some(unquoted(value))),
+        None => Line::Setting(without_comment(line).trim(), None),
+    }
+}
+
+fn without_comment(text: &str) -> &str {
+    text.split_once('#').map_or(text, |(before, _)| before)
+}
+
+/// A value without its quotes and the comment after it; backslash escapes as my.cnf has them.
+fn unquoted(value: &str) -> String {
+    let value = value.trim();
+    for quote in ['"', '\''] {
+        if let Some((inner, _)) = value.strip_prefix(quote).and_then(|rest| rest.split_once(quote)) {
+            return unescaped(inner);
+        }
+    }
+    unescaped(without_comment(value).trim())
+}
+
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        if char != '\\' {
+            out.push(char);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('s') => out.push(' '),
+            Some(other) => out.push(other),
+            None => out.push('\\'),
+        }
+    }
+    out
+}

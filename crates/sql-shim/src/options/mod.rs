@@ -1,0 +1,247 @@
+//! What the server is started with: command line, option file, and defaults that follow from the machine.
+//!
+//! Every system variable can be given at start, as mysqld takes it: `--name=value`, `--name value`, dashes or
+//! underscores, sizes with K, M or G. Later settings win: machine defaults, then the option file, then the command line.
+//! An unknown name is an error that names the nearest known one. The outcome is a [`ServerOptions`]: typed settings for
+//! the engine and the listener, each with the reason for its value.
+
+pub mod arguments;
+pub mod file;
+pub mod machine;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::server::runtime::{ListenOptions, RuntimeKind};
+use crate::variables::table::{self, Kind, find, nearest};
+use crate::variables::{GlobalVariables, Value};
+use arguments::{Arguments, Setting};
+
+/// Why the server cannot start with these settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionError(pub String);
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// mysqld options that mean nothing here and do no harm in a shared option file.
+const IGNORED: &[&str] =
+    &["user", "symbolic_links", "core_file", "console", "mysqlx", "verbose", "skip_symbolic_links"];
+
+/// Everything decided before the database is opened.
+pub struct ServerOptions {
+    /// The data directory.
+    pub datadir: PathBuf,
+    /// Where to listen, with how many threads, by which runtime.
+    pub listen: ListenOptions,
+    /// Settings of the engine.
+    pub database: untorn::Options,
+    /// Decisions and reasons, one line each, for the start-up log.
+    pub decisions: Vec<(&'static str, String)>,
+}
+
+/// Reads arguments and option file into the variables.
+pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<ServerOptions, OptionError> {
+    let mut settings = Vec::new();
+    if let Some(path) = &arguments.defaults_file {
+        settings.extend(file::read(path)?);
+    }
+    settings.extend(arguments.settings.iter().cloned());
+    let mut given = BTreeSet::new();
+    for setting in &settings {
+        apply(setting, variables, &mut given)?;
+    }
+    decide(variables, &given)
+}
+
+fn apply(
+    setting: &Setting,
+    variables: &GlobalVariables,
+    given: &mut BTreeSet<&'static str>,
+) -> Result<(), OptionError> {
+    let name = setting.name.as_str();
+    let (name, loose) = name.strip_prefix("loose_").map_or((name, false), |name| (name, true));
+    if IGNORED.contains(&name) {
+        return Ok(());
+    }
+    let (index, negated) = match find(name) {
+        Some(index) => (Some(index), false),
+        None => {
+            let positive = name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_"));
+            match positive {
+                Some(positive) => (find(positive), true),
+                None => (name.strip_prefix("enable_").and_then(find), false),
+            }
+        }
+    };
+    let Some(definition) = index.and_then(|index| table::DEFINITIONS.get(index)) else {
+        return if loose { Ok(()) } else { Err(unknown(setting)) };
+    };
+    let switch = matches!(definition.kind, Kind::Bool)
+        || matches!(definition.kind, Kind::Enum(words) if words.contains(&"ON"));
+    let text = match (&setting.value, negated) {
+        (None, true) => "OFF",
+        (None, false) if switch => "ON",
+        (Some(value), false) => value,
+        (None, false) => {
+            return Err(OptionError(format!("{}: option --{name} needs a value", setting.origin)));
+        }
+        (Some(_), true) => {
+            return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
+        }
+    };
+    variables
+        .set_at_start(definition.name, text)
+        .map_err(|error| OptionError(format!("{}: {}", setting.origin, error.message)))?;
+    given.insert(definition.name);
+    Ok(())
+}
+
+fn unknown(setting: &Setting) -> OptionError {
+    let hint = match nearest(&setting.name) {
+        Some(known) => format!("; did you mean --{}?", known.replace('_', "-")),
+        None => "; `untorn --help` lists the options".to_owned(),
+    };
+    OptionError(format!("{}: unknown option --{}{hint}", setting.origin, setting.name.replace('_', "-")))
+}
+
+const MIB: u64 = 1 << 20;
+
+fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result<ServerOptions, OptionError> {
+    let mut decisions = Vec::new();
+    let datadir = absolute(Path::new(&variables.text("datadir")))?;
+    put(variables, "datadir", &format!("{}/", datadir.display()))?;
+    let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
+    decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
+    let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
+    let (redo, why) = decide_size(variables, given, "innodb_redo_log_capacity", || redo(()))?;
+    decisions.push(("redo log", format!("{} MiB ({why})", redo / MIB)));
+
+    let (runtime, why) = RuntimeKind::choose();
+    let threads = decide_threads(variables, given)?;
+    let name = if runtime == RuntimeKind::Uring { "io_uring" } else { "epoll" };
+    decisions.push(("connections", format!("{threads} threads over {name} ({why})")));
+    let listen = listen_options(variables, given, &datadir, threads, runtime)?;
+
+    let mut database = untorn::Options::new(&datadir).buffer_pool_bytes(pool).redo_capacity_bytes(redo);
+    database.log_buffer_bytes = variables.number("innodb_log_buffer_size");
+    database.lock_wait_timeout = Duration::from_secs(variables.number("innodb_lock_wait_timeout"));
+    database.direct_io = variables.text("innodb_flush_method").starts_with("O_DIRECT");
+    database.io_uring = variables.number("innodb_use_native_aio") == 1;
+    database.doublewrite = match variables.text("innodb_doublewrite").as_str() {
+        "OFF" => untorn::Doublewrite::Off,
+        _ => untorn::Doublewrite::On,
+    };
+    if given.contains("innodb_page_size") {
+        database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
+    }
+    describe_the_machine(variables);
+    Ok(ServerOptions { datadir, listen, database, decisions })
+}
+
+fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {
+    variables.set_at_start(name, text).map_err(|error| OptionError(error.message.into_owned()))
+}
+
+fn decide_size(
+    variables: &GlobalVariables,
+    given: &BTreeSet<&'static str>,
+    name: &'static str,
+    default: impl FnOnce() -> (u64, String),
+) -> Result<(u64, String), OptionError> {
+    if given.contains(name) {
+        return Ok((variables.number(name), format!("set by {name}")));
+    }
+    let (bytes, why) = default();
+    put(variables, name, &bytes.to_string())?;
+    Ok((bytes, why))
+}
+
+fn decide_threads(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result<usize, OptionError> {
+    if !given.contains("untorn_threads") {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        put(variables, "untorn_threads", &cores.to_string())?;
+    }
+    Ok(variables.number("untorn_threads") as usize)
+}
+
+fn page_size(bytes: u64) -> Result<u32, OptionError> {
+    match bytes {
+        4096 | 8192 | 16_384 | 32_768 | 65_536 => Ok(bytes as u32),
+        _ => Err(OptionError(format!("innodb_page_size={bytes}: must be 4K, 8K, 16K, 32K or 64K"))),
+    }
+}
+
+fn listen_options(
+    variables: &GlobalVariables,
+    given: &BTreeSet<&'static str>,
+    datadir: &Path,
+    threads: usize,
+    runtime: RuntimeKind,
+) -> Result<ListenOptions, OptionError> {
+    if !given.contains("socket") {
+        put(variables, "socket", &datadir.join("untorn.sock").display().to_string())?;
+    }
+    if !given.contains("pid_file") {
+        put(variables, "pid_file", &datadir.join("untorn.pid").display().to_string())?;
+    }
+    let socket = Some(variables.text("socket")).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let networking = variables.value("skip_networking") != Value::Bool(true);
+    let addresses = if networking { addresses(&variables.text("bind_address"))? } else { Vec::new() };
+    let port = variables.number("port") as u16;
+    Ok(ListenOptions { addresses, port, socket, threads, runtime })
+}
+
+fn addresses(text: &str) -> Result<Vec<IpAddr>, OptionError> {
+    let mut addresses = Vec::new();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        addresses.push(match item {
+            "*" | "::" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            address => address.parse().map_err(|_| {
+                OptionError(format!(
+                    "bind-address={address}: give an IP address, `localhost`, or `*` for all"
+                ))
+            })?,
+        });
+    }
+    // Without IPv6 in the kernel `*` means all of IPv4.
+    if addresses.contains(&IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+        && std::net::TcpListener::bind("[::1]:0").is_err()
+    {
+        addresses.retain(|address| !address.is_ipv6());
+        addresses.push(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    }
+    Ok(addresses)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, OptionError> {
+    let absolute = std::path::absolute(path);
+    absolute.map_err(|error| OptionError(format!("datadir={}: {error}", path.display())))
+}
+
+fn describe_the_machine(variables: &GlobalVariables) {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if !hostname.trim().is_empty() {
+        // Any text is a valid value.
+        let _ = variables.set_at_start("hostname", hostname.trim());
+    }
+}
+
+impl ServerOptions {
+    /// Addresses other machines can reach.
+    pub fn open_addresses(&self) -> Vec<IpAddr> {
+        self.listen.addresses.iter().copied().filter(|address| !address.is_loopback()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

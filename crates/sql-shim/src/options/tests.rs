@@ -1,0 +1,87 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn given(words: &[&str]) -> Result<(ServerOptions, GlobalVariables), OptionError> {
+    let variables = GlobalVariables::default();
+    let arguments = arguments::parse(words.iter().map(|word| (*word).to_owned()))?;
+    load(&arguments, &variables).map(|options| (options, variables))
+}
+
+fn message(words: &[&str]) -> String {
+    given(words).map(|_| String::new()).unwrap_or_else(|error| error.0)
+}
+
+#[test]
+fn both_spellings_and_sizes() {
+    let (options, variables) = given(&[
+        "--innodb-buffer-pool-size=256M",
+        "--innodb_redo_log_capacity",
+        "64m",
+        "--bind",
+        "127.0.0.1",
+        "-P",
+        "3399",
+        "--autocommit",
+        "OFF",
+        "--skip-innodb-strict-mode",
+        "--innodb-page-size=8K",
+    ])
+    .unwrap();
+    assert_eq!(options.database.buffer_pool_bytes, 256 * MIB);
+    assert_eq!(options.database.redo_capacity_bytes, 64 * MIB);
+    assert_eq!(options.database.page_size, Some(8192));
+    assert_eq!(options.listen.port, 3399);
+    assert_eq!(options.listen.addresses, [IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+    assert_eq!(variables.value("autocommit"), Value::Bool(false));
+    assert_eq!(variables.value("innodb_strict_mode"), Value::Bool(false));
+    assert!(!variables.session().settings().autocommit);
+}
+
+#[test]
+fn messages_say_what_to_do() {
+    assert_eq!(
+        message(&["--inodb-buffer-pool-size=1G"]),
+        "command line: unknown option --inodb-buffer-pool-size; did you mean --innodb-buffer-pool-size?"
+    );
+    assert_eq!(message(&["--loose-what-is-this=1"]), "");
+    assert!(message(&["--port"]).contains("needs a value"));
+    assert!(message(&["--port=many"]).contains("can't be set to the value of 'many'"));
+    assert!(message(&["--innodb-page-size=5000"]).contains("4K, 8K, 16K"));
+    assert!(message(&["--bind-address=here"]).contains("IP address"));
+    assert!(message(&["serve me"]).contains("unexpected argument"));
+}
+
+#[test]
+fn option_file_then_command_line() {
+    let directory = std::env::temp_dir().join(format!("untorn-options-{}", std::process::id()));
+    std::fs::create_dir_all(directory.join("conf.d")).unwrap();
+    let main = directory.join("my.cnf");
+    std::fs::write(
+        &main,
+        "[client]\nport=1\n\n[mysqld]\n# comment\nport = 3500 # trailing\nskip-networking\n\
+         innodb_buffer_pool_size=\"64M\"\n!includedir conf.d\n[mysqldump]\nquick\n",
+    )
+    .unwrap();
+    std::fs::write(directory.join("conf.d/a.cnf"), "[untorn]\nmax-connections=77\nuser=mysql\n").unwrap();
+    let file = format!("--defaults-file={}", main.display());
+    let (options, variables) = given(&[&file, "--port=3501"]).unwrap();
+    assert_eq!(options.listen.port, 3501);
+    assert!(options.listen.addresses.is_empty());
+    assert_eq!(options.database.buffer_pool_bytes, 64 * MIB);
+    assert_eq!(variables.max_connections(), 77);
+    std::fs::write(directory.join("conf.d/a.cnf"), "[untorn]\nmax-connektions=77\n").unwrap();
+    assert!(
+        message(&[&file])
+            .contains("a.cnf:2: unknown option --max-connektions; did you mean --max-connections?")
+    );
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn defaults_fit_the_machine() {
+    let (options, variables) = given(&["--datadir=/tmp"]).unwrap();
+    assert!(options.database.buffer_pool_bytes >= 128 * MIB);
+    assert!(options.database.buffer_pool_bytes <= machine::memory_bytes().0.max(128 * MIB));
+    assert_eq!(variables.number("innodb_buffer_pool_size"), options.database.buffer_pool_bytes);
+    assert_eq!(variables.text("socket"), "/tmp/untorn.sock");
+}

@@ -1,0 +1,234 @@
+//! The `untorn serve` command: from arguments to a running server and back to a closed database.
+//!
+//! The SQL layer comes in through [`Engine`]: it opens the database with the decided options and hands back a session
+//! factory, what to print, and how to close. Everything else (variables, accounts, sockets, signals) is here.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crate::auth::accounts::Accounts;
+use crate::options::{self, OptionError, ServerOptions, arguments};
+use crate::server::login::SERVER_VERSION;
+use crate::server::registry::Server;
+use crate::server::runtime::{self, RuntimeKind};
+use crate::service::SessionFactory;
+use crate::variables::GlobalVariables;
+
+/// The database behind the server.
+pub trait Engine: Sized {
+    /// Sessions on it.
+    type Factory: SessionFactory;
+    /// Opens it; blocks until recovery is done. The error is shown as it is.
+    fn open(options: &ServerOptions) -> Result<Self, String>;
+    /// Lines for the start-up log: what was found and decided.
+    fn report(&self) -> String;
+    /// The session factory; called once, when the server's shared state exists. Also the place for
+    /// [`GlobalVariables::on_change`] and status sources.
+    fn sessions(&self, server: &Arc<Server>) -> Self::Factory;
+    /// Closes it cleanly.
+    fn close(self) -> Result<(), String>;
+}
+
+/// Runs the server until it is asked to stop.
+pub fn serve<E: Engine>(words: impl IntoIterator<Item = String>) -> ExitCode {
+    match try_serve::<E>(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a line; a closed terminal is no reason to stop.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let shown = |error: OptionError| error.to_string();
+    let arguments = arguments::parse(words).map_err(shown)?;
+    if arguments.version {
+        let _ =
+            writeln!(io::stdout(), "untorn {} (MySQL protocol, {SERVER_VERSION})", env!("CARGO_PKG_VERSION"));
+        return Ok(());
+    }
+    if arguments.help {
+        let _ = io::stdout().write_all(help(arguments.list_variables).as_bytes());
+        return Ok(());
+    }
+    let variables = GlobalVariables::default();
+    let options = options::load(&arguments, &variables).map_err(shown)?;
+    run::<E>(&options, variables)
+}
+
+fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result<(), String> {
+    say(&format!("untorn {}", env!("CARGO_PKG_VERSION")));
+    for (what, decision) in &options.decisions {
+        say(&format!("{what:<16} {decision}"));
+    }
+    if options.listen.runtime == RuntimeKind::Epoll {
+        tracing::warn!("connections run over epoll, which costs more CPU than io_uring");
+    }
+    // Signals are caught from here on, so that a stop during recovery waits for the end of it.
+    let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let engine = E::open(options)?;
+    say(&engine.report());
+    let outcome = serve_open(options, variables, &engine, signals);
+    say("closing the database");
+    let closed = engine.close();
+    outcome.and(closed).inspect(|()| say("stopped"))
+}
+
+fn serve_open<E: Engine>(
+    options: &ServerOptions,
+    variables: GlobalVariables,
+    engine: &E,
+    signals: SignalWatcher,
+) -> Result<(), String> {
+    let accounts = Accounts::open(&options.datadir).map_err(|error| format!("accounts: {error}"))?;
+    refuse_open_doors(options, &accounts)?;
+    let uuid = server_uuid(&options.datadir).map_err(|error| format!("auto.cnf: {error}"))?;
+    // Any text is a valid value of these.
+    let _ = variables.set_at_start("server_uuid", &uuid);
+    let pid_file = PathBuf::from(variables.text("pid_file"));
+    let server = Server::new(accounts, variables);
+    let factory = Arc::new(engine.sessions(&server));
+    let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
+    let _ = server.variables.set_at_start("port", &running.port().to_string());
+    std::fs::write(&pid_file, format!("{}\n", std::process::id()))
+        .map_err(|error| format!("{}: {error}", pid_file.display()))?;
+    for address in &running.addresses {
+        say(&format!("listening on     {address}"));
+    }
+    if let Some(socket) = &options.listen.socket {
+        say(&format!("listening on     {}", socket.display()));
+    }
+    say("ready for connections");
+    signals.connect(&server);
+    let outcome = running.wait().map_err(|error| error.to_string());
+    say(&format!("asked to stop; all connections have ended after {} s", server.clock.advance() / 1000));
+    let _ = std::fs::remove_file(&pid_file);
+    outcome
+}
+
+/// An account without a password and an address others can reach do not go together.
+fn refuse_open_doors(options: &ServerOptions, accounts: &Accounts) -> Result<(), String> {
+    let (addresses, open) = (options.open_addresses(), accounts.without_password());
+    match (addresses.first(), open.first()) {
+        (Some(address), Some(_)) => Err(format!(
+            "bind-address={address} is reachable from other machines, but these accounts have no password: {}. \
+             Start with --bind-address=127.0.0.1, set passwords (ALTER USER ... IDENTIFIED BY '...'), then bind to {address}.",
+            open.join(", ")
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The server's identity, kept in `auto.cnf` as mysqld keeps it.
+fn server_uuid(datadir: &Path) -> io::Result<String> {
+    use rsa::rand_core::{OsRng, RngCore};
+    let path = datadir.join("auto.cnf");
+    if let Ok(text) = std::fs::read_to_string(&path) {
+        if let Some(uuid) = text.lines().find_map(|line| line.trim().strip_prefix("server-uuid=")) {
+            return Ok(uuid.trim().to_owned());
+        }
+    }
+    let mut random = [0u8; 16];
+    OsRng.fill_bytes(&mut random);
+    // Version 4, variant 1 (RFC 9562).
+    let value = u128::from_be_bytes(random) & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{value:032x}");
+    let parts = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)];
+    let uuid = parts.map(|(from, to)| hex.get(from..to).unwrap_or_default()).join("-");
+    std::fs::write(&path, format!("[auto]\nserver-uuid={uuid}\n"))?;
+    Ok(uuid)
+}
+
+/// Turns SIGTERM and SIGINT into a request to stop; a second one ends the process.
+struct SignalWatcher {
+    server: std::sync::mpsc::Sender<Arc<Server>>,
+}
+
+impl SignalWatcher {
+    fn connect(&self, server: &Arc<Server>) {
+        // The watcher lives as long as the process.
+        let _ = self.server.send(Arc::clone(server));
+    }
+}
+
+fn signal_watcher() -> io::Result<SignalWatcher> {
+    let (sender, receiver) = std::sync::mpsc::channel::<Arc<Server>>();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        use tokio::signal::unix::{SignalKind, signal};
+        let _entered = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        say("a signal asks to stop (a second one ends at once, and the next start recovers)");
+        runtime.spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            std::process::exit(1);
+        });
+        // Blocks until the server runs when the signal came during recovery.
+        if let Ok(server) = receiver.recv() {
+            server.shutdown.request();
+        }
+        runtime.block_on(std::future::pending::<()>());
+    })?;
+    Ok(SignalWatcher { server: sender })
+}
+
+/// The text of `--help`.
+pub fn help(with_variables: bool) -> String {
+    let mut text = String::from(
+        "untorn - a MySQL-protocol server over InnoDB-format tables
+
+usage: untorn [serve] [options]
+
+  --datadir DIR           where the data is; made if it is not there (default ./untorn-data)
+  --bind-address ADDRESS  address to listen on; * for all (default 127.0.0.1; others need passwords first)
+  --port, -P PORT         TCP port (default 3306)
+  --socket, -S PATH       local socket (default DIR/untorn.sock)
+  --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
+  --NAME=VALUE            any system variable, with dashes or underscores; sizes take K, M, G
+  --help --verbose        this text and every system variable with its default
+  --version
+
+good to know
+  --innodb-buffer-pool-size=2G          memory for pages (default: 55 % of what the process may use)
+  --innodb-redo-log-capacity=1G         redo log on disk (default: a quarter of the pool, 128 MiB to 2 GiB)
+  --innodb-flush-log-at-trx-commit=1    1: a commit survives power loss; 2: survives the server; 0: neither
+  --untorn-threads=8                    threads that carry connections (default: one per core)
+  --max-connections=4096
+  UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
+
+first steps
+  untorn --datadir=/var/lib/untorn &
+  mysql -h 127.0.0.1 -u root            root has no password and may log in from this machine only
+  mysql> ALTER USER root@localhost IDENTIFIED BY '...';
+  SIGTERM (or `mysqladmin shutdown`) closes the database cleanly.
+",
+    );
+    if with_variables {
+        text.push_str("\nsystem variables and their defaults\n");
+        for definition in crate::variables::table::DEFINITIONS {
+            let default =
+                if definition.default == crate::variables::table::NULL { "NULL" } else { definition.default };
+            text.push_str(&format!("  --{:<44} {default}\n", definition.name.replace('_', "-")));
+        }
+    }
+    text
+}
