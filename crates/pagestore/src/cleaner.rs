@@ -185,7 +185,7 @@ impl Cleaner {
         let load = {
             let list = store.flush_list.lock();
             let (mut tail_pages, mut tail_end) = (0, 0);
-            for (_, start) in list.from_oldest().take(TAIL_SAMPLE) {
+            for (_, start) in list.oldest_first().take(TAIL_SAMPLE) {
                 tail_pages += 1;
                 tail_end = start.0;
             }

@@ -90,7 +90,7 @@ impl PageStore {
         let mut candidates = Vec::with_capacity(pages_max.min(list.len()));
         // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the same.
         let steps_max = pages_max.saturating_mul(2).saturating_add(1024);
-        for (index, _) in list.from_oldest().take(steps_max).take_while(|(_, start)| *start < before) {
+        for (index, _) in list.oldest_first().take(steps_max).take_while(|(_, start)| *start < before) {
             if candidates.len() == pages_max {
                 break;
             }

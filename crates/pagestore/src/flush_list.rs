@@ -14,7 +14,9 @@ use std::sync::atomic::Ordering;
 
 use redo::Lsn;
 
-use crate::frame::{FrameRef, Frames};
+use crate::frame::FrameRef;
+#[cfg(test)]
+use crate::frame::Frames;
 
 const NONE: u32 = u32::MAX;
 
@@ -144,7 +146,7 @@ impl FlushList {
     }
 
     /// Dirty pages from the oldest on, with their start LSNs.
-    pub(crate) fn from_oldest(&self) -> impl Iterator<Item = (u32, Lsn)> + '_ {
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = (u32, Lsn)> + '_ {
         let first = (self.tail != NONE).then_some(self.tail);
         std::iter::successors(first, |index| {
             let newer = self.nodes[*index as usize].newer;
@@ -188,7 +190,7 @@ mod tests {
         list.enter(frames.get(3), Lsn(180));
         list.end_batch(batch);
         assert_eq!(list.checkpoint(), Lsn(110));
-        let order: Vec<_> = list.from_oldest().collect();
+        let order: Vec<_> = list.oldest_first().collect();
         assert_eq!(order, [(1, Lsn(110)), (2, Lsn(150)), (3, Lsn(170))]);
         list.saw(Lsn(200));
         list.clear(&frames);

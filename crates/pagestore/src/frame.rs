@@ -211,11 +211,6 @@ impl Frames {
         // SAFETY: the index is inside the slice.
         FrameRef(unsafe { NonNull::new_unchecked(self.frames.as_ptr().cast::<Frame>().add(index as usize)) })
     }
-
-    /// The memory of all pages: address and length.
-    pub(crate) fn memory(&self) -> (*mut u8, usize) {
-        (self.memory.as_ptr(), self.layout.size())
-    }
 }
 
 impl Drop for Frames {

@@ -130,7 +130,7 @@ impl Lru {
     }
 
     /// Pages from the young end on, for a dump of the pool.
-    pub(crate) fn from_young_end(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn youngest_first(&self) -> impl Iterator<Item = u32> + '_ {
         let first = (self.head != NONE).then_some(self.head);
         std::iter::successors(first, |index| {
             let older = self.nodes[*index as usize].older;
@@ -184,7 +184,7 @@ impl Lru {
     /// Checks links, counts and the old part's boundary.
     #[cfg(test)]
     fn check(&self, frames: &Frames) {
-        let order: Vec<u32> = self.from_young_end().collect();
+        let order: Vec<u32> = self.youngest_first().collect();
         assert_eq!(order.len(), self.len);
         let old: Vec<bool> = order.iter().map(|i| frames.get(*i).is_old.load(Ordering::Relaxed)).collect();
         assert_eq!(old.iter().filter(|old| **old).count(), self.old_len);
@@ -236,14 +236,14 @@ mod tests {
         for index in 0..1000 {
             lru.insert_young(&frames, index);
         }
-        let young: Vec<u32> = lru.from_young_end().take(600).collect();
+        let young: Vec<u32> = lru.youngest_first().take(600).collect();
         for index in 1000..2000 {
             lru.insert_old(&frames, index);
             let tail = lru.tail().unwrap();
             lru.remove(&frames, tail);
         }
         lru.check(&frames);
-        let after: Vec<u32> = lru.from_young_end().take(600).collect();
+        let after: Vec<u32> = lru.youngest_first().take(600).collect();
         assert_eq!(young, after);
     }
 }

@@ -279,12 +279,9 @@ impl PageStore {
                 continue;
             }
             let Some(frame) = self.take_frame(Need::Usual) else { break };
-            match self.enter_read(*page, frame, false) {
-                Ok(Missing::Start(start)) => {
-                    frame.read_ahead.store(true, Ordering::Relaxed);
-                    batch.push((start.file, start.io));
-                }
-                Ok(_) | Err(_) => {}
+            if let Ok(Missing::Start(start)) = self.enter_read(*page, frame, false) {
+                frame.read_ahead.store(true, Ordering::Relaxed);
+                batch.push((start.file, start.io));
             }
         }
         if !batch.is_empty() {

@@ -418,7 +418,7 @@ impl PageStore {
     #[must_use]
     pub fn resident_pages(&self, max: usize) -> Vec<disk::PageId> {
         let lru = self.lru.lock();
-        lru.from_young_end().take(max).map(|index| self.frames.get(index).page_id()).collect()
+        lru.youngest_first().take(max).map(|index| self.frames.get(index).page_id()).collect()
     }
 }
 

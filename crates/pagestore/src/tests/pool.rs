@@ -36,7 +36,7 @@ fn random_updates_in_a_pool_smaller_than_the_data() {
         for step in 1_u64..6000 {
             let page = (random.next_u64() % u64::from(pages)) as u32;
             let id = PageId::new(SPACE, page);
-            if random.next_u64() % 3 == 0 {
+            if random.below(3) == 0 {
                 let seen = retry(|| Ok(value_of(&store.read(id)?))).await.unwrap();
                 assert_eq!(seen, model[page as usize], "page {id} at step {step}");
             } else {
