@@ -208,6 +208,7 @@ pub async fn serve<F: SessionFactory>(
         }
     };
     say_goodbye(&mut link, end).await;
+    link.socket.shut_down();
     server.connections.leave(link.connection.id);
 }
 

@@ -41,6 +41,7 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wis
     link.flush().await?;
     link.input.expect_sequence(1);
     link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+    link.output.set_sequence(link.input.reply_sequence());
     let decoded = handshake::decode_response(link.input.payload());
     let Ok(response) = decoded else {
         link.input.release();

@@ -4,6 +4,7 @@
 //! written once. An enumeration and not a generic: everything above it, the SQL executor included, is compiled once.
 
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, RawFd};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -111,6 +112,17 @@ impl Socket {
             Socket::Tcp(stream) => (stream.read_buf(&mut buffer).await, buffer),
             Socket::Unix(stream) => (stream.read_buf(&mut buffer).await, buffer),
         }
+    }
+
+    /// Ends the connection in both directions. Dropping alone is not enough: a read that io_uring still holds keeps
+    /// the socket open.
+    pub fn shut_down(&self) {
+        // A socket the client has closed already cannot be shut down, and need not be.
+        let _ = match self {
+            Socket::UringTcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::UringUnix(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Tcp(_) | Socket::Unix(_) => Ok(()),
+        };
     }
 
     /// Writes all of `buffer`.
