@@ -69,9 +69,7 @@ fn live(disk: Arc<SimulatedStorage>, truth: &mut Truth, life: &Life) -> Result<L
         if life.close {
             simulated.run_until_complete(async {
                 if log.set_checkpoint(log.current()).await.is_ok() {
-                    let mut truth = shared.lock();
-                    truth.checkpoint = log.checkpoint_lsn();
-                    drop(truth);
+                    shared.lock().checkpoint = log.checkpoint_lsn();
                     let _ = log.close().await;
                 }
             });
