@@ -1,2 +1,121 @@
 //! The project's own commands: `cargo xtask <command>`.
-fn main() {}
+//!
+//! `cargo xtask test` is what CI runs and what to run before pushing: style, lints, unit and crate tests, documentation, and then the
+//! release server end to end: real clients, `kill -9` under load, tables carried to a stock MariaDB. The end-to-end
+//! parts can be run alone, and against a stock MariaDB (`--server mariadb`), which tests the harness itself.
+
+mod bench;
+mod client_checks;
+mod import;
+mod kill_cycles;
+mod server_process;
+mod steps;
+mod sysbench;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use server_process::{Kind, Program};
+use steps::Steps;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything: format, lints, tests, documentation, end to end. What CI runs.
+    Test {
+        /// Without the end-to-end part.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The end-to-end part alone: sysbench, clients, a few kill cycles, import into MariaDB.
+    E2e(Target),
+    /// All sysbench scripts with content checks.
+    Sysbench(Target),
+    /// Loads the server, kills it with SIGKILL, restarts it and compares, many times.
+    CrashKill {
+        #[command(flatten)]
+        target: Target,
+        /// How many kills.
+        #[arg(long, default_value_t = 100)]
+        cycles: u32,
+        /// Where the random numbers start; printed by every run.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
+    ImportCheck(Target),
+    /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
+    Bench {
+        /// Seconds per script.
+        #[arg(long, default_value_t = 10)]
+        time: u32,
+    },
+}
+
+#[derive(clap::Args, Clone)]
+struct Target {
+    /// Which server to test; `mariadb` tests the harness itself.
+    #[arg(long, value_enum, default_value_t = Kind::Untorn)]
+    server: Kind,
+    /// Use this server program as it is instead of building one.
+    #[arg(long)]
+    program: Option<std::path::PathBuf>,
+}
+
+impl Target {
+    fn program(&self, steps: &mut Steps) -> Result<Program> {
+        match (&self.program, self.server) {
+            (Some(path), kind) => Ok(Program { kind, path: path.clone() }),
+            (None, Kind::MariaDb) => Program::mariadb(),
+            (None, Kind::Untorn) => steps.build_server(),
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let mut steps = Steps::new();
+    match Arguments::parse().command {
+        Command::Test { quick } => {
+            steps.sources();
+            if !quick {
+                let program = steps.build_server();
+                steps.with(program, end_to_end);
+            }
+        }
+        Command::E2e(target) => {
+            let program = target.program(&mut steps);
+            steps.with(program, end_to_end);
+        }
+        Command::Sysbench(target) => {
+            let program = target.program(&mut steps)?;
+            steps.step("sysbench", || sysbench::all_scripts(&program));
+        }
+        Command::CrashKill { target, cycles, seed } => {
+            let program = target.program(&mut steps)?;
+            steps.step("kill cycles", || kill_cycles::run(&program, cycles, seed));
+        }
+        Command::ImportCheck(target) => {
+            let program = target.program(&mut steps)?;
+            steps.step("import into MariaDB", || import::check(&program));
+        }
+        Command::Bench { time } => {
+            let program = steps.build_server()?;
+            steps.step("benchmarks", || bench::run(&program, time));
+        }
+    }
+    steps.finish()
+}
+
+/// The parts that need a server.
+fn end_to_end(steps: &mut Steps, program: &Program) {
+    steps.step("clients", || client_checks::run(program));
+    steps.step("sysbench", || sysbench::all_scripts(program));
+    steps.step("kill cycles", || kill_cycles::run(program, 10, None));
+    steps.step("import into MariaDB", || import::check(program));
+}

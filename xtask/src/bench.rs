@@ -1,0 +1,37 @@
+//! Figures: the criterion benchmarks, and sysbench against this server and a stock MariaDB in the same run on the same
+//! machine, so that the ratio means something even where the absolute figures do not.
+
+use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::steps::cargo;
+use crate::sysbench;
+use anyhow::Result;
+
+const SCRIPTS: [&str; 5] =
+    ["oltp_point_select", "oltp_read_only", "oltp_update_non_index", "oltp_write_only", "oltp_read_write"];
+
+/// Runs both and prints them.
+pub fn run(program: &Program, time: u32) -> Result<()> {
+    cargo(&["bench", "--workspace"], &[])?;
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
+    println!(
+        "\n{cores} cores, client on the same machine, {time} s per script, 2 tables of 100000 rows, default durability"
+    );
+    println!("{:<24}{:>8}{:>12}{:>12}{:>8}", "script", "threads", "untorn/s", "MariaDB/s", "ratio");
+    for threads in [1, 16, 64] {
+        for script in SCRIPTS {
+            let ours = measured(program, script, threads, time)?;
+            let theirs = measured(&Program::mariadb()?, script, threads, time)?;
+            println!("{script:<24}{threads:>8}{ours:>12.0}{theirs:>12.0}{:>8.2}", ours / theirs);
+        }
+    }
+    Ok(())
+}
+
+fn measured(program: &Program, script: &str, threads: u32, time: u32) -> Result<f64> {
+    let place = Scratch::new("bench")?;
+    let server = ServerProcess::start(program, place.path(), &["--innodb-buffer-pool-size=512M"])?;
+    sysbench::make_database(&server)?;
+    let rate = sysbench::rate(&server, script, threads, time, 100_000)?;
+    server.stop()?;
+    Ok(rate)
+}

@@ -1,0 +1,258 @@
+//! sysbench as it comes, all its oltp scripts and bulk_insert, with a look at what they left in the tables.
+//!
+//! Two ways to be sure of the contents. With one thread and a fixed seed a script does the same on every server, so
+//! the tables afterwards must equal, row by row, those of a stock MariaDB. With many threads the order is chance, but
+//! row counts, the agreement of both indexes and CHECK TABLE are not.
+
+use crate::server_process::{Kind, Program, Scratch, ServerProcess};
+use crate::steps::captured;
+use anyhow::{Context, Result, bail, ensure};
+use std::process::Command;
+
+/// What a script does to the number of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Same,
+    Fewer,
+    More,
+}
+
+const SCRIPTS: [(&str, Rows); 10] = [
+    ("oltp_point_select", Rows::Same),
+    ("oltp_read_only", Rows::Same),
+    ("select_random_points", Rows::Same),
+    ("select_random_ranges", Rows::Same),
+    ("oltp_update_index", Rows::Same),
+    ("oltp_update_non_index", Rows::Same),
+    ("oltp_write_only", Rows::Same),
+    ("oltp_read_write", Rows::Same),
+    ("oltp_delete", Rows::Fewer),
+    ("oltp_insert", Rows::More),
+];
+/// With and without prepared statements.
+const STATEMENT_MODES: [&str; 2] = ["auto", "disable"];
+const DATABASE: &str = "sbtest";
+const TABLES: u32 = 2;
+const TABLE_SIZE: u64 = 2000;
+
+/// One sysbench set-up against one server.
+struct Sysbench<'s> {
+    server: &'s ServerProcess,
+    statement_mode: &'s str,
+    threads: u32,
+    table_size: u64,
+}
+
+impl Sysbench<'_> {
+    fn run(&self, script: &str, command: &str, more: &[&str]) -> Result<String> {
+        let mut sysbench = Command::new("sysbench");
+        sysbench
+            .args([
+                script,
+                "--db-driver=mysql",
+                "--mysql-host=127.0.0.1",
+                "--mysql-user=root",
+                "--rand-seed=17",
+            ])
+            .arg(format!("--mysql-port={}", self.server.port))
+            .arg(format!("--mysql-db={DATABASE}"))
+            .arg(format!("--db-ps-mode={}", self.statement_mode))
+            .arg(format!("--threads={}", self.threads))
+            .args(more);
+        if script != "bulk_insert" {
+            sysbench.arg(format!("--tables={TABLES}")).arg(format!("--table-size={}", self.table_size));
+        }
+        let output = captured(sysbench.arg(command))?;
+        if let Some(line) = output.lines().find(|line| line.contains("FATAL")) {
+            bail!("sysbench {script} {command}: {line}");
+        }
+        Ok(output)
+    }
+}
+
+/// Everything, on a fresh server.
+pub fn all_scripts(program: &Program) -> Result<()> {
+    let place = Scratch::new("sysbench")?;
+    let server = ServerProcess::start(program, place.path(), &["--max-connections=200"])?;
+    server.ask("mysql", &format!("CREATE DATABASE {DATABASE}"))?;
+    let mut failures = Vec::new();
+    if program.kind == Kind::Untorn {
+        same_as_mariadb(&server, &mut failures)?;
+    }
+    for (script, rows) in SCRIPTS {
+        for statement_mode in STATEMENT_MODES {
+            note(&mut failures, script, statement_mode, concurrent(&server, script, rows, statement_mode));
+        }
+    }
+    for statement_mode in STATEMENT_MODES {
+        note(&mut failures, "bulk_insert", statement_mode, bulk_insert(&server, statement_mode));
+    }
+    let stopped = server.stop().map(|took| println!("orderly stop in {:.2} s", took.as_secs_f64()));
+    if let Err(error) = stopped {
+        failures.push(format!("{error:#}"));
+    }
+    if !failures.is_empty() {
+        let place = place.keep();
+        bail!("{} failures (data in {}):\n{}", failures.len(), place.display(), failures.join("\n"));
+    }
+    Ok(())
+}
+
+fn note(failures: &mut Vec<String>, script: &str, statement_mode: &str, result: Result<()>) {
+    if let Err(error) = result {
+        println!("{script} ({statement_mode}): FAILED: {error:#}");
+        failures.push(format!("{script} ({statement_mode}): {error:#}"));
+    }
+}
+
+/// One thread, fixed seed: the same contents as a stock MariaDB.
+fn same_as_mariadb(server: &ServerProcess, failures: &mut Vec<String>) -> Result<()> {
+    let place = Scratch::new("sysbench-reference")?;
+    let reference = ServerProcess::start(&Program::mariadb()?, place.path(), &[])?;
+    reference.ask("mysql", &format!("CREATE DATABASE {DATABASE}"))?;
+    for statement_mode in STATEMENT_MODES {
+        for (script, _) in SCRIPTS {
+            let compared = (|| {
+                let ours = contents_after(server, script, statement_mode)?;
+                let theirs = contents_after(&reference, script, statement_mode)?;
+                if ours == theirs {
+                    return Ok(());
+                }
+                let line = ours.lines().zip(theirs.lines()).find(|(ours, theirs)| ours != theirs);
+                bail!("other contents than MariaDB: first difference {line:?}")
+            })();
+            note(failures, script, statement_mode, compared);
+        }
+    }
+    println!("one thread, fixed seed: contents compared with MariaDB for {} scripts", SCRIPTS.len());
+    reference.stop()?;
+    Ok(())
+}
+
+/// All rows of all tables after a short run of a script.
+fn contents_after(server: &ServerProcess, script: &str, statement_mode: &str) -> Result<String> {
+    let sysbench = Sysbench { server, statement_mode, threads: 1, table_size: 500 };
+    sysbench.run(script, "cleanup", &[])?;
+    sysbench.run(script, "prepare", &[])?;
+    sysbench.run(script, "run", &["--events=150", "--time=0"])?;
+    let mut contents = String::new();
+    for table in 1..=TABLES {
+        contents += &server.ask(DATABASE, &format!("SELECT * FROM sbtest{table} ORDER BY id"))?;
+        contents.push('\n');
+    }
+    sysbench.run(script, "cleanup", &[])?;
+    Ok(contents)
+}
+
+/// 1, 16 and 64 threads.
+fn concurrent(server: &ServerProcess, script: &str, rows: Rows, statement_mode: &str) -> Result<()> {
+    let prepare = Sysbench { server, statement_mode, threads: TABLES, table_size: TABLE_SIZE };
+    // What an earlier failure may have left.
+    prepare.run(script, "cleanup", &[])?;
+    prepare.run(script, "prepare", &[])?;
+    prepare.run(script, "prewarm", &[]).context("prewarm")?;
+    for threads in [1, 16, 64] {
+        let output = Sysbench { threads, ..prepare }.run(script, "run", &["--time=2"])?;
+        let transactions = figure(&output, "transactions:").context("no transactions: in the output")?;
+        ensure!(transactions > 0.0, "{threads} threads: no transaction\n{output}");
+        println!(
+            "{script:<22} {statement_mode:<8} {threads:>3} threads {:>10.0} transactions/s",
+            transactions / 2.0
+        );
+        for table in 1..=TABLES {
+            check_table(server, table, rows).with_context(|| format!("{threads} threads"))?;
+        }
+    }
+    prepare.run(script, "cleanup", &[])?;
+    let left = server.ask(DATABASE, "SHOW TABLES")?;
+    ensure!(left.is_empty(), "tables left after cleanup: {left}");
+    Ok(())
+}
+
+/// Counts, both indexes, CHECK TABLE.
+fn check_table(server: &ServerProcess, table: u32, rows: Rows) -> Result<()> {
+    let primary = server.ask(
+        DATABASE,
+        &format!("SELECT COUNT(*), COALESCE(SUM(k), 0) FROM sbtest{table} FORCE INDEX (PRIMARY)"),
+    )?;
+    let secondary = server.ask(
+        DATABASE,
+        &format!("SELECT COUNT(k), COALESCE(SUM(k), 0) FROM sbtest{table} FORCE INDEX (k_{table})"),
+    )?;
+    ensure!(primary == secondary, "sbtest{table}: primary key says {primary}, index k says {secondary}");
+    let count: u64 = primary.split('\t').next().unwrap_or_default().parse()?;
+    let fits = match rows {
+        Rows::Same => count == TABLE_SIZE,
+        Rows::Fewer => count <= TABLE_SIZE,
+        Rows::More => count >= TABLE_SIZE,
+    };
+    ensure!(fits, "sbtest{table} has {count} rows, {TABLE_SIZE} were prepared");
+    if count > 0 {
+        let ends = server.ask(DATABASE, &format!("SELECT MIN(id), MAX(id) FROM sbtest{table}"))?;
+        let (least, most) = ends.split_once('\t').context("two columns")?;
+        let row = server.ask(
+            DATABASE,
+            &format!("SELECT id, LENGTH(c), LENGTH(pad) FROM sbtest{table} WHERE id = {most}"),
+        )?;
+        ensure!(row == format!("{most}\t119\t59"), "sbtest{table}: row {most} is {row:?}");
+        if rows == Rows::Same {
+            ensure!((least, most) == ("1", &*TABLE_SIZE.to_string()), "sbtest{table}: ids {least} to {most}");
+        }
+    }
+    let verdict = server.ask(DATABASE, &format!("CHECK TABLE sbtest{table}"))?;
+    ensure!(verdict.lines().last().is_some_and(|line| line.ends_with("OK")), "CHECK TABLE: {verdict}");
+    Ok(())
+}
+
+fn bulk_insert(server: &ServerProcess, statement_mode: &str) -> Result<()> {
+    for threads in [1, 4] {
+        let sysbench = Sysbench { server, statement_mode, threads, table_size: 0 };
+        sysbench.run("bulk_insert", "cleanup", &[])?;
+        sysbench.run("bulk_insert", "prepare", &[])?;
+        let events = u64::from(threads) * 20_000;
+        let output = sysbench.run("bulk_insert", "run", &[&format!("--events={events}"), "--time=0"])?;
+        let seconds = figure(&output, "total time:").context("no total time: in the output")?;
+        println!(
+            "bulk_insert            {statement_mode:<8} {threads:>3} threads {:>10.0} rows/s",
+            events as f64 / seconds
+        );
+        let mut total = 0;
+        for table in 1..=threads {
+            let sums = server.ask(
+                DATABASE,
+                &format!(
+                    "SELECT COUNT(*), COALESCE(MAX(id), 0), COALESCE(SUM(k - id), 0) FROM sbtest{table}"
+                ),
+            )?;
+            let [count, most, difference] = sums.split('\t').collect::<Vec<_>>()[..] else { bail!("{sums}") };
+            ensure!(count == most && difference == "0", "sbtest{table}: {sums}");
+            total += count.parse::<u64>()?;
+        }
+        ensure!(total == events, "{total} rows of {events}");
+        sysbench.run("bulk_insert", "cleanup", &[])?;
+    }
+    Ok(())
+}
+
+/// The first number behind `name` in sysbench's output.
+pub fn figure(output: &str, name: &str) -> Option<f64> {
+    let rest = output.split_once(name)?.1.trim_start();
+    let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+/// Transactions per second of one script, for comparisons.
+pub fn rate(server: &ServerProcess, script: &str, threads: u32, time: u32, table_size: u64) -> Result<f64> {
+    let sysbench = Sysbench { server, statement_mode: "auto", threads, table_size };
+    sysbench.run(script, "cleanup", &[])?;
+    Sysbench { threads: TABLES, ..sysbench }.run(script, "prepare", &[])?;
+    let output = sysbench.run(script, "run", &[&format!("--time={time}")])?;
+    let transactions = figure(&output, "transactions:").context("no transactions: in the output")?;
+    sysbench.run(script, "cleanup", &[])?;
+    Ok(transactions / f64::from(time))
+}
+
+/// Makes the database sysbench works in.
+pub fn make_database(server: &ServerProcess) -> Result<()> {
+    server.ask("mysql", &format!("CREATE DATABASE {DATABASE}")).map(drop)
+}
