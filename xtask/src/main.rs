@@ -35,6 +35,8 @@ enum Command {
     },
     /// The end-to-end part alone: sysbench, clients, a few kill cycles, import into MariaDB.
     E2e(Target),
+    /// The command-line clients: a script, a dump and its restore, restarts.
+    Clients(Target),
     /// All sysbench scripts with content checks.
     Sysbench(Target),
     /// Loads the server, kills it with SIGKILL, restarts it and compares, many times.
@@ -91,6 +93,10 @@ fn main() -> Result<()> {
         Command::E2e(target) => {
             let program = target.program(&mut steps);
             steps.with(program, end_to_end);
+        }
+        Command::Clients(target) => {
+            let program = target.program(&mut steps)?;
+            steps.step("clients", || client_checks::run(&program));
         }
         Command::Sysbench(target) => {
             let program = target.program(&mut steps)?;
