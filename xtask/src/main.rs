@@ -8,6 +8,7 @@ mod bench;
 mod client_checks;
 mod import;
 mod kill_cycles;
+mod packages;
 mod server_process;
 mod steps;
 mod sysbench;
@@ -120,6 +121,7 @@ fn main() -> Result<()> {
 
 /// The parts that need a server.
 fn end_to_end(steps: &mut Steps, program: &Program) {
+    steps.step("packages", packages::install_missing);
     steps.step("clients", || client_checks::run(program));
     steps.step("sysbench", || sysbench::all_scripts(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));

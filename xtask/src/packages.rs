@@ -1,0 +1,45 @@
+//! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients.
+//!
+//! Missing ones are installed when that is possible (Debian, root). Otherwise the step fails and says what to install:
+//! a test that is skipped where its tools are missing tests nothing.
+
+use crate::steps::checked;
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// Program, and the Debian package it comes from.
+const NEEDED: [(&str, &str); 6] = [
+    ("sysbench", "sysbench"),
+    ("mariadb", "mariadb-client"),
+    ("mariadb-dump", "mariadb-client"),
+    ("mariadbd", "mariadb-server"),
+    ("mariadb-install-db", "mariadb-server"),
+    ("innochecksum", "mariadb-server"),
+];
+
+/// Installs what is missing.
+pub fn install_missing() -> Result<()> {
+    let missing = NEEDED.iter().filter(|(program, _)| !installed(program));
+    let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !nix::unistd::geteuid().is_root() || !installed("apt-get") {
+        bail!("the end-to-end tests need these packages (by Debian's names): {}", packages.join(", "));
+    }
+    println!("installing {}", packages.join(", "));
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    checked(apt().args(["update", "-qq"]))?;
+    checked(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
+}
+
+fn installed(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|directory| Path::new(directory).join(program).exists())
+}
