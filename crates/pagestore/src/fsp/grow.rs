@@ -123,8 +123,9 @@ pub fn adopt_file_size(mtr: &mut Mtr<'_>, space: u32) -> Result<(), Interrupt> {
     if pages > space.size() { space.extend(pages) } else { Ok(()) }
 }
 
+/// Pages of the file, which may be more than the tablespace has.
 fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
-    store.space(space).map(|info| info.pages).ok_or(Error::NoSuchSpace(space))
+    Ok(store.spaces.get(space)?.pages())
 }
 
 impl Latched<'_, '_> {
