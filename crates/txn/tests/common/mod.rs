@@ -1,0 +1,462 @@
+//! A whole engine below the catalog, on the simulated machine: redo log, page store, trees, transactions.
+
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use btree::{Comparison, FieldDef, FieldRef, IndexDef, OwnedKey, Tree};
+use disk::{Environment, SimulatedEnvironment};
+use pagestore::{PageSize, PageStore, fsp};
+use parking_lot::Mutex;
+use redo::RedoLog;
+use untorn_txn::*;
+
+pub const TABLE_ID: u64 = 77;
+pub const SPACE: u32 = 5;
+
+/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, KEY k (k), UNIQUE KEY u (u))`
+pub const ID: u16 = 0;
+pub const K: u16 = 1;
+pub const U: u16 = 2;
+pub const V: u16 = 3;
+pub const INDEX_K: usize = 0;
+pub const INDEX_U: usize = 1;
+
+pub fn int(value: i32) -> [u8; 4] {
+    (value as u32 ^ 0x8000_0000).to_be_bytes()
+}
+
+pub fn to_int(bytes: &[u8]) -> i32 {
+    (u32::from_be_bytes(bytes.try_into().unwrap()) ^ 0x8000_0000) as i32
+}
+
+pub fn key(value: i32) -> OwnedKey {
+    OwnedKey::from_fields(&[Some(&int(value))])
+}
+
+fn definitions() -> [Arc<IndexDef>; 3] {
+    let int = |name: &str| FieldDef::fixed(name, 4);
+    let clustered = IndexDef::new(
+        100,
+        "PRIMARY",
+        true,
+        true,
+        vec![
+            int("id"),
+            FieldDef::fixed("DB_TRX_ID", 6),
+            FieldDef::fixed("DB_ROLL_PTR", 7),
+            int("k"),
+            int("u").nullable(),
+            FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob(),
+        ],
+        1,
+        1,
+    );
+    let k = IndexDef::new(101, "k", false, false, vec![int("k"), int("id")], 2, 1);
+    let u = IndexDef::new(102, "u", true, false, vec![int("u").nullable(), int("id")], 2, 1);
+    [clustered, k, u].map(Arc::new)
+}
+
+#[derive(Default)]
+pub struct Tables(pub Mutex<HashMap<u64, Arc<Table>>>);
+
+impl TableSource for Tables {
+    fn table(&self, id: u64) -> Option<Arc<Table>> {
+        self.0.lock().get(&id).cloned()
+    }
+}
+
+pub struct World {
+    pub env: Arc<SimulatedEnvironment>,
+    pub store: Arc<PageStore>,
+    pub redo: Arc<RedoLog>,
+    pub system: TransactionSystem,
+    pub table: Arc<Table>,
+    pub tables: Arc<Tables>,
+    pub report: RecoveryReport,
+    roots: [u32; 3],
+    page_size: PageSize,
+}
+
+fn directory() -> &'static Path {
+    Path::new("/data")
+}
+
+fn table_path() -> PathBuf {
+    directory().join("t.ibd")
+}
+
+fn undo_path() -> PathBuf {
+    directory().join("undo_001")
+}
+
+fn secondary(tree: Tree, column: u16, unique: bool) -> Secondary {
+    let part = |column| SecondaryField { column, prefix_bytes: None, prefix_characters: None };
+    Secondary { tree: Arc::new(tree), columns: vec![part(column), part(ID)], user_fields: 1, unique }
+}
+
+fn make_table(trees: [Tree; 3]) -> Arc<Table> {
+    let [clustered, k, u] = trees;
+    let fields = vec![
+        ClusteredField::Column(ID),
+        ClusteredField::TrxId,
+        ClusteredField::RollPtr,
+        ClusteredField::Column(K),
+        ClusteredField::Column(U),
+        ClusteredField::Column(V),
+    ];
+    let secondaries = vec![secondary(k, K, false), secondary(u, U, true)];
+    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 4))
+}
+
+impl World {
+    pub fn new(seed: u64) -> World {
+        World::with(seed, 8 << 20, PageSize::DEFAULT, false)
+    }
+
+    pub fn with(seed: u64, pool_bytes: usize, page_size: PageSize, background_purge: bool) -> World {
+        let env = SimulatedEnvironment::new(seed);
+        env.storage().create_dir_all(directory()).unwrap();
+        World::open(env, None, pool_bytes, page_size, background_purge)
+    }
+
+    fn open(
+        env: Arc<SimulatedEnvironment>,
+        roots: Option<[u32; 3]>,
+        pool_bytes: usize,
+        page_size: PageSize,
+        background_purge: bool,
+    ) -> World {
+        let dynamic: Arc<dyn Environment> = env.clone();
+        let settings = redo::Options { capacity: 16 << 20, prewrite: 0, ..redo::Options::default() };
+        let redo = match roots {
+            None => RedoLog::create(&dynamic, directory(), settings).unwrap(),
+            Some(_) => RedoLog::open(&dynamic, directory(), settings).unwrap(),
+        };
+        let options =
+            pagestore::Options { pool_bytes, page_size, recovery_threads: 1, ..pagestore::Options::default() };
+        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+        let store = PageStore::open(dynamic, redo.clone(), options, writer).unwrap();
+        if roots.is_some() {
+            store.recover(&[(UNDO_SPACE, undo_path()), (SPACE, table_path())]).unwrap();
+        }
+        let mut settings = Options::new(undo_path());
+        settings.background_purge = background_purge;
+        let system = env.run_until_complete(TransactionSystem::open(store.clone(), settings)).unwrap();
+        let roots = roots.unwrap_or_else(|| env.run_until_complete(create_trees(&store)));
+        let trees = definitions();
+        let trees: Vec<Tree> = trees
+            .into_iter()
+            .zip(roots)
+            .map(|(def, root)| {
+                env.run_until_complete(again(|| Tree::open(&store, SPACE, root, def.clone())))
+            })
+            .collect();
+        let table = make_table(trees.try_into().map_err(|_| "three").unwrap());
+        let tables = Arc::new(Tables::default());
+        tables.0.lock().insert(TABLE_ID, table.clone());
+        let report = env.run_until_complete(system.recover(tables.clone())).unwrap();
+        World { env, store, redo, system, table, tables, report, roots, page_size }
+    }
+
+    /// Power loss, and a start on what the disk kept.
+    pub fn crash(self, seed: u64) -> World {
+        let disk = self.env.disk().crash(seed);
+        let (roots, page_size) = (self.roots, self.page_size);
+        self.env.shutdown();
+        drop(self);
+        World::open(SimulatedEnvironment::with_storage(seed, disk), Some(roots), 8 << 20, page_size, false)
+    }
+
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        self.env.run_until_complete(future)
+    }
+
+    pub fn session(&self) -> Session {
+        self.session_at(Isolation::RepeatableRead)
+    }
+
+    pub fn session_at(&self, isolation: Isolation) -> Session {
+        let mut trx = Transaction::new(&self.system);
+        trx.set_isolation(isolation);
+        Session { trx, table: self.table.clone() }
+    }
+
+    /// Polls `future` until it is complete or nothing but the clock could bring it on.
+    pub fn settle<T>(&self, future: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> Poll<T> {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return Poll::Ready(output);
+            }
+            if !self.env.step() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Inserts rows (id, k) in a transaction of their own.
+    pub fn fill(&self, rows: &[(i32, i32)]) {
+        let mut session = self.session();
+        self.run(async {
+            session.begin();
+            for (id, k) in rows {
+                session.insert(*id, *k).await.unwrap();
+            }
+            session.commit().await;
+        });
+    }
+
+    /// Checks the trees: order, links, counts; and that the indexes agree with the rows, delete-marked entries aside.
+    pub fn check(&self) {
+        let trees = [&self.table.clustered, &self.table.secondaries[0].tree, &self.table.secondaries[1].tree];
+        for tree in trees {
+            let mut checker = btree::Checker::new(tree);
+            while !self.run(again(|| checker.step())) {}
+            let report = checker.into_report();
+            assert!(report.problems.is_empty(), "index {}: {report:?}", tree.def().name);
+        }
+        let mut session = self.session();
+        let rows = self.run(session.all());
+        let by_k = self.run(session.scan_k(KeyRange::all(), ReadMode::Consistent));
+        let mut expected: Vec<(i32, i32)> = rows.iter().map(|row| (row.k, row.id)).collect();
+        expected.sort_unstable();
+        assert_eq!(by_k.iter().map(|row| (row.k, row.id)).collect::<Vec<_>>(), expected, "index k");
+        let by_u = self.run(session.scan(ScanIndex::Secondary(INDEX_U), KeyRange::all(), ReadMode::Consistent));
+        assert_eq!(by_u.len(), rows.len(), "index u");
+        self.run(session.commit());
+    }
+}
+
+async fn create_trees(store: &Arc<PageStore>) -> [u32; 3] {
+    store.create_space(SPACE, &table_path(), fsp::INITIAL_PAGES).unwrap();
+    again(|| {
+        let mut mtr = store.mtr()?;
+        fsp::create_space_pages(&mut mtr, SPACE, fsp::INITIAL_PAGES)?;
+        mtr.commit();
+        Ok(())
+    })
+    .await;
+    let mut roots = [0; 3];
+    for (root, def) in roots.iter_mut().zip(definitions()) {
+        *root = again(|| {
+            let mut mtr = store.mtr()?;
+            let tree = Tree::create(&mut mtr, store, SPACE, def.clone())?;
+            mtr.commit();
+            Ok(tree.root())
+        })
+        .await;
+    }
+    store.flush_space(SPACE).await.unwrap();
+    roots
+}
+
+/// Repeats a step of the page store.
+pub async fn again<T>(mut step: impl FnMut() -> Result<T, pagestore::Interrupt>) -> T {
+    let mut held = Vec::new();
+    loop {
+        match step() {
+            Ok(value) => return value,
+            Err(pagestore::Interrupt::Wait(mut wait)) => {
+                wait.done().await;
+                held.push(wait);
+            }
+            Err(pagestore::Interrupt::Error(error)) => panic!("{error}"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowCopy {
+    pub id: i32,
+    pub k: i32,
+    pub u: Option<i32>,
+}
+
+pub struct Session {
+    pub trx: Transaction,
+    pub table: Arc<Table>,
+}
+
+fn field_int(field: FieldRef<'_>) -> Option<i32> {
+    field.inline().map(to_int)
+}
+
+pub fn copy_row(row: &Row<'_>) -> RowCopy {
+    RowCopy {
+        id: field_int(row.column(ID)).unwrap(),
+        k: field_int(row.column(K)).unwrap(),
+        u: field_int(row.column(U)),
+    }
+}
+
+pub fn for_update() -> ReadMode {
+    ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait }
+}
+
+pub fn for_share() -> ReadMode {
+    ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
+}
+
+pub fn between(lower: i32, upper: i32) -> KeyRange {
+    KeyRange { lower: Bound::Included(key(lower)), upper: Bound::Included(key(upper)) }
+}
+
+impl Session {
+    pub fn begin(&mut self) {
+        self.trx.begin();
+    }
+
+    pub async fn commit(&mut self) {
+        self.trx.commit(Durability::Sync).await.unwrap();
+    }
+
+    pub async fn rollback(&mut self) {
+        self.trx.rollback().await.unwrap();
+    }
+
+    pub async fn insert(&mut self, id: i32, k: i32) -> Result<(), Error> {
+        self.insert_all(id, k, None, None).await
+    }
+
+    pub async fn insert_all(&mut self, id: i32, k: i32, u: Option<i32>, v: Option<&[u8]>) -> Result<(), Error> {
+        let (id, k, u) = (int(id), int(k), u.map(int));
+        let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v];
+        insert(&mut self.trx, &self.table, &row).await
+    }
+
+    pub async fn update(&mut self, id: i32, k: i32) -> Result<(), Error> {
+        update(&mut self.trx, &self.table, &[Some(&int(id))], &[(K, Some(&int(k)))]).await
+    }
+
+    pub async fn set_u(&mut self, id: i32, u: Option<i32>) -> Result<(), Error> {
+        let u = u.map(int);
+        update(&mut self.trx, &self.table, &[Some(&int(id))], &[(U, u.as_ref().map(|u| &u[..]))]).await
+    }
+
+    pub async fn set_v(&mut self, id: i32, v: Option<&[u8]>) -> Result<(), Error> {
+        update(&mut self.trx, &self.table, &[Some(&int(id))], &[(V, v)]).await
+    }
+
+    pub async fn set_id(&mut self, id: i32, new: i32) -> Result<(), Error> {
+        update(&mut self.trx, &self.table, &[Some(&int(id))], &[(ID, Some(&int(new)))]).await
+    }
+
+    pub async fn delete(&mut self, id: i32) -> Result<(), Error> {
+        delete(&mut self.trx, &self.table, &[Some(&int(id))]).await
+    }
+
+    /// Point read; ends the statement.
+    pub async fn read(&mut self, id: i32) -> Option<i32> {
+        self.read_row(id).await.map(|row| row.k)
+    }
+
+    pub async fn read_row(&mut self, id: i32) -> Option<RowCopy> {
+        let mut held = Vec::new();
+        loop {
+            match get(&mut self.trx, &self.table, &[Some(&int(id))], copy_row) {
+                Ok(row) => {
+                    self.trx.end_statement();
+                    return row;
+                }
+                Err(Interrupt::Wait(mut wait)) => {
+                    wait.done().await;
+                    held.push(wait);
+                }
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        }
+    }
+
+    pub async fn read_v(&mut self, id: i32) -> Option<Vec<u8>> {
+        enum Found {
+            Null,
+            Inline(Vec<u8>),
+            External([u8; 20]),
+        }
+        let show = |row: &Row<'_>| match row.column(V) {
+            FieldRef::Null => Found::Null,
+            FieldRef::Inline(value) => Found::Inline(value.to_vec()),
+            FieldRef::External { reference, .. } => Found::External(*reference),
+        };
+        let mut held = Vec::new();
+        let found = loop {
+            match get(&mut self.trx, &self.table, &[Some(&int(id))], show) {
+                Ok(row) => break row,
+                Err(Interrupt::Wait(mut wait)) => {
+                    wait.done().await;
+                    held.push(wait);
+                }
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        };
+        let value = match found? {
+            Found::Null => None,
+            Found::Inline(value) => Some(value),
+            Found::External(reference) => {
+                Some(fetch_external(&self.trx, &self.table, &[], &reference).await.unwrap())
+            }
+        };
+        self.trx.end_statement();
+        value
+    }
+
+    pub async fn try_scan(
+        &mut self,
+        index: ScanIndex,
+        range: KeyRange,
+        direction: Direction,
+        mode: ReadMode,
+    ) -> Result<Vec<RowCopy>, Error> {
+        let mut rows = Vec::new();
+        let mut scan = Scan::new(self.table.clone(), index, range, direction, mode, false);
+        let result = scan
+            .run(&mut self.trx, &mut |row| {
+                rows.push(copy_row(row));
+                Control::Continue
+            })
+            .await;
+        self.trx.end_statement();
+        result.map(|_| rows)
+    }
+
+    pub async fn scan(&mut self, index: ScanIndex, range: KeyRange, mode: ReadMode) -> Vec<RowCopy> {
+        self.try_scan(index, range, Direction::Forward, mode).await.unwrap()
+    }
+
+    pub async fn scan_k(&mut self, range: KeyRange, mode: ReadMode) -> Vec<RowCopy> {
+        self.scan(ScanIndex::Secondary(INDEX_K), range, mode).await
+    }
+
+    pub async fn all(&mut self) -> Vec<RowCopy> {
+        self.scan(ScanIndex::Clustered, KeyRange::all(), ReadMode::Consistent).await
+    }
+
+    /// SELECT k FROM t WHERE id = ? FOR UPDATE
+    pub async fn lock(&mut self, id: i32) -> Result<Option<i32>, Error> {
+        let range = KeyRange::equal(key(id));
+        let rows = self.try_scan(ScanIndex::Clustered, range, Direction::Forward, for_update()).await?;
+        Ok(rows.first().map(|row| row.k))
+    }
+
+    /// SELECT id, k FROM t WHERE k = ?, as a scan of all rows (the way a predicate without an index is read).
+    pub async fn where_k(&mut self, k: i32) -> Vec<(i32, i32)> {
+        self.all().await.into_iter().filter(|row| row.k == k).map(|row| (row.id, row.k)).collect()
+    }
+
+    /// Rows as (id, k).
+    pub async fn pairs(&mut self) -> Vec<(i32, i32)> {
+        self.all().await.into_iter().map(|row| (row.id, row.k)).collect()
+    }
+}
+
+pub fn after(world: &World, duration: Duration) {
+    world.env.advance(duration);
+}
