@@ -27,7 +27,12 @@ fn rows_inserted_changed_and_deleted_are_read_back() {
         let by_k = session.scan_k(KeyRange::equal(key(0)), ReadMode::Consistent).await;
         assert_eq!(by_k.iter().map(|row| row.id).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 9000]);
         let last = session
-            .try_scan(ScanIndex::Secondary(INDEX_K), KeyRange::all(), Direction::Backward, ReadMode::Consistent)
+            .try_scan(
+                ScanIndex::Secondary(INDEX_K),
+                KeyRange::all(),
+                Direction::Backward,
+                ReadMode::Consistent,
+            )
             .await
             .unwrap();
         assert_eq!(last[0].id, 7);

@@ -140,8 +140,12 @@ impl World {
             None => RedoLog::create(&dynamic, directory(), settings).unwrap(),
             Some(_) => RedoLog::open(&dynamic, directory(), settings).unwrap(),
         };
-        let options =
-            pagestore::Options { pool_bytes, page_size, recovery_threads: 1, ..pagestore::Options::default() };
+        let options = pagestore::Options {
+            pool_bytes,
+            page_size,
+            recovery_threads: 1,
+            ..pagestore::Options::default()
+        };
         let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
         let store = PageStore::open(dynamic, redo.clone(), options, writer).unwrap();
         if roots.is_some() {
@@ -150,14 +154,12 @@ impl World {
         let mut settings = Options::new(undo_path());
         settings.background_purge = background_purge;
         let system = env.run_until_complete(TransactionSystem::open(store.clone(), settings)).unwrap();
-        let roots = roots.unwrap_or_else(|| env.run_until_complete(create_trees(&store)));
+        let roots = roots.unwrap_or_else(|| env.run_until_complete(create_trees(&store, &table_path())));
         let trees = definitions();
         let trees: Vec<Tree> = trees
             .into_iter()
             .zip(roots)
-            .map(|(def, root)| {
-                env.run_until_complete(again(|| Tree::open(&store, SPACE, root, def.clone())))
-            })
+            .map(|(def, root)| env.run_until_complete(again(|| Tree::open(&store, SPACE, root, def.clone()))))
             .collect();
         let table = make_table(trees.try_into().map_err(|_| "three").unwrap());
         let tables = Arc::new(Tables::default());
@@ -229,14 +231,54 @@ impl World {
         let mut expected: Vec<(i32, i32)> = rows.iter().map(|row| (row.k, row.id)).collect();
         expected.sort_unstable();
         assert_eq!(by_k.iter().map(|row| (row.k, row.id)).collect::<Vec<_>>(), expected, "index k");
-        let by_u = self.run(session.scan(ScanIndex::Secondary(INDEX_U), KeyRange::all(), ReadMode::Consistent));
+        let by_u =
+            self.run(session.scan(ScanIndex::Secondary(INDEX_U), KeyRange::all(), ReadMode::Consistent));
         assert_eq!(by_u.len(), rows.len(), "index u");
         self.run(session.commit());
     }
 }
 
-async fn create_trees(store: &Arc<PageStore>) -> [u32; 3] {
-    store.create_space(SPACE, &table_path(), fsp::INITIAL_PAGES).unwrap();
+/// A fresh engine on any environment.
+pub struct Engine {
+    pub store: Arc<PageStore>,
+    pub system: TransactionSystem,
+    pub table: Arc<Table>,
+}
+
+impl Engine {
+    pub fn create(
+        env: Arc<dyn Environment>,
+        directory: &Path,
+        pool_bytes: usize,
+        background_purge: bool,
+    ) -> Engine {
+        let settings = redo::Options { capacity: 64 << 20, ..redo::Options::default() };
+        let redo = RedoLog::create(&env, directory, settings).unwrap();
+        let options = pagestore::Options { pool_bytes, ..pagestore::Options::default() };
+        let writer = Arc::new(dblwr::DirectWriter::new(env.clone()));
+        let store = PageStore::open(env, redo, options, writer).unwrap();
+        let mut settings = Options::new(directory.join("undo_001"));
+        settings.background_purge = background_purge;
+        let system = disk::block_on(TransactionSystem::open(store.clone(), settings)).unwrap();
+        let roots = disk::block_on(create_trees(&store, &directory.join("t.ibd")));
+        let open = |(def, root): (Arc<IndexDef>, u32)| {
+            disk::block_on(again(|| Tree::open(&store, SPACE, root, def.clone())))
+        };
+        let trees: Vec<Tree> = definitions().into_iter().zip(roots).map(open).collect();
+        let table = make_table(trees.try_into().map_err(|_| "three").unwrap());
+        let tables = Arc::new(Tables::default());
+        tables.0.lock().insert(TABLE_ID, table.clone());
+        disk::block_on(system.recover(tables)).unwrap();
+        Engine { store, system, table }
+    }
+
+    pub fn session(&self) -> Session {
+        Session { trx: Transaction::new(&self.system), table: self.table.clone() }
+    }
+}
+
+async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 3] {
+    store.create_space(SPACE, path, fsp::INITIAL_PAGES).unwrap();
     again(|| {
         let mut mtr = store.mtr()?;
         fsp::create_space_pages(&mut mtr, SPACE, fsp::INITIAL_PAGES)?;
@@ -326,7 +368,13 @@ impl Session {
         self.insert_all(id, k, None, None).await
     }
 
-    pub async fn insert_all(&mut self, id: i32, k: i32, u: Option<i32>, v: Option<&[u8]>) -> Result<(), Error> {
+    pub async fn insert_all(
+        &mut self,
+        id: i32,
+        k: i32,
+        u: Option<i32>,
+        v: Option<&[u8]>,
+    ) -> Result<(), Error> {
         let (id, k, u) = (int(id), int(k), u.map(int));
         let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v];
         insert(&mut self.trx, &self.table, &row).await
