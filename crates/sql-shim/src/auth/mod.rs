@@ -3,8 +3,8 @@
 //! [`Exchange`] is a state machine: packets of the client go in, [`Step`]s come out, the connection does the sending. Two
 //! methods are served: `caching_sha2_password` (the default) and `mysql_native_password`. What an outsider may not
 //! learn: whether an account exists (unknown users go through the same exchange against a hash nobody knows), and how
-//! much of a password was right (digests are compared in constant time). A password in clear is accepted over the
-//! local socket only; over TCP it must come encrypted with the server's RSA key.
+//! much of a password was right (digests are compared in constant time). A password in clear is accepted from this
+//! machine only; over a network it must come encrypted with the server's RSA key.
 
 pub mod accounts;
 pub mod native;
@@ -43,7 +43,8 @@ pub struct Peer {
     pub host: String,
     /// Over the local socket or the loopback interface.
     pub local: bool,
-    /// Nobody can listen in: the local socket.
+    /// Nobody on a network can listen in: the local socket, and the loopback interface (libmariadb sends the password
+    /// in clear over both).
     pub private: bool,
 }
 
@@ -88,7 +89,7 @@ pub enum SlowWork {
 
 /// A password or its encrypted form.
 pub enum Secret {
-    /// Clear, from the local socket.
+    /// Clear and ended by NUL, from a private peer.
     Clear(Vec<u8>),
     /// RSA-OAEP over the password XOR the salt.
     Encrypted(Vec<u8>, [u8; SALT_BYTES]),
@@ -118,9 +119,12 @@ impl SlowWork {
     }
 }
 
+/// Bytes of a message encrypted with the server's key.
+const RSA_BYTES: usize = 256;
+
 fn server_key() -> Result<&'static RsaPrivateKey, SqlError> {
     static KEY: OnceLock<Option<RsaPrivateKey>> = OnceLock::new();
-    KEY.get_or_init(|| RsaPrivateKey::new(&mut OsRng, 2048).ok())
+    KEY.get_or_init(|| RsaPrivateKey::new(&mut OsRng, RSA_BYTES * 8).ok())
         .as_ref()
         .ok_or_else(|| SqlError::new(1105, b"HY000", "The server could not make its RSA key"))
 }
@@ -139,13 +143,6 @@ fn decrypt(bytes: &[u8], salt: &[u8; SALT_BYTES]) -> Option<Vec<u8>> {
         *byte ^= mask;
     }
     Some(clear)
-}
-
-fn without_nul(password: &[u8]) -> Option<&[u8]> {
-    match password.split_last() {
-        Some((0, rest)) => Some(rest),
-        _ => None,
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,11 +203,10 @@ impl Exchange {
     pub fn answer(&mut self, accounts: &Accounts, payload: &[u8]) -> Step {
         match self.awaiting {
             Awaiting::Scramble => self.scramble(accounts, payload),
-            Awaiting::FullAuthentication if self.peer.private => match without_nul(payload) {
-                Some(password) => self.check_slowly(Secret::Clear(password.to_vec())),
-                None => self.deny(),
-            },
             Awaiting::FullAuthentication if payload == [2] => Step::Slow(SlowWork::PublicKey),
+            Awaiting::FullAuthentication if self.peer.private && payload.len() != RSA_BYTES => {
+                self.check_slowly(Secret::Clear(payload.to_vec()))
+            }
             Awaiting::FullAuthentication | Awaiting::EncryptedPassword => {
                 self.check_slowly(Secret::Encrypted(payload.to_vec(), self.salt))
             }
@@ -265,10 +261,7 @@ impl Exchange {
         self.peer.local
     }
 
-    fn check_slowly(&self, mut password: Secret) -> Step {
-        if let Secret::Clear(bytes) = &mut password {
-            bytes.push(0);
-        }
+    fn check_slowly(&self, password: Secret) -> Step {
         let stored = match &self.account {
             Some(account) => account.authentication_string.clone(),
             None => sha2_password::nobody().to_owned(),

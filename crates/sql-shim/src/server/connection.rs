@@ -217,18 +217,15 @@ async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, E
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
     let wish = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
-    identify(link, peer, &wish);
+    identify(link, &wish);
     Ok(wish)
 }
 
-fn identify(link: &Link, peer: &Peer, wish: &Wish) {
+fn identify(link: &Link, wish: &Wish) {
     link.connection.set_client_flags(login::client_flags(wish));
     link.connection.update(|activity| {
         activity.user = Arc::from(wish.identity.user.as_str());
         activity.account_host = Arc::from(wish.identity.account_host.as_str());
-        if peer.private {
-            activity.host = Arc::from("localhost");
-        }
         activity.command = "Sleep";
         activity.state = "";
     });
@@ -648,7 +645,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
         self.reset().await;
         let multi_statements = self.link.connection.client_flags().multi_statements;
-        identify(&self.link, &self.peer, &wish);
+        identify(&self.link, &wish);
         let mut flags = self.link.connection.client_flags();
         flags.multi_statements = multi_statements;
         self.link.connection.set_client_flags(flags);

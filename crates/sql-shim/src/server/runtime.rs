@@ -336,7 +336,7 @@ async fn accept_tcp(listener: TcpListener, arrivals: UnboundedSender<Arrival>) {
                 let host = if local { "localhost".to_owned() } else { ip.to_string() };
                 let shown = format!("{host}:{}", address.port());
                 if arrivals
-                    .send((Accepted::Tcp(stream), Peer { host, local, private: false }, shown))
+                    .send((Accepted::Tcp(stream), Peer { host, local, private: local }, shown))
                     .is_err()
                 {
                     return;
