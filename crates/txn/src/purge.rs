@@ -152,6 +152,12 @@ impl Purge {
     }
 
     /// Takes a newer snapshot into use if no older view is open.
+    /// What everybody sees before the first session begins: all that had committed when the system was opened. Without
+    /// it a walk through old versions would not know where to stop, and run into logs that were purged before.
+    pub fn publish_first(&self, system: &System) {
+        *self.published.lock() = Arc::new(system.active.snapshot());
+    }
+
     fn advance(&self, system: &System) -> Arc<Snapshot> {
         let mut pending = self.pending.lock();
         let candidate = pending.take().unwrap_or_else(|| system.active.snapshot());

@@ -242,6 +242,7 @@ impl TransactionSystem {
             system.active.resurrect(log.trx_id, owner.current());
             logs.push((log, owner));
         }
+        system.purge.publish_first(system);
         for (mut log, owner) in logs {
             let find = |id: u64| tables.table(id);
             report.records_undone +=
