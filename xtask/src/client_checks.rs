@@ -3,8 +3,7 @@
 use crate::server_process::{Program, Scratch, ServerProcess};
 use crate::steps::captured;
 use anyhow::{Result, ensure};
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const SCHEMA: &str = "
 CREATE DATABASE shop;
@@ -24,7 +23,7 @@ pub fn run(program: &Program) -> Result<()> {
     let place = Scratch::new("clients")?;
     let server = ServerProcess::start(program, place.path(), &[])?;
     println!("first start in {:.2} s", server.started_in.as_secs_f64());
-    feed(&server, "", &(SCHEMA.to_owned() + &rows()))?;
+    server.feed("", &(SCHEMA.to_owned() + &rows()))?;
     let before = contents(&server, "shop")?;
     ensure!(before.contains("O'Connor \\ 7"), "quotes and backslashes survive:\n{before}");
     let sums = server.ask("shop", "SELECT COUNT(*), SUM(amount), MIN(at), MAX(at) FROM purchase")?;
@@ -37,17 +36,9 @@ pub fn run(program: &Program) -> Result<()> {
     socket_answers(&server)?;
     errors_are_mysql_errors(&server)?;
 
-    let dump = captured(Command::new("mariadb-dump").args([
-        "--no-defaults",
-        "--protocol=tcp",
-        "--host=127.0.0.1",
-        "--user=root",
-        "--single-transaction",
-        &format!("--port={}", server.port),
-        "shop",
-    ]))?;
-    feed(&server, "", "CREATE DATABASE copy;")?;
-    feed(&server, "copy", &dump)?;
+    let dump = server.dump("shop")?;
+    server.feed("", "CREATE DATABASE copy;")?;
+    server.feed("copy", &dump)?;
     ensure!(contents(&server, "copy")? == before, "the restored dump differs");
     server.stop()?;
     let server = ServerProcess::start(program, place.path(), &[])?;
@@ -55,7 +46,7 @@ pub fn run(program: &Program) -> Result<()> {
     for database in ["shop", "copy"] {
         ensure!(contents(&server, database)? == before, "{database} differs after a restart");
     }
-    feed(&server, "", "DROP DATABASE copy;")?;
+    server.feed("", "DROP DATABASE copy;")?;
     server.stop()?;
     Ok(())
 }
@@ -84,23 +75,6 @@ fn rows() -> String {
         sql += &format!("INSERT INTO purchase VALUES {};\n", values.collect::<Vec<_>>().join(", "));
     }
     sql + "COMMIT;\n"
-}
-
-/// Feeds SQL to the client's standard input.
-fn feed(server: &ServerProcess, database: &str, sql: &str) -> Result<()> {
-    let mut command = server.client();
-    command.args(["--default-character-set=utf8mb4", "--binary-mode"]);
-    if !database.is_empty() {
-        command.arg(database);
-    }
-    let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut input) = client.stdin.take() {
-        // An early end of the client shows in its status.
-        let _ = input.write_all(sql.as_bytes());
-    }
-    let output = client.wait_with_output()?;
-    ensure!(output.status.success(), "mariadb {database}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
 }
 
 fn contents(server: &ServerProcess, database: &str) -> Result<String> {

@@ -51,7 +51,7 @@ pub fn check(program: &Program) -> Result<()> {
     let theirs = ServerProcess::start(&Program::mariadb()?, &made(place.path(), "theirs")?, &[])?;
     let result = (|| {
         fill(&ours)?;
-        theirs.ask("mysql", &format!("CREATE DATABASE {DATABASE}"))?;
+        theirs.feed("", &format!("CREATE DATABASE {DATABASE};"))?;
         let mut failures = Vec::new();
         for table in &TABLES {
             let outcome = carry(&ours, &theirs, table);

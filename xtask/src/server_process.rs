@@ -7,6 +7,7 @@ use mysql::{Conn, OptsBuilder};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::File;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -216,6 +217,34 @@ impl ServerProcess {
     pub fn ask(&self, database: &str, sql: &str) -> Result<String> {
         let output = captured(self.client().args(["--skip-column-names", "-e", sql, database]));
         Ok(output.with_context(|| format!("{:?}: {sql}", self.kind))?.trim_end().to_owned())
+    }
+
+    /// Feeds SQL to the standard input of the command-line client.
+    pub fn feed(&self, database: &str, sql: &str) -> Result<()> {
+        let mut command = self.client();
+        command.args(["--default-character-set=utf8mb4", "--binary-mode"]);
+        if !database.is_empty() {
+            command.arg(database);
+        }
+        let mut client =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        if let Some(mut input) = client.stdin.take() {
+            // An early end of the client shows in its status.
+            let _ = input.write_all(sql.as_bytes());
+        }
+        let output = client.wait_with_output()?;
+        if !output.status.success() {
+            bail!("mariadb {database}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// A database as `mariadb-dump` writes it.
+    pub fn dump(&self, database: &str) -> Result<String> {
+        let mut command = Command::new("mariadb-dump");
+        command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root"]);
+        command.args(["--single-transaction", &format!("--port={}", self.port), database]);
+        captured(&mut command)
     }
 
     /// The last lines of what the server wrote.
