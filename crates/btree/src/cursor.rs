@@ -207,6 +207,7 @@ impl LeafCursor<'_> {
     /// # Errors
     /// [`Interrupt`] of the page store.
     #[inline]
+    #[allow(clippy::should_implement_trait)] // A cursor lends its record from the page, which an iterator cannot.
     pub fn next(&mut self) -> Result<bool, Interrupt> {
         self.wake()?;
         let next = page::next_record(self.page(), self.offset).map_err(|what| self.damaged(what))?;

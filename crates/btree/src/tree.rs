@@ -191,7 +191,7 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store.
     pub fn auto_increment(&self) -> Result<u64, Interrupt> {
-        Ok(header::max_trx_id(&*self.store.read(self.page_id(self.root))?))
+        Ok(header::max_trx_id(&self.store.read(self.page_id(self.root))?))
     }
 
     /// Remembers the last used AUTO_INCREMENT value on the root of a clustered index.

@@ -42,7 +42,7 @@ fn a_leaf_record_has_the_bytes_of_a_real_one() {
     let mut builder = PageBuilder::fresh(16384, PageId { space: 4, page: 4 }, 0, 1);
     builder.append_record(first.view(&def)).unwrap();
     let mut second = first.clone();
-    second.set_system_fields(&def, 24, 0x0123_4567_89AB_CD);
+    second.set_system_fields(&def, 24, 0x0001_2345_6789_ABCD);
     builder.append_record(second.view(&def)).unwrap();
     let page = builder.finish(false).clone();
     let mut golden = vec![
@@ -53,7 +53,7 @@ fn a_leaf_record_has_the_bytes_of_a_real_one() {
     golden.extend(pad);
     assert_eq!(page[120..120 + 206], golden[..]);
     let record = RecordRef::new(&page, 331, &def);
-    assert_eq!((record.trx_id(), record.roll_ptr(), record.size()), (24, 0x0123_4567_89AB_CD, 206));
+    assert_eq!((record.trx_id(), record.roll_ptr(), record.size()), (24, 0x0001_2345_6789_ABCD, 206));
     assert_eq!(page[94..120], *b"\x01\x00\x02\x00\x1Ainfimum\x00\x03\x00\x0B\x00\x00supremum");
 }
 

@@ -193,7 +193,7 @@ fn a_file_of_a_stock_server_can_be_changed() {
         fields[5] = FieldRef::Inline(&name);
         record.encode(tree.def(), &fields).unwrap();
         fixture.put(tree, &[Some(&key)], &mut record, 5);
-        let key = (*id as u32 + 10_000 ^ 0x8000_0000).to_be_bytes();
+        let key = ((*id as u32 + 10_000) ^ 0x8000_0000).to_be_bytes();
         fields[0] = FieldRef::Inline(&key);
         fields[18] = FieldRef::Null;
         record.encode(tree.def(), &fields).unwrap();

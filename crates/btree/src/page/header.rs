@@ -140,7 +140,7 @@ pub fn index_id(page: &[u8]) -> u64 {
 
 /// Bytes that the directory needs for `n` records.
 fn reserved_directory(n: usize) -> usize {
-    (2 * n + 3) / 4
+    (2 * n).div_ceil(4)
 }
 
 /// Bytes for records and directory on an empty page.

@@ -54,12 +54,12 @@ fn next_difference(old: &[u8], new: &[u8], part: Range<usize>) -> Option<Range<u
     }
     start += (start..part.end).position(|at| old[at] != new[at])?;
     let mut end = start + 1;
-    for at in end..part.end {
+    let mut at = end;
+    while at < part.end && at - end <= GAP {
         if old[at] != new[at] {
             end = at + 1;
-        } else if at - end >= GAP {
-            break;
         }
+        at += 1;
     }
     Some(start..end)
 }
