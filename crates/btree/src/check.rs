@@ -21,6 +21,7 @@ use crate::page::validate::{key_of, validate};
 use crate::page::{header, records};
 use crate::record::RecordRef;
 use crate::tree::Tree;
+use crate::without_pin;
 
 /// Problems kept; more than that help nobody.
 const PROBLEMS_MAX: usize = 100;
@@ -156,7 +157,7 @@ impl<'t> Checker<'t> {
                 self.problem(number, error);
                 Ok(None)
             }
-            Err(interrupt) => Err(interrupt),
+            Err(interrupt) => Err(without_pin(interrupt)),
         }
     }
 
@@ -225,7 +226,11 @@ impl<'t> Checker<'t> {
             last = Some(origin);
         }
         match last {
-            Some(origin) => self.last_key = Some(OwnedKey::from_record(RecordRef::new(page, origin, def))),
+            Some(origin) => {
+                // The key of a MIN_REC pointer means nothing: it is below all others whatever it says.
+                let record = RecordRef::new(page, origin, def);
+                self.last_key = (!record.is_min_rec()).then(|| OwnedKey::from_record(record));
+            }
             None if level == 0 && number == tree.root => {}
             None => self.problem(number, "no records, though it is not an empty root"),
         }

@@ -22,6 +22,7 @@ use crate::field::{FieldRef, REFERENCE_SIZE};
 use crate::record::RecordTooBig;
 use crate::record::build::record_size;
 use crate::tree::Tree;
+use crate::without_pin;
 
 const PART_LENGTH: usize = 38;
 const NEXT_PAGE: usize = 42;
@@ -130,7 +131,7 @@ impl<'t> ExternalWriter<'t> {
     pub fn write(&mut self, value: &[u8]) -> Result<Reference, Interrupt> {
         assert!(!value.is_empty() && u32::try_from(value.len()).is_ok(), "{} bytes off-page", value.len());
         while self.written < value.len() {
-            self.write_page(&value[self.written..])?;
+            self.write_page(&value[self.written..]).map_err(without_pin)?;
         }
         Ok(self.reference(self.first.unwrap_or(NULL_PAGE)))
     }
@@ -211,7 +212,7 @@ impl ExternalReader {
                     tree.corrupt(NULL_PAGE, format!("an off-page value ends {} bytes too early", self.left))
                 );
             }
-            let page = tree.store.read(tree.page_id(self.next))?;
+            let page = tree.store.read(tree.page_id(self.next)).map_err(without_pin)?;
             let (part, next) = part_of(&page).map_err(|why| tree.corrupt(self.next, why))?;
             let part = &part[..part.len().min(self.left)];
             out.extend_from_slice(part);

@@ -50,3 +50,12 @@ pub use key::{KeyFields, OwnedKey};
 pub use record::{OwnedRecord, RecordBuffer, RecordRef, RecordTooBig};
 pub use structure::{StructureChange, StructureGuard};
 pub use tree::Tree;
+
+/// For operations that keep their progress over an interrupt: a wait that pins nothing. Callers keep all waits of one
+/// operation until it is done, and one that goes through many pages would otherwise pin them all.
+pub(crate) fn without_pin(interrupt: pagestore::Interrupt) -> pagestore::Interrupt {
+    match interrupt {
+        pagestore::Interrupt::Wait(wait) => pagestore::Interrupt::Wait(disk::Wait::new(wait.event().clone())),
+        error => error,
+    }
+}

@@ -64,6 +64,10 @@ impl Tree {
         let takes = |sibling: PageHandle| size <= header::max_insert_reorganized(mtr.page(sibling), n_recs);
         let of_parent =
             |sibling: PageHandle| self.find_pointer(mtr, parent, mtr.page_id(sibling).page).is_some();
+        if !of_parent(page) {
+            // The parent was split just now, by a key of this page that had to be replaced; no merge on top of that.
+            return Ok(());
+        }
         let left = guard.levels[level].left.filter(|left| takes(*left) && of_parent(*left));
         let right = guard.levels[level].right.filter(|right| takes(*right) && of_parent(*right));
         match (left, right) {

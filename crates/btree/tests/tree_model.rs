@@ -100,7 +100,7 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let key = 0u32..3000;
-    let value = prop_oneof![Just(None), (0usize..60).prop_map(Some), (0usize..1500).prop_map(Some)];
+    let value = prop_oneof![Just(None), (0usize..60).prop_map(Some), (0usize..1400).prop_map(Some)];
     prop_oneof![
         6 => (key.clone(), value).prop_map(|(key, value)| Op::Put(key, value)),
         4 => key.clone().prop_map(Op::Remove),
