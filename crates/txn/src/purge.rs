@@ -287,6 +287,7 @@ async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error>
     for (slot, head) in heads {
         while !retry(|| system.undo.advance_head(slot, head)).await? {}
     }
+    system.undo.trim().await?;
     let mut history = system.history.lock();
     for number in finished {
         history.remove(&number);

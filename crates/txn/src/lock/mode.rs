@@ -46,10 +46,13 @@ impl LockMode {
         let insert = self.extent == Extent::InsertIntention;
         // The rules in InnoDB's order: gap locks never wait save for an insertion; nobody but an insertion waits for
         // a gap lock; a gap lock does not care for the record; nobody waits for a wish to insert.
-        !((self.is_gap() || supremum) && !insert
-            || !insert && held.is_gap()
-            || self.is_gap() && held.extent == Extent::Record
-            || held.extent == Extent::InsertIntention)
+        let harmless = [
+            (self.is_gap() || supremum) && !insert,
+            !insert && held.is_gap(),
+            self.is_gap() && held.extent == Extent::Record,
+            held.extent == Extent::InsertIntention,
+        ];
+        !harmless.contains(&true)
     }
 
     /// Whether holding `self` makes a request of the same transaction for `wanted` superfluous.

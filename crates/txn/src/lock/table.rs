@@ -396,14 +396,6 @@ impl LockTable {
         wake(woken);
     }
 
-    /// Whether the owner's transaction holds a lock that covers `mode`.
-    pub fn holds(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> bool {
-        let shard = self.shard(target).lock();
-        shard
-            .get(&target)
-            .is_some_and(|queue| queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)))
-    }
-
     /// Ends the owner's transaction: all its locks go, and nobody can add one in its name any more.
     pub fn release_all(&self, owner: &Arc<Owner>) {
         let mut targets = {

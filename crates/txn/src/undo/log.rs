@@ -10,6 +10,9 @@ use super::slot::{Slot, UndoSpace, corrupt, undo_id};
 use crate::error::Interrupt;
 use crate::roll_pointer::RollPtr;
 
+/// Pages a log may have gone on to before its slot is worth trimming.
+const SPARE_PAGES_MAX: u32 = 4;
+
 /// Where a transaction's log stands; to roll back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogMark {
@@ -30,6 +33,8 @@ pub(crate) struct UndoLog {
     pin: Option<Pin>,
     /// Records in the log.
     pub records: u64,
+    /// Pages the log has gone on to.
+    continued: u32,
     /// Whether older versions exist that purge must remove (anything but inserts).
     pub needs_purge: bool,
 }
@@ -46,7 +51,16 @@ pub(crate) struct CommittedLog {
 impl UndoLog {
     /// The log of a transaction that has just taken a slot. Nothing is written yet.
     pub fn new(slot: u16, state: Slot, trx_id: u64) -> UndoLog {
-        UndoLog { slot, trx_id, header: None, end: state.next_log, pin: None, records: 0, needs_purge: false }
+        UndoLog {
+            slot,
+            trx_id,
+            header: None,
+            end: state.next_log,
+            pin: None,
+            records: 0,
+            continued: 0,
+            needs_purge: false,
+        }
     }
 
     /// An unfinished log found by recovery.
@@ -58,6 +72,7 @@ impl UndoLog {
             end: Some(end),
             pin: None,
             records: 0,
+            continued: SPARE_PAGES_MAX + 1,
             needs_purge: true,
         }
     }
@@ -98,6 +113,7 @@ impl UndoLog {
                     let next = self.next_page(space, pin)?;
                     self.end = Some(Place::start_of(next));
                     self.pin = None;
+                    self.continued += 1;
                 }
             }
         }
@@ -240,5 +256,8 @@ impl UndoLog {
     /// Gives the slot back. The log must have been committed or cut back to nothing.
     pub fn release(self, space: &Arc<UndoSpace>) {
         space.give_back(self.slot, self.end);
+        if self.continued > SPARE_PAGES_MAX && !self.needs_purge {
+            space.note_spare_pages(self.slot);
+        }
     }
 }

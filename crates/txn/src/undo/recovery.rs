@@ -106,7 +106,7 @@ fn end_of_unfinished(space: &UndoSpace, header: Place, trx_id: u64) -> Result<Pl
         let end = Place { page: page_number, offset: free_of(&page) };
         let next = pagestore::page::next(&page);
         drop(page);
-        if next == pagestore::page::NULL_PAGE || owner_of(&*space.read_page(next)?) != trx_id {
+        if next == pagestore::page::NULL_PAGE || owner_of(&space.read_page(next)?) != trx_id {
             return Ok(end);
         }
         page_number = next;
@@ -116,7 +116,7 @@ fn end_of_unfinished(space: &UndoSpace, header: Place, trx_id: u64) -> Result<Pl
 async fn count_pages(space: &UndoSpace, head: u32) -> Result<u64, Error> {
     let (mut pages, mut number) = (0, head);
     while number != pagestore::page::NULL_PAGE {
-        number = retry(|| Ok(pagestore::page::next(&*space.read_page(number)?))).await?;
+        number = retry(|| Ok(pagestore::page::next(&space.read_page(number)?))).await?;
         pages += 1;
     }
     Ok(pages)

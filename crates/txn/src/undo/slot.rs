@@ -27,6 +27,8 @@ pub(crate) struct UndoSpace {
     slots: Vec<Mutex<Slot>>,
     /// Slots without an active transaction; the most recently used is taken first, its page is warm.
     free: Mutex<Vec<u16>>,
+    /// Slots with many spare pages behind where the next log starts.
+    to_trim: Mutex<Vec<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
 }
@@ -85,6 +87,7 @@ impl UndoSpace {
             segment,
             slots: (0..slots).map(|_| Mutex::default()).collect(),
             free: Mutex::new((0..slots as u16).rev().collect()),
+            to_trim: Mutex::default(),
             pages: AtomicU64::new(0),
         }
     }
@@ -199,8 +202,43 @@ impl UndoSpace {
         Ok(false)
     }
 
+    /// A slot was given back with many spare pages (a large transaction that only inserted, or was rolled back).
+    pub fn note_spare_pages(&self, slot: u16) {
+        let mut to_trim = self.to_trim.lock();
+        if !to_trim.contains(&slot) {
+            to_trim.push(slot);
+        }
+    }
+
+    /// Frees the spare pages of slots that are not in use.
+    pub async fn trim(&self) -> Result<(), Error> {
+        let slots = std::mem::take(&mut *self.to_trim.lock());
+        for slot in slots {
+            let taken = {
+                let mut free = self.free.lock();
+                let before = free.len();
+                free.retain(|other| *other != slot);
+                free.len() < before
+            };
+            if !taken {
+                self.note_spare_pages(slot);
+                continue;
+            }
+            let next_log = self.slots[usize::from(slot)].lock().next_log;
+            let mut result = Ok(true);
+            if let Some(place) = next_log {
+                while matches!(result, Ok(true)) {
+                    result = retry(|| self.trim_after(place.page)).await.map(|done| !done);
+                }
+            }
+            self.give_back(slot, next_log);
+            result?;
+        }
+        Ok(())
+    }
+
     /// Frees the page behind `last`, if there is one; it must be a spare one. True when there is none left.
-    pub fn trim_after(&self, last: u32) -> Result<bool, Interrupt> {
+    fn trim_after(&self, last: u32) -> Result<bool, Interrupt> {
         let spare = page::next(&self.read_page(last)?);
         if spare == page::NULL_PAGE {
             return Ok(true);
