@@ -1,0 +1,302 @@
+//! What a session carries from statement to statement and expressions may look at.
+//!
+//! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is borrowed
+//! by the scan. A session lives on one thread: cells are enough.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use untorn::types::{Date, DateTime};
+
+use crate::errors;
+use crate::result::SqlError;
+use crate::server::registry::{Connection, Kill, Server};
+use crate::sql::ast;
+use crate::sql::value::Value;
+use crate::variables::{self, SessionSettings, SessionVariables, sql_mode};
+
+/// How serious a line of SHOW WARNINGS is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// `Note`.
+    Note,
+    /// `Warning`.
+    Warning,
+    /// `Error`.
+    Error,
+}
+
+impl Level {
+    /// As SHOW WARNINGS prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Note => "Note",
+            Level::Warning => "Warning",
+            Level::Error => "Error",
+        }
+    }
+}
+
+/// Most lines kept (`max_error_count`).
+const WARNINGS_MAX: usize = 1024;
+
+/// A session's state.
+pub struct SessionState {
+    /// What all connections share.
+    pub server: Arc<Server>,
+    /// This connection's entry.
+    pub connection: Arc<Connection>,
+    /// The engine.
+    pub database: untorn::Database,
+    /// System variables.
+    pub variables: SessionVariables,
+    current_database: RefCell<Option<Arc<str>>>,
+    user_variables: RefCell<HashMap<String, Value<'static>>>,
+    /// Lines of SHOW WARNINGS.
+    pub warnings: RefCell<Vec<(Level, SqlError)>>,
+    /// How many there were, kept or not.
+    pub warning_count: Cell<u64>,
+    statement_time: Cell<Option<DateTime>>,
+    /// LAST_INSERT_ID().
+    pub last_insert_id: Cell<u64>,
+    /// What `LAST_INSERT_ID(expr)` said in this statement.
+    pub said_insert_id: Cell<Option<u64>>,
+    /// ROW_COUNT().
+    pub row_count: Cell<i64>,
+    /// FOUND_ROWS().
+    pub found_rows: Cell<u64>,
+    random: Cell<u64>,
+    named_locks: RefCell<Vec<String>>,
+}
+
+/// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
+pub fn zone_offset(name: &str) -> Option<i32> {
+    if ["SYSTEM", "UTC", "GMT", "Etc/UTC"].iter().any(|zone| zone.eq_ignore_ascii_case(name)) {
+        return Some(0);
+    }
+    let (sign, rest) = match name.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+impl SessionState {
+    /// A fresh session's.
+    pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: untorn::Database) -> Self {
+        let variables = server.variables.session();
+        let random = database.environment().random_u64();
+        Self {
+            server,
+            connection,
+            database,
+            variables,
+            current_database: RefCell::new(None),
+            user_variables: RefCell::new(HashMap::new()),
+            warnings: RefCell::new(Vec::new()),
+            warning_count: Cell::new(0),
+            statement_time: Cell::new(None),
+            last_insert_id: Cell::new(0),
+            said_insert_id: Cell::new(None),
+            row_count: Cell::new(0),
+            found_rows: Cell::new(0),
+            random: Cell::new(random | 1),
+            named_locks: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Decoded session variables.
+    pub fn settings(&self) -> &SessionSettings {
+        self.variables.settings()
+    }
+
+    /// Forgets what belongs to a statement.
+    pub fn begin_statement(&self) {
+        self.statement_time.set(None);
+        self.said_insert_id.set(None);
+    }
+
+    /// Forgets the last statement's warnings.
+    pub fn clear_warnings(&self) {
+        if self.warning_count.get() != 0 {
+            self.warnings.borrow_mut().clear();
+            self.warning_count.set(0);
+        }
+    }
+
+    /// Back to a fresh session (COM_RESET_CONNECTION).
+    pub fn reset(&mut self) {
+        self.variables = self.server.variables.session();
+        self.user_variables.borrow_mut().clear();
+        self.named_locks.borrow_mut().clear();
+        self.clear_warnings();
+        self.last_insert_id.set(0);
+    }
+
+    /// The statement's time in UTC: read once, so that NOW() is the same for all rows.
+    pub fn now_utc(&self) -> DateTime {
+        if let Some(now) = self.statement_time.get() {
+            return now;
+        }
+        let since = self.database.environment().unix_time();
+        let now = DateTime::from_unix(since.as_secs() as i64, since.subsec_micros());
+        self.statement_time.set(Some(now));
+        now
+    }
+
+    /// The statement's time in the session's zone.
+    pub fn now_local(&self) -> DateTime {
+        let now = self.now_utc();
+        match self.time_zone_offset() {
+            0 => now,
+            offset => DateTime::from_unix(now.to_unix() + i64::from(offset), now.micros),
+        }
+    }
+
+    /// Seconds east of UTC of the session's zone.
+    #[inline]
+    pub fn time_zone_offset(&self) -> i32 {
+        self.settings().time_zone_offset_seconds.unwrap_or(0)
+    }
+
+    /// DATABASE().
+    pub fn current_database(&self) -> Option<Arc<str>> {
+        self.current_database.borrow().clone()
+    }
+
+    /// Changes the current database.
+    pub fn set_current_database(&self, name: Option<&str>) {
+        *self.current_database.borrow_mut() = name.map(Arc::from);
+        self.connection.set_database(name);
+    }
+
+    /// `@name`, NULL when never set.
+    pub fn user_variable<'a>(&self, name: &str) -> Value<'a> {
+        self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
+    }
+
+    /// Sets `@name`.
+    pub fn set_user_variable(&self, name: &str, value: Value<'static>) {
+        self.user_variables.borrow_mut().insert(name.to_owned(), value);
+    }
+
+    /// `@@name`.
+    pub fn system_variable<'a>(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'a>, SqlError> {
+        match name {
+            "last_insert_id" | "identity" => return Ok(Value::UInt(self.last_insert_id.get())),
+            "warning_count" => return Ok(Value::UInt(self.warning_count.get())),
+            "error_count" => {
+                let errors = self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
+                return Ok(Value::UInt(errors as u64));
+            }
+            "timestamp" => {
+                let now = self.now_utc();
+                return Ok(Value::Double(now.to_unix() as f64 + f64::from(now.micros) / 1e6));
+            }
+            _ => {}
+        }
+        let scope = match scope {
+            Some(ast::Scope::Global | ast::Scope::Persist) => variables::Scope::Global,
+            Some(ast::Scope::Session) => variables::Scope::Session,
+            None => variables::Scope::Either,
+        };
+        Ok(match self.variables.get(&self.server.variables, name, scope)? {
+            variables::Value::Null => Value::Null,
+            variables::Value::Bool(on) => Value::Int(i64::from(on)),
+            variables::Value::Int(v) => Value::Int(v),
+            variables::Value::UInt(v) => Value::UInt(v),
+            variables::Value::Double(v) => Value::Double(v),
+            variables::Value::Text(text) => Value::text(text.to_string()),
+        })
+    }
+
+    fn push(&self, level: Level, error: SqlError) {
+        self.warning_count.set(self.warning_count.get() + 1);
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < WARNINGS_MAX {
+            warnings.push((level, error));
+        }
+    }
+
+    /// Adds a warning.
+    pub fn warn(&self, error: SqlError) {
+        self.push(Level::Warning, error);
+    }
+
+    /// Adds a note.
+    pub fn note(&self, error: SqlError) {
+        if self.settings().sql_notes {
+            self.push(Level::Note, error);
+        }
+    }
+
+    /// Adds an error.
+    pub fn note_error(&self, error: &SqlError) {
+        self.push(Level::Error, error.clone());
+    }
+
+    /// Warnings of the last statement, for the protocol's 16 bits.
+    pub fn warnings_u16(&self) -> u16 {
+        self.warning_count.get().min(u64::from(u16::MAX)) as u16
+    }
+
+    /// NULL with a warning, or error 1365 as the SQL mode says (the strict error only while storing; see
+    /// ERROR_FOR_DIVISION_BY_ZERO: reading warns).
+    pub fn division_by_zero<'a>(&self) -> Result<Value<'a>, SqlError> {
+        if self.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
+            self.warn(errors::error(errors::DIVISION_BY_ZERO, &[]));
+        }
+        Ok(Value::Null)
+    }
+
+    /// Whether values that do not fit are errors.
+    pub fn is_strict(&self) -> bool {
+        self.settings().sql_mode & (sql_mode::STRICT_TRANS_TABLES | sql_mode::STRICT_ALL_TABLES) != 0
+    }
+
+    /// Whether the SQL mode refuses this date with zero parts.
+    pub fn refuses_zero_dates(&self, date: Date) -> bool {
+        let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
+        self.settings().sql_mode & flag != 0
+    }
+
+    /// xorshift64*.
+    pub fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// Error 1317 once somebody killed the statement or the connection.
+    #[inline]
+    pub fn check_killed(&self) -> Result<(), SqlError> {
+        if self.connection.kill_level() == Kill::No {
+            return Ok(());
+        }
+        Err(errors::error(errors::QUERY_INTERRUPTED, &[]))
+    }
+
+    /// GET_LOCK without waiting; named locks of one session never clash with each other.
+    pub fn get_lock(&self, name: &str) -> bool {
+        self.named_locks.borrow_mut().push(name.to_ascii_lowercase());
+        true
+    }
+
+    /// RELEASE_LOCK.
+    pub fn release_lock(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        let mut locks = self.named_locks.borrow_mut();
+        let found = locks.iter().rposition(|held| *held == name);
+        found.is_some_and(|at| {
+            locks.remove(at);
+            true
+        })
+    }
+}

@@ -1,0 +1,547 @@
+//! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are collected,
+//! subqueries are planned, types are inferred.
+
+use untorn::types::Collation;
+
+use super::super::ast::{self, BinaryOperator, TemporalKind, UnaryOperator};
+use super::super::plan::aggregate::{Aggregate, AggregateKind};
+use super::super::plan::source::Source;
+use super::super::plan::{Planner, SelectPlan};
+use super::super::value::{Value, decimal, temporal};
+use super::functions;
+use super::types::{Type, cast_type};
+use super::{Context, Expr};
+use crate::errors;
+use crate::result::{SqlError, kind};
+
+/// A bound expression with its type.
+pub type Bound = (Expr, Type);
+
+/// Binds the expressions of one query.
+pub struct Binder<'p, 'a> {
+    /// The planner of the statement.
+    pub planner: &'p Planner<'a>,
+    /// Where columns may come from.
+    pub sources: &'p [Source],
+    /// Only the first so many sources are visible (join conditions).
+    pub visible: usize,
+    /// Aggregates found so far.
+    pub aggregates: Vec<Aggregate>,
+    /// Whether aggregates are allowed where we are.
+    pub aggregates_allowed: bool,
+    /// Subqueries found so far.
+    pub subqueries: Vec<SelectPlan>,
+    /// Select list entries by alias, for GROUP BY, HAVING and ORDER BY.
+    pub aliases: Vec<(String, Bound)>,
+    /// Whether aliases win over columns (ORDER BY) or lose (GROUP BY, HAVING).
+    pub aliases_first: bool,
+    /// Name of the clause for error 1054.
+    pub clause: &'static str,
+    /// The table of an INSERT, for VALUES().
+    pub inserted: Option<&'p Source>,
+}
+
+impl<'p, 'a> Binder<'p, 'a> {
+    /// A binder that sees all of `sources`.
+    pub fn new(planner: &'p Planner<'a>, sources: &'p [Source]) -> Self {
+        Self {
+            planner,
+            sources,
+            visible: sources.len(),
+            aggregates: Vec::new(),
+            aggregates_allowed: false,
+            subqueries: Vec::new(),
+            aliases: Vec::new(),
+            aliases_first: false,
+            clause: "field list",
+            inserted: None,
+        }
+    }
+
+    /// Binds one expression.
+    pub fn bind(&mut self, expr: &ast::Expr) -> Result<Bound, SqlError> {
+        Ok(match expr {
+            ast::Expr::Null => (Expr::Literal(Value::Null), Type::NULL),
+            ast::Expr::Integer(value) => integer_literal(*value),
+            ast::Expr::Decimal(text) => decimal_literal(text),
+            ast::Expr::Float(value) => (Expr::Literal(Value::Double(*value)), Type::DOUBLE.not_null()),
+            ast::Expr::Text { bytes, introducer } => text_literal(bytes, introducer.as_deref()),
+            ast::Expr::Binary(bytes) => (
+                Expr::Literal(Value::Text(bytes.clone().into(), Collation::Binary)),
+                Type::bytes(bytes.len() as u32).not_null(),
+            ),
+            ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text)?,
+            ast::Expr::Column { database, table, name } => {
+                self.column(database.as_deref(), table.as_deref(), name)?
+            }
+            ast::Expr::Parameter(index) => (Expr::Parameter(*index), self.planner.parameter_type(*index)),
+            ast::Expr::UserVariable(name) => (Expr::UserVariable(name.clone()), self.planner.user_variable_type(name)),
+            ast::Expr::Assign(name, value) => {
+                let (value, ty) = self.bind(value)?;
+                (Expr::Assign(name.clone(), Box::new(value)), ty)
+            }
+            ast::Expr::SystemVariable { scope, name } => {
+                let ty = value_type(&self.planner.state.system_variable(name, *scope)?);
+                (Expr::SystemVariable { scope: *scope, name: name.clone() }, ty)
+            }
+            ast::Expr::InsertedValue(name) => self.inserted_value(name)?,
+            ast::Expr::Default(_) => return Err(errors::unsupported("DEFAULT here")),
+            ast::Expr::Unary(operator, operand) => self.unary(*operator, operand)?,
+            ast::Expr::Binary2(operator, left, right) => self.binary(*operator, left, right)?,
+            ast::Expr::IsNull { operand, negated } => {
+                (Expr::IsNull(Box::new(self.bind(operand)?.0), *negated), Type::BOOL.not_null())
+            }
+            ast::Expr::IsTruth { operand, truth, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
+            }
+            ast::Expr::Between { operand, low, high, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let (low, high) = (Box::new(self.bind(low)?.0), Box::new(self.bind(high)?.0));
+                (Expr::Between { operand, low, high, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::InList { operand, list, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let list = self.list(list)?;
+                (Expr::InList { operand, list, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::InQuery { operand, query, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let (subquery, _) = self.subquery(query, Some(1))?;
+                (Expr::InSubquery { operand, subquery, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::Like { operand, pattern, escape, negated } => self.like(operand, pattern, escape.as_deref(), *negated)?,
+            ast::Expr::Regexp { .. } => return Err(errors::unsupported("REGEXP")),
+            ast::Expr::Case { operand, whens, otherwise } => {
+                self.case(operand.as_deref(), whens, otherwise.as_deref())?
+            }
+            ast::Expr::Function { .. } => self.function(expr)?,
+            ast::Expr::Cast { operand, target } => {
+                let operand = self.bind(operand)?.0;
+                (Expr::Cast(Box::new(operand), target.clone()), cast_type(target))
+            }
+            ast::Expr::ConvertCharset { operand, charset } => {
+                let (operand, ty) = self.bind(operand)?;
+                let rule = self.planner.charset_collation(charset)?;
+                (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
+            }
+            ast::Expr::Collate { operand, collation } => {
+                let (operand, ty) = self.bind(operand)?;
+                let rule = self.planner.collation(collation)?;
+                (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
+            }
+            ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
+            ast::Expr::Extract { unit, operand } => {
+                (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
+            }
+            ast::Expr::Trim { side, what, operand } => {
+                let what = match what {
+                    Some(what) => Some(Box::new(self.bind(what)?.0)),
+                    None => None,
+                };
+                let (operand, ty) = self.bind(operand)?;
+                (Expr::Trim { side: *side, what, operand: Box::new(operand) }, Type::text(ty.length))
+            }
+            ast::Expr::Subquery(query) => {
+                let (index, ty) = self.subquery(query, Some(1))?;
+                (Expr::Subquery(index), Type { nullable: true, ..ty })
+            }
+            ast::Expr::Exists(query) => (Expr::Exists(self.subquery(query, None)?.0), Type::BOOL.not_null()),
+            ast::Expr::Row(items) => (Expr::Row(self.list(items)?), Type::NULL),
+        })
+    }
+
+    fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
+        list.iter().map(|item| self.bind(item).map(|bound| bound.0)).collect()
+    }
+
+    fn column(&mut self, database: Option<&str>, table: Option<&str>, name: &str) -> Result<Bound, SqlError> {
+        let alias = if table.is_none() {
+            self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, bound)| bound.clone())
+        } else {
+            None
+        };
+        if self.aliases_first
+            && let Some(bound) = alias
+        {
+            return Ok(bound);
+        }
+        let mut found = None;
+        for (at, source) in self.sources.iter().take(self.visible).enumerate() {
+            if !source.answers_to(database, table) {
+                continue;
+            }
+            if let Some(column) = source.column_number(name) {
+                if found.is_some() && !source.is_merged(column) {
+                    return Err(errors::error(errors::NON_UNIQ, &[&name, &self.clause]));
+                }
+                if found.is_none() {
+                    let ty = source.columns[usize::from(column)].ty;
+                    found = Some((Expr::Column { source: at as u16, column }, ty));
+                }
+            }
+        }
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        if let Some(bound) = alias {
+            return Ok(bound);
+        }
+        let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
+        Err(errors::error(errors::BAD_FIELD, &[&shown, &self.clause]))
+    }
+
+    fn inserted_value(&mut self, name: &str) -> Result<Bound, SqlError> {
+        let column = self.inserted.and_then(|source| Some((source, source.column_number(name)?)));
+        match column {
+            Some((source, column)) => Ok((Expr::Inserted(column), source.columns[usize::from(column)].ty)),
+            None => Err(errors::error(errors::BAD_FIELD, &[&name, &self.clause])),
+        }
+    }
+
+    fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
+        let (operand, ty) = self.bind(operand)?;
+        Ok(match operator {
+            UnaryOperator::Plus => (operand, ty),
+            UnaryOperator::Minus => match operand {
+                // Fold, so that `-5` is a constant to the access paths.
+                Expr::Literal(value) if !value.is_null() => {
+                    let value = super::arithmetic::negate(value)?.into_owned();
+                    let mut ty = value_type(&value).not_null();
+                    ty.length = ty.length.max(1);
+                    (Expr::Literal(value), ty)
+                }
+                operand => {
+                    let ty = if ty.is_text() { Type::DOUBLE } else { Type { unsigned: false, ..ty } };
+                    (Expr::Negate(Box::new(operand)), ty)
+                }
+            },
+            UnaryOperator::BitNot => (Expr::BitNot(Box::new(operand)), Type::UINT),
+            UnaryOperator::Not => (Expr::Not(Box::new(operand)), Type::BOOL),
+            UnaryOperator::Binary => {
+                (Expr::Collate(Box::new(operand), Collation::Binary), Type::bytes(ty.length))
+            }
+        })
+    }
+
+    fn binary(&mut self, operator: BinaryOperator, left: &ast::Expr, right: &ast::Expr) -> Result<Bound, SqlError> {
+        use BinaryOperator::*;
+        match (operator, left, right) {
+            (Add, ast::Expr::Interval { amount, unit }, date) | (Add, date, ast::Expr::Interval { amount, unit }) => {
+                return self.date_shift(date, amount, *unit, false);
+            }
+            (Subtract, date, ast::Expr::Interval { amount, unit }) => {
+                return self.date_shift(date, amount, *unit, true);
+            }
+            _ => {}
+        }
+        let (left, left_type) = self.bind(left)?;
+        let (right, right_type) = self.bind(right)?;
+        Ok(match operator {
+            And => (Expr::And(flatten(left, right, |expr| match expr {
+                Expr::And(list) => Ok(list),
+                other => Err(other),
+            })), Type::BOOL),
+            Or => (Expr::Or(flatten(left, right, |expr| match expr {
+                Expr::Or(list) => Ok(list),
+                other => Err(other),
+            })), Type::BOOL),
+            Xor => (Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL),
+            Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual => {
+                let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
+                (Expr::Compare(operator, Box::new(left), Box::new(right)), ty)
+            }
+            _ => {
+                let ty = arithmetic_type(operator, left_type, right_type);
+                (Expr::Arithmetic(operator, Box::new(left), Box::new(right)), ty)
+            }
+        })
+    }
+
+    fn date_shift(
+        &mut self,
+        date: &ast::Expr,
+        amount: &ast::Expr,
+        unit: ast::IntervalUnit,
+        subtract: bool,
+    ) -> Result<Bound, SqlError> {
+        let (date, ty) = self.bind(date)?;
+        let amount = Box::new(self.bind(amount)?.0);
+        let result = match ty.kind {
+            kind::DATE if !functions::finer_than_day(unit) => Type::DATE,
+            kind::DATE => Type::datetime(0),
+            kind::DATETIME | kind::TIMESTAMP => Type::datetime(ty.decimals),
+            kind::TIME => Type::time(ty.decimals),
+            _ => Type::text(29),
+        };
+        Ok((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result))
+    }
+
+    fn like(
+        &mut self,
+        operand: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        negated: bool,
+    ) -> Result<Bound, SqlError> {
+        let operand = Box::new(self.bind(operand)?.0);
+        let pattern = Box::new(self.bind(pattern)?.0);
+        let escape = match escape {
+            Some(escape) => self.bind(escape)?.0,
+            None => Expr::Literal(Value::text("\\")),
+        };
+        Ok((Expr::Like { operand, pattern, escape: Box::new(escape), negated }, Type::BOOL))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        whens: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Bound, SqlError> {
+        let operand = match operand {
+            Some(operand) => Some(Box::new(self.bind(operand)?.0)),
+            None => None,
+        };
+        let mut bound = Vec::with_capacity(whens.len());
+        let mut ty = Type::NULL;
+        for (condition, result) in whens {
+            let condition = self.bind(condition)?.0;
+            let (result, result_type) = self.bind(result)?;
+            ty = if bound.is_empty() { result_type } else { ty.union(result_type) };
+            bound.push((condition, result));
+        }
+        let (otherwise, else_type) = match otherwise {
+            Some(otherwise) => self.bind(otherwise)?,
+            None => (Expr::Literal(Value::Null), Type::NULL),
+        };
+        Ok((Expr::Case { operand, whens: bound, otherwise: Box::new(otherwise) }, ty.union(else_type)))
+    }
+
+    fn function(&mut self, call: &ast::Expr) -> Result<Bound, SqlError> {
+        let ast::Expr::Function { name, arguments, distinct, star, order_by, separator } = call else {
+            return Err(errors::error(errors::UNKNOWN_ERROR, &[&"not a function"]));
+        };
+        if let Some(aggregate) = AggregateKind::of_name(name) {
+            return self.aggregate(aggregate, arguments, *distinct, *star, order_by, separator.as_deref());
+        }
+        if name == "TIMESTAMPDIFF" {
+            if let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..] {
+                let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
+                return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
+            }
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        let mut types = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let (expr, ty) = self.bind(argument)?;
+            bound.push(expr);
+            types.push(ty);
+        }
+        let wrong_count = || errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]);
+        let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
+        match (name.as_str(), bound.len()) {
+            ("COALESCE", 1..) | ("IFNULL" | "NVL", 2) => {
+                let nullable = types.iter().all(|ty| ty.nullable);
+                return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
+            }
+            ("NULLIF", 2) => {
+                let right = Box::new(bound.remove(1));
+                return Ok((Expr::NullIf(Box::new(bound.remove(0)), right), Type { nullable: true, ..types[0] }));
+            }
+            ("IF", 3) => {
+                let otherwise = Box::new(bound.remove(2));
+                let result = bound.remove(1);
+                let whens = vec![(bound.remove(0), result)];
+                return Ok((Expr::Case { operand: None, whens, otherwise }, types[1].union(types[2])));
+            }
+            ("COALESCE" | "IFNULL" | "NULLIF" | "IF", _) => return Err(wrong_count()),
+            _ => {}
+        }
+        let Some(function) = functions::find(name) else {
+            let shown = match self.planner.state.current_database() {
+                Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
+                None => name.clone(),
+            };
+            return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
+        };
+        if bound.len() < usize::from(function.least) || bound.len() > usize::from(function.most) {
+            return Err(wrong_count());
+        }
+        Ok((Expr::Call(function, bound), (function.result)(&types)))
+    }
+
+    fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        arguments: &[ast::Expr],
+        distinct: bool,
+        star: bool,
+        order_by: &[ast::OrderItem],
+        separator: Option<&[u8]>,
+    ) -> Result<Bound, SqlError> {
+        if !self.aggregates_allowed {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
+        }
+        self.aggregates_allowed = false;
+        let mut bound = Vec::new();
+        let mut types = Vec::new();
+        for argument in arguments {
+            let (expr, ty) = self.bind(argument)?;
+            bound.push(expr);
+            types.push(ty);
+        }
+        let mut order = Vec::new();
+        for item in order_by {
+            order.push((self.bind(&item.expr)?.0, item.descending));
+        }
+        self.aggregates_allowed = true;
+        let ty = kind.result_type(types.first().copied());
+        self.aggregates.push(Aggregate {
+            kind,
+            arguments: if star { Vec::new() } else { bound },
+            distinct,
+            order,
+            separator: separator.unwrap_or(b",").to_vec(),
+            ty,
+        });
+        Ok((Expr::Aggregate((self.aggregates.len() - 1) as u16), ty))
+    }
+
+    fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
+        let plan = self.planner.select(query)?;
+        if let Some(wanted) = columns
+            && plan.items.len() != wanted
+        {
+            return Err(errors::error(errors::OPERAND_COLUMNS, &[&wanted]));
+        }
+        let ty = plan.types.first().copied().unwrap_or(Type::NULL);
+        self.subqueries.push(plan);
+        Ok(((self.subqueries.len() - 1) as u16, ty))
+    }
+
+    /// Evaluates an expression that must be a constant now.
+    pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
+        let (bound, _) = self.bind(expr)?;
+        let cx = Context::constant(self.planner.state, &[]);
+        bound.eval(&cx).map(Value::into_owned)
+    }
+}
+
+fn flatten(left: Expr, right: Expr, open: fn(Expr) -> Result<Vec<Expr>, Expr>) -> Vec<Expr> {
+    let mut list = open(left).unwrap_or_else(|single| vec![single]);
+    match open(right) {
+        Ok(more) => list.extend(more),
+        Err(single) => list.push(single),
+    }
+    list
+}
+
+fn integer_literal(value: u64) -> Bound {
+    let length = value.to_string().len() as u32;
+    match i64::try_from(value) {
+        Ok(signed) => (Expr::Literal(Value::Int(signed)), Type { length, ..Type::INT }.not_null()),
+        Err(_) => (Expr::Literal(Value::UInt(value)), Type { length, ..Type::UINT }.not_null()),
+    }
+}
+
+fn decimal_literal(text: &str) -> Bound {
+    match decimal::parse(text) {
+        Some(value) => {
+            let scale = decimal::scale(&value);
+            let precision = text.bytes().filter(u8::is_ascii_digit).count().clamp(1, 65) as u8;
+            (Expr::Literal(Value::Decimal(value)), Type::decimal(precision.max(scale), scale).not_null())
+        }
+        None => (Expr::Literal(Value::Double(text.parse().unwrap_or(0.0))), Type::DOUBLE.not_null()),
+    }
+}
+
+fn text_literal(bytes: &[u8], introducer: Option<&str>) -> Bound {
+    let rule = if introducer == Some("binary") { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+    let length = super::collation::char_count(bytes, rule) as u32;
+    let ty = Type { collation: rule, ..Type::text(length) }.not_null();
+    (Expr::Literal(Value::Text(bytes.to_vec().into(), rule)), ty)
+}
+
+fn temporal_literal(kind: TemporalKind, text: &[u8]) -> Result<Bound, SqlError> {
+    let wrong = |kind: &str| {
+        let mut error = errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
+        error.message = format!("Incorrect {kind} value: '{}'", String::from_utf8_lossy(text)).into();
+        error
+    };
+    Ok(match kind {
+        TemporalKind::Date => {
+            let (moment, ..) = temporal::parse_datetime(text).ok_or_else(|| wrong("DATE"))?;
+            (Expr::Literal(Value::Date(moment.date)), Type::DATE.not_null())
+        }
+        TemporalKind::DateTime => {
+            let (moment, digits, _) = temporal::parse_datetime(text).ok_or_else(|| wrong("DATETIME"))?;
+            (Expr::Literal(Value::DateTime(moment, digits)), Type::datetime(digits).not_null())
+        }
+        TemporalKind::Time => {
+            let (span, digits, _) = temporal::parse_time(text).ok_or_else(|| wrong("TIME"))?;
+            (Expr::Literal(Value::Time(span, digits)), Type::time(digits).not_null())
+        }
+    })
+}
+
+/// The type of a value at hand.
+pub fn value_type(value: &Value<'_>) -> Type {
+    match value {
+        Value::Null => Type::NULL,
+        Value::Int(_) => Type::INT,
+        Value::UInt(_) => Type::UINT,
+        Value::Float(_) | Value::Double(_) => Type::DOUBLE,
+        Value::Decimal(v) => {
+            let text = decimal::format(v);
+            let digits = text.bytes().filter(u8::is_ascii_digit).count().clamp(1, 65) as u8;
+            Type::decimal(digits, decimal::scale(v))
+        }
+        Value::Text(text, rule) => {
+            Type { collation: *rule, ..Type::text(super::collation::char_count(text, *rule) as u32) }
+        }
+        Value::Date(_) => Type::DATE,
+        Value::DateTime(_, digits) => Type::datetime(*digits),
+        Value::Time(_, digits) => Type::time(*digits),
+    }
+}
+
+/// The type of arithmetic.
+fn arithmetic_type(operator: BinaryOperator, left: Type, right: Type) -> Type {
+    use BinaryOperator::*;
+    let nullable = left.nullable || right.nullable || matches!(operator, Divide | IntegerDivide | Modulo);
+    let number = |ty: Type| match ty.kind {
+        kind::DATE => Type::INT,
+        kind::DATETIME | kind::TIMESTAMP | kind::TIME if ty.decimals == 0 => Type::INT,
+        kind::DATETIME | kind::TIMESTAMP | kind::TIME => Type::decimal(20, ty.decimals),
+        kind::NULL => Type::INT,
+        _ => ty,
+    };
+    if operator == Concat {
+        return Type { nullable, ..Type::text(left.length.saturating_add(right.length)) };
+    }
+    let (left, right) = (number(left), number(right));
+    let floating = left.is_double() || right.is_double() || left.is_text() || right.is_text();
+    let ((p1, s1), (p2, s2)) = (left.digits(), right.digits());
+    let unsigned = left.unsigned || right.unsigned;
+    let ty = match operator {
+        BitOr | BitAnd | BitXor | ShiftLeft | ShiftRight => Type::UINT,
+        IntegerDivide => Type { unsigned, ..Type::INT },
+        _ if floating => Type::DOUBLE,
+        Divide => {
+            let scale = (s1 + 4).min(30);
+            Type::decimal((p1 + 4 + s2).min(65).max(scale), scale)
+        }
+        _ if left.is_integer() && right.is_integer() => Type { unsigned, ..Type::INT },
+        Multiply => {
+            let scale = (s1 + s2).min(30);
+            Type::decimal((p1 + p2).min(65).max(scale), scale)
+        }
+        _ => {
+            let scale = s1.max(s2);
+            let whole = p1.saturating_sub(s1).max(p2.saturating_sub(s2));
+            Type::decimal((whole + scale + 1).min(65), scale)
+        }
+    };
+    Type { nullable, ..ty }
+}

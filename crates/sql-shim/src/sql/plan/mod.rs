@@ -1,0 +1,218 @@
+//! Plans: what is made of a statement once, and executed many times.
+//!
+//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values: parameters, the
+//! clock and variables are looked at when it is executed. A single-table query streams from the scan through
+//! the plan's filter and output; joins are nested loops over index look-ups.
+
+pub mod access;
+pub mod aggregate;
+pub mod change;
+mod query;
+pub mod source;
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::types::Collation;
+
+use crate::errors;
+use crate::result::{ResultColumns, SqlError};
+use crate::session::state::SessionState;
+use crate::sql::ast;
+use crate::sql::expr::Expr;
+use crate::sql::expr::bind::value_type;
+use crate::sql::expr::types::Type;
+use access::Path;
+use aggregate::Aggregate;
+use source::Source;
+
+/// One source of a query in the order of the join.
+#[derive(Debug)]
+pub struct Step {
+    /// Which source.
+    pub source: usize,
+    /// How it is read.
+    pub path: Path,
+    /// Conditions that the path does not express.
+    pub filter: Vec<Expr>,
+    /// All conditions, for when a key could not be made exactly.
+    pub all_conditions: Vec<Expr>,
+    /// LEFT JOIN: a row without match is joined with NULLs.
+    pub outer: bool,
+    /// LEFT JOIN: conditions of WHERE, checked after that.
+    pub after: Vec<Expr>,
+}
+
+/// Grouping.
+#[derive(Debug)]
+pub struct Grouping {
+    /// GROUP BY; empty: one group of all rows.
+    pub keys: Vec<Expr>,
+    /// The aggregates.
+    pub aggregates: Vec<Aggregate>,
+    /// HAVING.
+    pub having: Option<Expr>,
+    /// WITH ROLLUP.
+    pub rollup: bool,
+}
+
+/// A planned SELECT.
+#[derive(Debug)]
+pub struct SelectPlan {
+    /// Sources, as the statement names them.
+    pub sources: Vec<Source>,
+    /// The join.
+    pub steps: Vec<Step>,
+    /// Columns needed of each source.
+    pub needed: Vec<Vec<u16>>,
+    /// Conditions without columns, checked first.
+    pub constant_conditions: Vec<Expr>,
+    /// Grouping.
+    pub grouping: Option<Grouping>,
+    /// Output.
+    pub items: Vec<Expr>,
+    /// Their types.
+    pub types: Vec<Type>,
+    /// Their definitions for the client.
+    pub columns: Arc<ResultColumns>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// What is still to be sorted by (true: descending).
+    pub order: Vec<(Expr, bool)>,
+    /// LIMIT: count and offset.
+    pub limit: Option<(Expr, Option<Expr>)>,
+    /// Locking clause.
+    pub locking: Option<ast::Locking>,
+    /// Subqueries, executed first.
+    pub subqueries: Vec<SelectPlan>,
+    /// INTO variables.
+    pub into: Vec<String>,
+    /// The other SELECTs of a UNION (true: ALL).
+    pub unions: Vec<(bool, SelectPlan)>,
+    /// Source columns of the items, when all are plain columns of one stored table.
+    pub plain_columns: Option<Vec<u16>>,
+}
+
+impl SelectPlan {
+    /// All tables it reads, for metadata locks.
+    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+        for source in &self.sources {
+            match &source.kind {
+                source::SourceKind::Table(table) => found.push(table.0.clone()),
+                source::SourceKind::Derived(plan) => plan.tables(found),
+                source::SourceKind::View(_) => {}
+            }
+        }
+        self.subqueries.iter().for_each(|plan| plan.tables(found));
+        self.unions.iter().for_each(|(_, plan)| plan.tables(found));
+    }
+}
+
+/// A planned statement.
+#[derive(Debug)]
+pub enum Plan {
+    /// SELECT.
+    Select(SelectPlan),
+    /// INSERT, REPLACE.
+    Insert(change::InsertPlan),
+    /// UPDATE.
+    Update(change::UpdatePlan),
+    /// DELETE.
+    Delete(change::DeletePlan),
+    /// Everything else is executed from its syntax tree.
+    Command(ast::Statement),
+}
+
+impl Plan {
+    /// Tables it uses.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        let mut found = Vec::new();
+        match self {
+            Plan::Select(plan) => plan.tables(&mut found),
+            Plan::Insert(plan) => plan.tables(&mut found),
+            Plan::Update(plan) => plan.tables(&mut found),
+            Plan::Delete(plan) => plan.tables(&mut found),
+            Plan::Command(_) => {}
+        }
+        found
+    }
+}
+
+/// Makes plans.
+pub struct Planner<'a> {
+    /// The session.
+    pub state: &'a SessionState,
+}
+
+impl Planner<'_> {
+    /// Plans a statement.
+    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
+        Ok(match statement {
+            ast::Statement::Select(query) => Plan::Select(self.select(&query)?),
+            ast::Statement::Insert(insert) => Plan::Insert(self.insert(*insert)?),
+            ast::Statement::Update(update) => Plan::Update(self.update(&update)?),
+            ast::Statement::Delete(delete) => Plan::Delete(self.delete(&delete)?),
+            other => Plan::Command(other),
+        })
+    }
+
+    /// What a parameter counts as before it is known.
+    pub fn parameter_type(&self, _index: u16) -> Type {
+        Type::text(65_535 / 4)
+    }
+
+    /// The type of a user variable as it is now.
+    pub fn user_variable_type(&self, name: &str) -> Type {
+        let value = self.state.user_variable(name);
+        if value.is_null() { Type::text(65_535 / 4) } else { Type { nullable: true, ..value_type(&value) } }
+    }
+
+    /// The collation of this name.
+    pub fn collation(&self, name: &str) -> Result<Collation, SqlError> {
+        collation_named(name).ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&name]))
+    }
+
+    /// The default collation of a character set.
+    pub fn charset_collation(&self, name: &str) -> Result<Collation, SqlError> {
+        charset_collation(name).ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&name]))
+    }
+
+    /// The database meant where none is named.
+    pub fn database_of(&self, name: &ast::TableName) -> Result<String, SqlError> {
+        match &name.database {
+            Some(database) => Ok(database.clone()),
+            None => match self.state.current_database() {
+                Some(database) => Ok(database.to_string()),
+                None => Err(errors::error(errors::NO_DB, &[])),
+            },
+        }
+    }
+
+    /// A table of the engine.
+    pub fn engine_table(&self, name: &ast::TableName) -> Result<Arc<Table>, SqlError> {
+        let database = self.database_of(name)?;
+        self.state.database.table(&database, &name.name).map_err(|error| crate::session::failure::engine(&error))
+    }
+}
+
+/// A collation by its name; those of utf8mb4 that this server does not have stand for the nearest that it has.
+pub fn collation_named(name: &str) -> Option<Collation> {
+    let name = name.to_ascii_lowercase();
+    if let Some(found) = Collation::from_name(&name) {
+        return Some(found);
+    }
+    let known = ["utf8mb4_", "utf8mb3_", "utf8_", "latin1_", "ascii_"].iter().any(|prefix| name.starts_with(prefix));
+    if !known {
+        return None;
+    }
+    Some(if name.ends_with("_bin") { Collation::Utf8mb4Bin } else { Collation::Utf8mb4GeneralCi })
+}
+
+/// The default collation of a character set; text is kept as utf8mb4 whatever ASCII-compatible set was named.
+pub fn charset_collation(name: &str) -> Option<Collation> {
+    match name.to_ascii_lowercase().as_str() {
+        "binary" => Some(Collation::Binary),
+        "utf8mb4" | "utf8mb3" | "utf8" | "latin1" | "ascii" => Some(Collation::Utf8mb4GeneralCi),
+        _ => None,
+    }
+}

@@ -1,0 +1,553 @@
+//! Planning SELECT.
+
+use std::sync::Arc;
+
+use super::access::{Path, Question, order_of};
+use super::source::{Source, SourceColumn, SourceKind};
+use super::{Grouping, Planner, SelectPlan, Step};
+use crate::errors;
+use crate::result::{ResultColumns, SqlError};
+use crate::sql::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
+use crate::sql::catalog_views;
+use crate::sql::expr::Expr;
+use crate::sql::expr::bind::{Binder, Bound};
+use crate::sql::expr::types::Type;
+use crate::sql::value::Value;
+use crate::variables::sql_mode;
+
+/// FROM, flattened.
+#[derive(Default)]
+struct From {
+    sources: Vec<Source>,
+    hints: Vec<Vec<(HintKind, Vec<String>)>>,
+    /// ON of inner joins, with how many sources it may see.
+    conditions: Vec<(ast::Expr, usize)>,
+    /// LEFT JOINs: source and ON.
+    outer: Vec<(usize, Option<ast::Expr>)>,
+    /// Equalities of USING and NATURAL.
+    equalities: Vec<(Expr, Option<usize>)>,
+    straight: bool,
+}
+
+impl Planner<'_> {
+    /// Plans a query expression.
+    pub fn select(&self, query: &ast::Query) -> Result<SelectPlan, SqlError> {
+        let Some(((_, first), rest)) = query.selects.split_first() else {
+            return Err(errors::error(errors::EMPTY_QUERY, &[]));
+        };
+        if rest.is_empty() {
+            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking);
+        }
+        let mut plan = self.single(first, &[], None, None)?;
+        let mut types = plan.types.clone();
+        for (all, select) in rest {
+            let next = self.single(select, &[], None, None)?;
+            if next.items.len() != plan.items.len() {
+                return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
+            }
+            for (ty, other) in types.iter_mut().zip(&next.types) {
+                *ty = ty.union(*other);
+            }
+            plan.unions.push((*all, next));
+        }
+        let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
+        plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
+        plan.types = types;
+        // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
+        for item in &query.order_by {
+            let position = match &item.expr {
+                ast::Expr::Integer(n) => usize::try_from(*n).ok().and_then(|n| n.checked_sub(1)),
+                ast::Expr::Column { name, .. } => names.iter().position(|n| n.eq_ignore_ascii_case(name)),
+                _ => None,
+            };
+            let position = position.filter(|at| *at < names.len());
+            let at = position.ok_or_else(|| errors::error(errors::BAD_FIELD, &[&"?", &"order clause"]))?;
+            plan.order.push((Expr::Column { source: 0, column: at as u16 }, item.descending));
+        }
+        plan.limit = self.limit(query.limit.as_ref())?;
+        Ok(plan)
+    }
+
+    pub(super) fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
+        let Some(limit) = limit else { return Ok(None) };
+        let mut binder = Binder::new(self, &[]);
+        let count = binder.bind(&limit.count)?.0;
+        let offset = match &limit.offset {
+            Some(offset) => Some(binder.bind(offset)?.0),
+            None => None,
+        };
+        Ok(Some((count, offset)))
+    }
+
+    fn single(
+        &self,
+        select: &ast::Select,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+        locking: Option<ast::Locking>,
+    ) -> Result<SelectPlan, SqlError> {
+        let mut from = From::default();
+        if let Some(table) = &select.from {
+            self.from(table, &mut from)?;
+        }
+        let sources = std::mem::take(&mut from.sources);
+        let mut binder = Binder::new(self, &sources);
+        // Conditions.
+        let mut conjuncts = Vec::new();
+        binder.clause = "on clause";
+        for (condition, visible) in &from.conditions {
+            binder.visible = *visible;
+            push_conjuncts(binder.bind(condition)?.0, &mut conjuncts);
+        }
+        let mut outer: Vec<(usize, Vec<Expr>)> = Vec::new();
+        for (source, condition) in &from.outer {
+            binder.visible = *source + 1;
+            let mut on = Vec::new();
+            if let Some(condition) = condition {
+                push_conjuncts(binder.bind(condition)?.0, &mut on);
+            }
+            outer.push((*source, on));
+        }
+        binder.visible = sources.len();
+        for (equality, of) in from.equalities {
+            match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
+                Some((_, on)) => on.push(equality),
+                None => conjuncts.push(equality),
+            }
+        }
+        binder.clause = "where clause";
+        if let Some(filter) = &select.filter {
+            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
+        }
+        // Output.
+        binder.clause = "field list";
+        binder.aggregates_allowed = true;
+        let (bound, names, metas) = self.items(&mut binder, select)?;
+        binder.aliases = named(select, &bound);
+        binder.aggregates_allowed = false;
+        binder.clause = "group statement";
+        let mut keys = Vec::new();
+        for key in &select.group_by {
+            keys.push(position(key, &bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0);
+        }
+        binder.aggregates_allowed = true;
+        binder.clause = "having clause";
+        let having = match &select.having {
+            Some(having) => Some(binder.bind(having)?.0),
+            None => None,
+        };
+        binder.clause = "order clause";
+        binder.aliases_first = true;
+        let mut order = Vec::new();
+        for item in order_by {
+            let expr = position(&item.expr, &bound, "order clause")?.map_or_else(|| binder.bind(&item.expr), Ok)?.0;
+            if !expr.is_constant() {
+                order.push((expr, item.descending));
+            }
+        }
+        let (aggregates, subqueries) = (binder.aggregates, binder.subqueries);
+        let (items, types): (Vec<Expr>, Vec<Type>) = bound.into_iter().unzip();
+        let grouped = !aggregates.is_empty() || !keys.is_empty() || having.is_some();
+        if grouped && keys.is_empty() && !aggregates.is_empty() {
+            self.check_full_group(&items, &names, &sources)?;
+        }
+        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
+        let columns = ResultColumns::new(metas);
+        let mut plan = SelectPlan {
+            needed: Vec::new(),
+            steps: Vec::new(),
+            constant_conditions: Vec::new(),
+            grouping,
+            items,
+            types,
+            columns,
+            distinct: select.distinct,
+            order,
+            limit: self.limit(limit)?,
+            locking,
+            subqueries,
+            into: select.into.clone(),
+            unions: Vec::new(),
+            plain_columns: None,
+            sources,
+        };
+        finish(&mut plan, conjuncts, outer, &from.hints, from.straight);
+        Ok(plan)
+    }
+
+    /// ONLY_FULL_GROUP_BY without GROUP BY: no bare columns beside aggregates.
+    fn check_full_group(&self, items: &[Expr], names: &[String], sources: &[Source]) -> Result<(), SqlError> {
+        if self.state.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY == 0 {
+            return Ok(());
+        }
+        for (number, (item, name)) in items.iter().zip(names).enumerate() {
+            let mut bare = None;
+            item.visit(&mut |expr| {
+                if let Expr::Column { source, column } = expr {
+                    bare = Some((*source, *column));
+                }
+            });
+            if let Some((source, column)) = bare {
+                let source = &sources[usize::from(source)];
+                let name = source.columns.get(usize::from(column)).map_or(name.as_str(), |c| c.name.as_str());
+                let shown = format!("{}.{}.{}", source.database, source.alias, name);
+                return Err(errors::error(errors::MIX_OF_GROUP_FUNC_AND_FIELDS, &[&(number + 1), &shown]));
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn items(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        select: &ast::Select,
+    ) -> Result<(Vec<Bound>, Vec<String>, Vec<crate::result::ColumnMeta>), SqlError> {
+        let (mut bound, mut names, mut metas) = (Vec::new(), Vec::new(), Vec::new());
+        let sources = binder.sources;
+        for item in &select.items {
+            match item {
+                SelectItem::Star { database, table } => {
+                    let mut any = false;
+                    for (at, source) in sources.iter().enumerate() {
+                        if !source.answers_to(database.as_deref(), table.as_deref()) {
+                            continue;
+                        }
+                        any = true;
+                        for (number, column) in source.columns.iter().enumerate() {
+                            if column.merged && table.is_none() {
+                                continue;
+                            }
+                            bound.push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
+                            names.push(column.name.clone());
+                            metas.push(source.meta(number as u16, &column.name));
+                        }
+                    }
+                    match table {
+                        Some(table) if !any => return Err(errors::error(errors::BAD_TABLE, &[table])),
+                        None if !any => return Err(errors::error(errors::NO_TABLES_USED, &[])),
+                        _ => {}
+                    }
+                }
+                SelectItem::Expr { expr, alias, text } => {
+                    let (expr, ty) = binder.bind(expr)?;
+                    let name = alias.as_ref().unwrap_or(text).clone();
+                    metas.push(match &expr {
+                        Expr::Column { source, column } => sources[usize::from(*source)].meta(*column, &name),
+                        _ => ty.meta(&name),
+                    });
+                    bound.push((expr, ty));
+                    names.push(name);
+                }
+            }
+        }
+        Ok((bound, names, metas))
+    }
+
+    fn from(&self, table: &TableRef, from: &mut From) -> Result<(), SqlError> {
+        match table {
+            TableRef::Table { name, alias, hints } => {
+                let source = self.named_source(name, alias.as_deref())?;
+                self.check_hints(&source, hints)?;
+                self.add_source(source, from)?;
+                if let Some(last) = from.hints.last_mut() {
+                    *last = hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect();
+                }
+            }
+            TableRef::Derived { query, alias } => {
+                let plan = self.select(query)?;
+                let columns = plan.columns.metas().iter().zip(&plan.types);
+                let columns = columns
+                    .map(|(meta, ty)| SourceColumn { name: meta.name.clone(), ty: *ty, flags: 0, merged: false })
+                    .collect();
+                let source = Source {
+                    database: String::new(),
+                    alias: alias.clone(),
+                    table: alias.clone(),
+                    columns,
+                    kind: SourceKind::Derived(Box::new(plan)),
+                };
+                self.add_source(source, from)?;
+            }
+            TableRef::Join { left, right, kind, on, using, natural } => {
+                let (left, right) = if *kind == JoinKind::Right { (right, left) } else { (left, right) };
+                self.from(left, from)?;
+                let middle = from.sources.len();
+                self.from(right, from)?;
+                let single = from.sources.len() == middle + 1;
+                from.straight |= *kind == JoinKind::Straight;
+                let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
+                if is_outer && !single {
+                    return Err(errors::unsupported("outer join with a join on its inner side"));
+                }
+                self.join_columns(from, middle, using, *natural, is_outer)?;
+                match (is_outer, on) {
+                    (true, on) => from.outer.push((middle, on.clone())),
+                    (false, Some(on)) => from.conditions.push((on.clone(), from.sources.len())),
+                    (false, None) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Equalities of USING and NATURAL; the right side's columns are merged into the left's.
+    fn join_columns(
+        &self,
+        from: &mut From,
+        middle: usize,
+        using: &[String],
+        natural: bool,
+        outer: bool,
+    ) -> Result<(), SqlError> {
+        let mut names = using.to_vec();
+        if natural {
+            for source in &from.sources[middle..] {
+                for column in &source.columns {
+                    let in_left = from.sources[..middle].iter().any(|left| left.column_number(&column.name).is_some());
+                    if in_left {
+                        names.push(column.name.clone());
+                    }
+                }
+            }
+        }
+        for name in &names {
+            let find = |range: std::ops::Range<usize>| {
+                range.clone().find_map(|at| from.sources[at].column_number(name).map(|column| (at, column)))
+            };
+            let (left, right) = (find(0..middle), find(middle..from.sources.len()));
+            let (Some((left, left_column)), Some((right, right_column))) = (left, right) else {
+                return Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"]));
+            };
+            from.sources[right].columns[usize::from(right_column)].merged = true;
+            let column = |source: usize, column| Box::new(Expr::Column { source: source as u16, column });
+            let equality = Expr::Compare(
+                ast::BinaryOperator::Equal,
+                column(left, left_column),
+                column(right, right_column),
+            );
+            from.equalities.push((equality, outer.then_some(middle)));
+        }
+        Ok(())
+    }
+
+    fn add_source(&self, source: Source, from: &mut From) -> Result<(), SqlError> {
+        let same = |other: &Source| {
+            other.alias.eq_ignore_ascii_case(&source.alias) && other.database == source.database
+        };
+        if from.sources.iter().any(same) {
+            return Err(errors::error(errors::NONUNIQ_TABLE, &[&source.alias]));
+        }
+        from.sources.push(source);
+        from.hints.push(Vec::new());
+        Ok(())
+    }
+
+    /// A table or view by name.
+    pub fn named_source(&self, name: &ast::TableName, alias: Option<&str>) -> Result<Source, SqlError> {
+        let database = self.database_of(name)?;
+        if catalog_views::is_view_database(&database) {
+            let Some(view) = catalog_views::find(&database, &name.name) else {
+                return Err(errors::error(errors::UNKNOWN_TABLE, &[&name.name.to_uppercase(), &database]));
+            };
+            return Ok(view.source(alias.unwrap_or(&name.name)));
+        }
+        Ok(Source::table(self.engine_table(name)?, alias))
+    }
+
+    fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
+        let Some(table) = source.engine_table() else { return Ok(()) };
+        for name in hints.iter().flat_map(|hint| &hint.indexes) {
+            if table.def.key_named(name).is_none() {
+                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `ORDER BY 2`: the select list entry of that position.
+fn position(expr: &ast::Expr, items: &[Bound], clause: &str) -> Result<Option<Bound>, SqlError> {
+    let ast::Expr::Integer(number) = expr else { return Ok(None) };
+    let at = usize::try_from(*number).ok().and_then(|n| n.checked_sub(1));
+    match at.and_then(|at| items.get(at)) {
+        Some(bound) => Ok(Some(bound.clone())),
+        None => Err(errors::error(errors::BAD_FIELD, &[number, &clause])),
+    }
+}
+
+/// Aliases of the select list.
+fn named(select: &ast::Select, bound: &[Bound]) -> Vec<(String, Bound)> {
+    // Stars expand to several entries; aliases are matched from the end of each run, so count by position only when
+    // there is no star.
+    let stars = select.items.iter().any(|item| matches!(item, SelectItem::Star { .. }));
+    let mut result = Vec::new();
+    let offset = bound.len() - select.items.len().min(bound.len());
+    for (at, item) in select.items.iter().enumerate() {
+        if let SelectItem::Expr { alias: Some(alias), .. } = item {
+            let index = if stars && at > 0 { at + offset } else { at };
+            if let Some(bound) = bound.get(index) {
+                result.push((alias.clone(), bound.clone()));
+            }
+        }
+    }
+    result
+}
+
+/// Splits at AND.
+pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Expr>) {
+    match expr {
+        Expr::And(inner) => inner.into_iter().for_each(|item| push_conjuncts(item, list)),
+        other => list.push(other),
+    }
+}
+
+/// Sources that an expression reads.
+pub(super) fn read_sources(expr: &Expr) -> Vec<u16> {
+    let mut found = Vec::new();
+    expr.visit(&mut |inner| {
+        if let Expr::Column { source, .. } = inner
+            && !found.contains(source)
+        {
+            found.push(*source);
+        }
+    });
+    found
+}
+
+pub(super) fn note_columns(expr: &Expr, needed: &mut [Vec<u16>]) {
+    expr.visit(&mut |inner| {
+        if let Expr::Column { source, column } = inner
+            && let Some(columns) = needed.get_mut(usize::from(*source))
+            && !columns.contains(column)
+        {
+            columns.push(*column);
+        }
+    });
+}
+
+/// Chooses the order of the join and the paths.
+fn finish(
+    plan: &mut SelectPlan,
+    conjuncts: Vec<Expr>,
+    outer: Vec<(usize, Vec<Expr>)>,
+    hints: &[Vec<(HintKind, Vec<String>)>],
+    straight: bool,
+) {
+    plan.needed = needed_columns(plan, &conjuncts, &outer);
+    let (constant, mut conjuncts): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| read_sources(c).is_empty());
+    plan.constant_conditions = constant;
+    let fixed_order = straight || !outer.is_empty();
+    let mut bound: Vec<u16> = Vec::new();
+    while bound.len() < plan.sources.len() {
+        let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
+        let candidates = if fixed_order { &left[..1] } else { &left[..] };
+        let mut best: Option<(u16, Path, u32)> = None;
+        for &source in candidates {
+            let on = outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
+            let path = choose(plan, source, on.unwrap_or(&conjuncts), &bound, &hints[usize::from(source)]);
+            let rank = path.equal.len() as u32 * 10 + u32::from(!path.last.is_empty()) * 5 + u32::from(path.unique) * 1000;
+            if best.as_ref().is_none_or(|(_, _, found)| rank > *found) {
+                best = Some((source, path, rank));
+            }
+        }
+        let Some((source, path, _)) = best else { break };
+        bound.push(source);
+        let ready = |conjunct: &Expr| read_sources(conjunct).iter().all(|s| bound.contains(s));
+        let (mut usable, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut conjuncts).into_iter().partition(ready);
+        let step = match outer.iter().find(|(s, _)| *s == usize::from(source)) {
+            Some((_, on)) => {
+                let filter = without(on, &path.consumed);
+                Step { source: source.into(), path, filter, all_conditions: on.clone(), outer: true, after: usable }
+            }
+            None => {
+                // Positions in `consumed` count all conjuncts left; map them to the usable ones by their text.
+                let consumed: Vec<String> = Vec::new();
+                let _ = consumed;
+                let path = choose(plan, source, &usable, &bound[..bound.len() - 1], &hints[usize::from(source)]);
+                let all = usable.clone();
+                usable = without(&usable, &path.consumed);
+                Step { source: source.into(), path, filter: usable, all_conditions: all, outer: false, after: Vec::new() }
+            }
+        };
+        plan.steps.push(step);
+        conjuncts = rest;
+    }
+    use_index_order(plan);
+    plain_output(plan);
+}
+
+fn without(list: &[Expr], consumed: &[usize]) -> Vec<Expr> {
+    list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
+}
+
+fn choose(plan: &SelectPlan, source: u16, conjuncts: &[Expr], bound: &[u16], hints: &[(HintKind, Vec<String>)]) -> Path {
+    let at = usize::from(source);
+    match plan.sources[at].engine_table() {
+        Some(table) => Question { table, source, conjuncts, bound, needed: &plan.needed[at], hints }.answer(),
+        None => Path::everything(),
+    }
+}
+
+fn needed_columns(plan: &SelectPlan, conjuncts: &[Expr], outer: &[(usize, Vec<Expr>)]) -> Vec<Vec<u16>> {
+    let mut needed = vec![Vec::new(); plan.sources.len()];
+    let mut note = |expr: &Expr| note_columns(expr, &mut needed);
+    conjuncts.iter().for_each(&mut note);
+    outer.iter().flat_map(|(_, on)| on).for_each(&mut note);
+    plan.items.iter().for_each(&mut note);
+    plan.order.iter().for_each(|(expr, _)| note(expr));
+    if let Some(grouping) = &plan.grouping {
+        grouping.keys.iter().for_each(&mut note);
+        grouping.having.iter().for_each(&mut note);
+        for aggregate in &grouping.aggregates {
+            aggregate.arguments.iter().for_each(&mut note);
+            aggregate.order.iter().for_each(|(expr, _)| note(expr));
+        }
+    }
+    needed
+}
+
+/// Leaves the sort out where the index gives the order.
+fn use_index_order(plan: &mut SelectPlan) {
+    let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
+    if !single || plan.order.is_empty() || (plan.distinct && plan.limit.is_none() && false) {
+        return;
+    }
+    let source = plan.steps[0].source;
+    let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
+    if let Some(backward) = order_of(&table, source as u16, &plan.steps[0].path, &plan.order) {
+        plan.steps[0].path.backward = backward;
+        plan.order.clear();
+        return;
+    }
+    // A full scan may as well follow the index that gives the order, when few rows are wanted.
+    if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
+        for index in super::access::indexes(&table) {
+            let covering = super::access::covers(&table, index.index, &plan.needed[source]);
+            let path = Path { index: index.index, covering, ..Path::everything() };
+            if let Some(backward) = order_of(&table, source as u16, &path, &plan.order) {
+                plan.steps[0].path = Path { backward, ..path };
+                plan.order.clear();
+                return;
+            }
+        }
+    }
+}
+
+/// Notes when the output is nothing but columns of one stored table.
+fn plain_output(plan: &mut SelectPlan) {
+    let stored = plan.sources.len() == 1 && plan.sources[0].engine_table().is_some();
+    if !stored || plan.grouping.is_some() || !plan.unions.is_empty() || !plan.into.is_empty() {
+        return;
+    }
+    let columns: Option<Vec<u16>> = plan
+        .items
+        .iter()
+        .map(|item| match item {
+            Expr::Column { column, .. } => Some(*column),
+            _ => None,
+        })
+        .collect();
+    plan.plain_columns = columns;
+    let _ = Value::Null;
+}

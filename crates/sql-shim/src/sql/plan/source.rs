@@ -1,0 +1,138 @@
+//! The sources of a query: tables of the engine, virtual tables, derived tables.
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::schema::KeyKind;
+
+use super::SelectPlan;
+use crate::result::{ColumnMeta, column_flag};
+use crate::sql::catalog_views::View;
+use crate::sql::expr::types::Type;
+
+/// A column of a source.
+#[derive(Clone, Debug)]
+pub struct SourceColumn {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+    /// Key and other flags for the column definition.
+    pub flags: u16,
+    /// Merged with a column of the same name by USING or NATURAL.
+    pub merged: bool,
+}
+
+/// What a source is.
+#[derive(Debug)]
+pub enum SourceKind {
+    /// A table of the engine.
+    Table(TableHandle),
+    /// A view of the catalog or of the server's state.
+    View(&'static View),
+    /// `(SELECT …) alias`.
+    Derived(Box<SelectPlan>),
+}
+
+/// A table, printable.
+#[derive(Clone)]
+pub struct TableHandle(pub Arc<Table>);
+
+impl std::fmt::Debug for TableHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0.database, self.0.name)
+    }
+}
+
+/// A source.
+#[derive(Debug)]
+pub struct Source {
+    /// Database it belongs to; empty for derived tables.
+    pub database: String,
+    /// Name in the statement.
+    pub alias: String,
+    /// Its own name.
+    pub table: String,
+    /// Columns.
+    pub columns: Vec<SourceColumn>,
+    /// What it is.
+    pub kind: SourceKind,
+}
+
+impl Source {
+    /// A table of the engine.
+    pub fn table(table: Arc<Table>, alias: Option<&str>) -> Source {
+        let mut columns: Vec<SourceColumn> = Vec::with_capacity(table.def.columns.len());
+        for (number, column) in table.def.columns.iter().enumerate() {
+            let mut flags = 0;
+            for key in &table.def.keys {
+                let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number) else {
+                    continue;
+                };
+                match key.kind {
+                    KeyKind::Primary => flags |= column_flag::PRIMARY_KEY,
+                    KeyKind::Unique if key.parts.len() == 1 => flags |= column_flag::UNIQUE_KEY,
+                    _ if position == 0 => flags |= column_flag::MULTIPLE_KEY,
+                    _ => {}
+                }
+            }
+            if column.auto_increment {
+                flags |= column_flag::AUTO_INCREMENT;
+            }
+            if !column.nullable && column.default.is_none() && !column.auto_increment {
+                flags |= column_flag::NO_DEFAULT_VALUE;
+            }
+            if column.on_update_now {
+                flags |= column_flag::ON_UPDATE_NOW;
+            }
+            let ty = Type::of_column(&column.kind, column.nullable);
+            columns.push(SourceColumn { name: column.name.clone(), ty, flags, merged: false });
+        }
+        Source {
+            database: table.database.clone(),
+            alias: alias.unwrap_or(&table.name).to_owned(),
+            table: table.name.clone(),
+            columns,
+            kind: SourceKind::Table(TableHandle(table)),
+        }
+    }
+
+    /// The engine's table, when it is one.
+    pub fn engine_table(&self) -> Option<&Arc<Table>> {
+        match &self.kind {
+            SourceKind::Table(TableHandle(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Whether a qualifier means this source. Names of views are case-insensitive.
+    pub fn answers_to(&self, database: Option<&str>, table: Option<&str>) -> bool {
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        table.is_none_or(|table| same(table, &self.alias))
+            && database.is_none_or(|database| self.database.is_empty() || same(database, &self.database))
+    }
+
+    /// Number of the column of this name.
+    pub fn column_number(&self, name: &str) -> Option<u16> {
+        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name)).map(|at| at as u16)
+    }
+
+    /// Whether this column was merged away by USING.
+    pub fn is_merged(&self, column: u16) -> bool {
+        self.columns.get(usize::from(column)).is_some_and(|column| column.merged)
+    }
+
+    /// The column definition for a client, under the name it has in the statement.
+    pub fn meta(&self, column: u16, name: &str) -> ColumnMeta {
+        let Some(source) = self.columns.get(usize::from(column)) else { return ColumnMeta::default() };
+        let mut meta = source.ty.meta(name);
+        meta.flags |= source.flags;
+        if matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
+            meta.schema = self.database.clone();
+            meta.org_table = self.table.clone();
+            meta.org_name = source.name.clone();
+        }
+        meta.table = self.alias.clone();
+        meta
+    }
+}

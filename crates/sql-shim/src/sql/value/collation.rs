@@ -1,0 +1,209 @@
+//! Comparing, folding and hashing text by its collation.
+//!
+//! `utf8mb4_general_ci` and `utf8mb4_bin` pad with spaces; `binary` does not. The weights are those of the B-tree, so
+//! that a sort in memory and an index agree.
+
+use std::cmp::Ordering;
+
+use untorn::types::Collation;
+
+/// The collation two operands are compared in: `binary` wins over `_bin` wins over `_ci`.
+pub fn common(left: Collation, right: Collation) -> Collation {
+    use Collation::{Binary, Utf8mb4Bin, Utf8mb4GeneralCi};
+    match (left, right) {
+        (Binary, _) | (_, Binary) => Binary,
+        (Utf8mb4Bin, _) | (_, Utf8mb4Bin) => Utf8mb4Bin,
+        _ => Utf8mb4GeneralCi,
+    }
+}
+
+/// Compares two texts.
+pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
+    if collation == Collation::Binary {
+        return left.cmp(right);
+    }
+    let (mut l, mut r) = (Vec::new(), Vec::new());
+    sort_key(left, collation, &mut l);
+    sort_key(right, collation, &mut r);
+    l.cmp(&r)
+}
+
+/// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort keys, GROUP
+/// BY and DISTINCT.
+pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
+    match collation {
+        // Zero bytes are escaped so that the end mark (two zeros) sorts before everything.
+        Collation::Binary => {
+            for &byte in text {
+                key.push(byte);
+                if byte == 0 {
+                    key.push(1);
+                }
+            }
+            key.extend_from_slice(&[0, 0]);
+        }
+        Collation::Utf8mb4Bin | Collation::Utf8mb4GeneralCi => padded_key(text, collation, key),
+    }
+}
+
+/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space.
+fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
+    let end = text.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
+    let text = &text[..end];
+    let fold = collation == Collation::Utf8mb4GeneralCi;
+    if text.is_ascii() {
+        for &byte in text {
+            let weight = if fold { byte.to_ascii_uppercase() } else { byte };
+            key.extend_from_slice(&[0, 0, weight]);
+        }
+    } else {
+        for c in String::from_utf8_lossy(text).chars() {
+            let weight = if fold { btree_weight(c) } else { u32::from(c) };
+            key.extend_from_slice(&weight.to_be_bytes()[1..]);
+        }
+    }
+    key.extend_from_slice(&[0, 0, b' ', 0, 0, 0]);
+}
+
+fn btree_weight(c: char) -> u32 {
+    u32::from(c.to_ascii_uppercase())
+}
+
+/// Lower case, as LOWER() gives it.
+pub fn lower(text: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(text) {
+        Ok(text) => text.to_lowercase().into_bytes(),
+        Err(_) => text.to_ascii_lowercase(),
+    }
+}
+
+/// Upper case, as UPPER() gives it.
+pub fn upper(text: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(text) {
+        Ok(text) => text.to_uppercase().into_bytes(),
+        Err(_) => text.to_ascii_uppercase(),
+    }
+}
+
+/// Characters of a text (bytes for binary).
+pub fn char_count(text: &[u8], collation: Collation) -> usize {
+    if collation == Collation::Binary || text.is_ascii() {
+        return text.len();
+    }
+    // Continuation bytes do not begin a character.
+    text.iter().filter(|b| **b & 0xc0 != 0x80).count()
+}
+
+/// Byte offset of the character number `index` (or the end).
+pub fn char_offset(text: &[u8], index: usize, collation: Collation) -> usize {
+    if collation == Collation::Binary || text.is_ascii() {
+        return index.min(text.len());
+    }
+    text.iter()
+        .enumerate()
+        .filter(|(_, b)| **b & 0xc0 != 0x80)
+        .nth(index)
+        .map_or(text.len(), |(offset, _)| offset)
+}
+
+/// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally.
+pub fn like(text: &[u8], pattern: &[u8], escape: u8, collation: Collation) -> bool {
+    if collation == Collation::Binary {
+        let pattern: Vec<u32> = pattern.iter().map(|b| u32::from(*b)).collect();
+        let text: Vec<u32> = text.iter().map(|b| u32::from(*b)).collect();
+        return like_units(&text, &pattern, escape, |unit| unit);
+    }
+    let units = |bytes: &[u8]| -> Vec<u32> { String::from_utf8_lossy(bytes).chars().map(u32::from).collect() };
+    let fold = |unit: u32| match char::from_u32(unit) {
+        Some(c) if collation == Collation::Utf8mb4GeneralCi => btree_weight(c),
+        _ => unit,
+    };
+    like_units(&units(text), &units(pattern), escape, fold)
+}
+
+/// Greedy matching with one point to go back to: the latest `%`.
+fn like_units(text: &[u32], pattern: &[u32], escape: u8, fold: impl Fn(u32) -> u32) -> bool {
+    let (mut t, mut p) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() || p < pattern.len() {
+        let mut matched = false;
+        match pattern.get(p) {
+            Some(&unit) if unit == u32::from(b'%') => {
+                retry = Some((t, p));
+                p += 1;
+                continue;
+            }
+            Some(&unit) if unit == u32::from(b'_') => matched = t < text.len(),
+            Some(&unit) => {
+                let mut wanted = unit;
+                let mut length = 1;
+                if unit == u32::from(escape) && p + 1 < pattern.len() {
+                    wanted = pattern[p + 1];
+                    length = 2;
+                }
+                if text.get(t).is_some_and(|unit| fold(*unit) == fold(wanted)) {
+                    t += 1;
+                    p += length;
+                    continue;
+                }
+            }
+            None => {}
+        }
+        if matched {
+            t += 1;
+            p += 1;
+            continue;
+        }
+        match retry {
+            Some((from, at)) if from < text.len() => {
+                retry = Some((from + 1, at));
+                t = from + 1;
+                p = at + 1;
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let ci = Collation::Utf8mb4GeneralCi;
+        for (text, pattern, expected) in [
+            ("abc", "a%", true),
+            ("abc", "%C", true),
+            ("abc", "a_c", true),
+            ("abc", "a_", false),
+            ("a%c", "a\\%c", true),
+            ("abc", "a\\%c", false),
+            ("", "%", true),
+            ("", "_", false),
+            ("mississippi", "%iss%ip%", true),
+            ("mississippi", "%iss%ix%", false),
+            ("été", "é_é", true),
+        ] {
+            assert_eq!(like(text.as_bytes(), pattern.as_bytes(), b'\\', ci), expected, "{text} LIKE {pattern}");
+        }
+        assert!(!like(b"ABC", b"abc", b'\\', Collation::Utf8mb4Bin));
+    }
+
+    #[test]
+    fn sort_keys_order_like_comparisons() {
+        let words = ["", "a", "A", "a ", "ab", "a\tb", "b", "é", "z", "ab c", "Ab"];
+        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary] {
+            for left in words {
+                for right in words {
+                    let (mut l, mut r) = (Vec::new(), Vec::new());
+                    sort_key(left.as_bytes(), collation, &mut l);
+                    sort_key(right.as_bytes(), collation, &mut r);
+                    let compared = compare(left.as_bytes(), right.as_bytes(), collation);
+                    assert_eq!(l.cmp(&r), compared, "{left:?} {right:?} {collation:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Comparing values of different kinds, by MySQL's rules:
+//!
+//! text with text by collation; integers exactly, whatever their signs; exact numbers exactly; a date or time with
+//! another, or with text that is one, as moments; anything else as doubles.
+
+use std::cmp::Ordering;
+
+use untorn::types::{Date, DateTime};
+
+use super::{Value, collation, temporal};
+
+/// Compares two values; `None` when one is NULL.
+pub fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
+    use Value::{Decimal, Double, Float, Int, Null, Text, UInt};
+    Some(match (left, right) {
+        (Null, _) | (_, Null) => return None,
+        (Int(a), Int(b)) => a.cmp(b),
+        (UInt(a), UInt(b)) => a.cmp(b),
+        (Int(a), UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (UInt(a), Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (Text(a, ca), Text(b, cb)) => collation::compare(a, b, collation::common(*ca, *cb)),
+        (a, b) if a.is_temporal() || b.is_temporal() => compare_temporal(a, b),
+        (Double(_) | Float(_) | Text(..), _) | (_, Double(_) | Float(_) | Text(..)) => doubles(left, right),
+        (Decimal(a), Decimal(b)) => a.cmp(b),
+        (a, b) => a.to_decimal().cmp(&b.to_decimal()),
+    })
+}
+
+fn doubles(left: &Value<'_>, right: &Value<'_>) -> Ordering {
+    left.to_double().partial_cmp(&right.to_double()).unwrap_or(Ordering::Equal)
+}
+
+fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
+    use Value::Time;
+    if let (Time(a, _), Time(b, _)) = (left, right) {
+        return temporal::time_micros(*a).cmp(&temporal::time_micros(*b));
+    }
+    if left.is_number() || right.is_number() {
+        return doubles(left, right);
+    }
+    if matches!(left, Time(..)) || matches!(right, Time(..)) {
+        let (a, b) = (left.to_time(), right.to_time());
+        return match (a, b) {
+            (Some((a, _)), Some((b, _))) => temporal::time_micros(a).cmp(&temporal::time_micros(b)),
+            _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
+        };
+    }
+    let moment = |value: &Value<'_>| value.to_datetime(Date::default()).map(|(moment, _)| key(moment));
+    match (moment(left), moment(right)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
+    }
+}
+
+/// Field order, which also orders dates with zero parts.
+fn key(value: DateTime) -> (Date, u8, u8, u8, u32) {
+    (value.date, value.hour, value.minute, value.second, value.micros)
+}
+
+/// `<=>`.
+pub fn null_safe_equal(left: &Value<'_>, right: &Value<'_>) -> bool {
+    match (left.is_null(), right.is_null()) {
+        (true, true) => true,
+        (false, false) => compare(left, right) == Some(Ordering::Equal),
+        _ => false,
+    }
+}
+
+/// Orders for ORDER BY: NULL first.
+pub fn order(left: &Value<'_>, right: &Value<'_>) -> Ordering {
+    compare(left, right).unwrap_or_else(|| right.is_null().cmp(&left.is_null()))
+}
+
+/// Appends bytes that are equal for values that compare equal *within one column* (all of the same kind), for GROUP BY,
+/// DISTINCT and hash tables.
+pub fn group_key(value: &Value<'_>, key: &mut Vec<u8>) {
+    match value {
+        Value::Null => key.push(0),
+        Value::Text(text, rule) => {
+            key.push(1);
+            collation::sort_key(text, *rule, key);
+        }
+        Value::Int(v) => {
+            key.push(2);
+            key.extend_from_slice(&i128::from(*v).to_be_bytes());
+        }
+        Value::UInt(v) => {
+            key.push(2);
+            key.extend_from_slice(&i128::from(*v).to_be_bytes());
+        }
+        Value::Decimal(v) => {
+            key.push(3);
+            key.extend_from_slice(v.normalized().to_plain_string().as_bytes());
+            key.push(0);
+        }
+        Value::Float(_) | Value::Double(_) => {
+            key.push(4);
+            // Minus zero equals zero.
+            key.extend_from_slice(&(value.to_double() + 0.0).to_bits().to_be_bytes());
+        }
+        Value::Date(_) | Value::DateTime(..) | Value::Time(..) => {
+            key.push(5);
+            match value.to_datetime(Date { year: 1, month: 1, day: 1 }) {
+                Some((moment, _)) => {
+                    key.extend_from_slice(&temporal::datetime_number(moment).to_be_bytes());
+                    key.extend_from_slice(&moment.micros.to_be_bytes());
+                }
+                None => key.extend_from_slice(&value.to_text()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use untorn::types::Collation;
+
+    #[test]
+    fn kinds_meet() {
+        let text = |t: &'static str| Value::text(t);
+        let equal = Some(Ordering::Equal);
+        assert_eq!(compare(&text("abc"), &text("ABC  ")), equal);
+        assert_eq!(compare(&text("10"), &Value::Int(10)), equal);
+        assert_eq!(compare(&Value::Int(-1), &Value::UInt(u64::MAX)), Some(Ordering::Less));
+        assert_eq!(compare(&Value::Null, &Value::Int(1)), None);
+        let day = Value::Date(Date { year: 2024, month: 1, day: 2 });
+        assert_eq!(compare(&day, &text("2024-1-2")), equal);
+        assert_eq!(compare(&day, &Value::Int(20_240_102)), equal);
+        let bytes = Value::Text(b"a ".as_slice().into(), Collation::Binary);
+        assert_eq!(compare(&bytes, &text("a")), Some(Ordering::Greater));
+        assert!(null_safe_equal(&Value::Null, &Value::Null));
+        assert_eq!(order(&Value::Null, &Value::Int(i64::MIN)), Ordering::Less);
+    }
+}

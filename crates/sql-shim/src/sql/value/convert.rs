@@ -1,0 +1,283 @@
+//! From one kind of value to another. Text that is not wholly a number converts to what its beginning says; the
+//! callers that must warn about it look at [`Number::complete`].
+
+use std::borrow::Cow;
+
+use bigdecimal::{BigDecimal, Zero};
+use untorn::types::{Collation, Date, DateTime, Time};
+
+use super::{Value, decimal, temporal};
+
+/// What a text says as a number.
+pub struct Number {
+    /// The number at its beginning, 0 if there is none.
+    pub value: f64,
+    /// Its length in bytes with leading blanks.
+    pub length: usize,
+    /// Nothing but blanks follows and there was a number.
+    pub complete: bool,
+}
+
+/// Reads the number at the beginning of a text.
+pub fn parse_number(text: &[u8]) -> Number {
+    let start = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
+    let mut at = start;
+    let digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    if matches!(text.get(at), Some(b'+' | b'-')) {
+        at += 1;
+    }
+    let digits_from = at;
+    while digit(at) {
+        at += 1;
+    }
+    let mut digits = at - digits_from;
+    if text.get(at) == Some(&b'.') && (digits > 0 || digit(at + 1)) {
+        at += 1;
+        let from = at;
+        while digit(at) {
+            at += 1;
+        }
+        digits += at - from;
+    }
+    if digits == 0 {
+        return Number { value: 0.0, length: 0, complete: false };
+    }
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
+        if digit(at + 1 + sign) {
+            at += 1 + sign;
+            while digit(at) {
+                at += 1;
+            }
+        }
+    }
+    let value = std::str::from_utf8(&text[start..at]).ok().and_then(|t| t.parse().ok()).unwrap_or(0.0);
+    let complete = text[at..].iter().all(u8::is_ascii_whitespace);
+    Number { value, length: at, complete }
+}
+
+/// The exact number at the beginning of a text.
+pub fn parse_decimal(text: &[u8]) -> (BigDecimal, bool) {
+    let number = parse_number(text);
+    let digits = std::str::from_utf8(&text[..number.length]).unwrap_or("0");
+    match decimal::parse(digits) {
+        Some(value) => (value, number.complete),
+        None => (BigDecimal::zero(), false),
+    }
+}
+
+/// Doubles as MySQL prints them: shortest digits that read back, exponents from 1e15 up and below 1e-15... with `e`.
+pub fn format_double(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs();
+    if (1e-15..1e15).contains(&magnitude) {
+        return format!("{value}");
+    }
+    let text = format!("{value:e}");
+    text
+}
+
+/// A FLOAT as MySQL prints it: six significant digits.
+pub fn format_float(value: f32) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs();
+    let short = format!("{value:.5e}");
+    let rounded: f64 = short.parse().unwrap_or(f64::from(value));
+    if (1e-15..1e15).contains(&magnitude) { format!("{rounded}") } else { format!("{rounded:e}") }
+}
+
+impl<'a> Value<'a> {
+    /// As a double; NULL is 0.
+    pub fn to_double(&self) -> f64 {
+        match self {
+            Value::Null => 0.0,
+            Value::Int(v) => *v as f64,
+            Value::UInt(v) => *v as f64,
+            Value::Float(v) => f64::from(*v),
+            Value::Double(v) => *v,
+            Value::Decimal(v) => decimal::to_double(v),
+            Value::Text(text, _) => parse_number(text).value,
+            Value::Date(v) => temporal::date_number(*v) as f64,
+            Value::DateTime(v, _) => temporal::datetime_number(*v) as f64 + f64::from(v.micros) / 1e6,
+            Value::Time(v, _) => {
+                let fraction = f64::from(v.micros) / 1e6;
+                temporal::time_number(*v) as f64 + if v.negative { -fraction } else { fraction }
+            }
+        }
+    }
+
+    /// As an exact number; NULL is 0.
+    pub fn to_decimal(&self) -> BigDecimal {
+        match self {
+            Value::Null => BigDecimal::zero(),
+            Value::Int(v) => BigDecimal::from(*v),
+            Value::UInt(v) => BigDecimal::from(*v),
+            Value::Decimal(v) => v.clone(),
+            Value::Text(text, _) => parse_decimal(text).0,
+            Value::Date(v) => BigDecimal::from(temporal::date_number(*v)),
+            Value::DateTime(v, digits) => exact(temporal::datetime_number(*v), v.micros, *digits),
+            Value::Time(v, digits) => exact(temporal::time_number(*v), v.micros, *digits),
+            Value::Float(_) | Value::Double(_) => {
+                decimal::parse(&format_double(self.to_double())).unwrap_or_else(BigDecimal::zero)
+            }
+        }
+    }
+
+    /// As an integer wide enough for both signs, rounded half away from zero; NULL is 0.
+    pub fn to_integer(&self) -> i128 {
+        match self {
+            Value::Null => 0,
+            Value::Int(v) => i128::from(*v),
+            Value::UInt(v) => i128::from(*v),
+            Value::Decimal(v) => decimal::to_integer(v),
+            Value::Text(text, Collation::Binary) if text.len() <= 8 && !text.is_empty() && text[0] < b' ' => {
+                // A short binary literal in a number's place.
+                text.iter().fold(0, |n, b| n << 8 | i128::from(*b))
+            }
+            Value::Text(text, _) => integer_of_text(text),
+            Value::Date(v) => i128::from(temporal::date_number(*v)),
+            Value::DateTime(v, _) => i128::from(temporal::datetime_number(*v)),
+            Value::Time(v, _) => i128::from(temporal::time_number(*v)),
+            Value::Float(_) | Value::Double(_) => round_half_away(self.to_double()),
+        }
+    }
+
+    /// As a 64-bit integer, cut at the ends of its range.
+    pub fn to_i64(&self) -> i64 {
+        self.to_integer().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// As the bits of a 64-bit integer, for the bit operators.
+    pub fn to_bits(&self) -> u64 {
+        let wide = self.to_integer();
+        if wide < 0 { wide.max(i128::from(i64::MIN)) as i64 as u64 } else { wide.min(i128::from(u64::MAX)) as u64 }
+    }
+
+    /// TRUE, FALSE or UNKNOWN.
+    pub fn truth(&self) -> Option<bool> {
+        match self {
+            Value::Null => None,
+            Value::Int(v) => Some(*v != 0),
+            Value::UInt(v) => Some(*v != 0),
+            Value::Decimal(v) => Some(!v.is_zero()),
+            other => Some(other.to_double() != 0.0),
+        }
+    }
+
+    /// As text; NULL is empty.
+    pub fn to_text(&self) -> Cow<'_, [u8]> {
+        match self {
+            Value::Null => Cow::Borrowed(b""),
+            Value::Text(text, _) => Cow::Borrowed(text),
+            Value::Int(v) => Cow::Owned(v.to_string().into_bytes()),
+            Value::UInt(v) => Cow::Owned(v.to_string().into_bytes()),
+            Value::Float(v) => Cow::Owned(format_float(*v).into_bytes()),
+            Value::Double(v) => Cow::Owned(format_double(*v).into_bytes()),
+            Value::Decimal(v) => Cow::Owned(decimal::format(v).into_bytes()),
+            Value::Date(v) => Cow::Owned(v.to_string().into_bytes()),
+            Value::DateTime(v, digits) => Cow::Owned(temporal::format_datetime(*v, *digits).into_bytes()),
+            Value::Time(v, digits) => Cow::Owned(temporal::format_time(*v, *digits).into_bytes()),
+        }
+    }
+
+    /// As a string, for messages and options.
+    pub fn to_string_lossy(&self) -> String {
+        String::from_utf8_lossy(&self.to_text()).into_owned()
+    }
+
+    /// The collation of its text form.
+    pub fn collation(&self) -> Collation {
+        match self {
+            Value::Text(_, collation) => *collation,
+            _ => Collation::Utf8mb4GeneralCi,
+        }
+    }
+
+    /// As a moment: text is read, numbers are `YYYYMMDD[hhmmss]`, a span counts from `today`. `None` when it is none.
+    pub fn to_datetime(&self, today: Date) -> Option<(DateTime, u8)> {
+        match self {
+            Value::DateTime(v, digits) => Some((*v, *digits)),
+            Value::Date(v) => Some((DateTime { date: *v, ..DateTime::default() }, 0)),
+            Value::Time(v, digits) => {
+                let midnight = DateTime { date: today, ..DateTime::default() };
+                let micros = temporal::datetime_micros(midnight) + temporal::time_micros(*v);
+                temporal::datetime_from_micros(micros).map(|value| (value, *digits))
+            }
+            Value::Text(text, _) => temporal::parse_datetime(text).map(|(value, digits, _)| (value, digits)),
+            Value::Null => None,
+            number => temporal::datetime_from_number(number.to_i64()).map(|value| (value, 0)),
+        }
+    }
+
+    /// As a span. `None` when it is none.
+    pub fn to_time(&self) -> Option<(Time, u8)> {
+        match self {
+            Value::Time(v, digits) => Some((*v, *digits)),
+            Value::DateTime(v, digits) => Some((temporal::time_of_day(*v), *digits)),
+            Value::Date(_) => Some((Time::default(), 0)),
+            Value::Text(text, _) => temporal::parse_time(text).map(|(value, digits, _)| (value, digits)),
+            Value::Null => None,
+            number => temporal::time_from_number(number.to_i64()).map(|value| (value, 0)),
+        }
+    }
+}
+
+fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {
+    if digits == 0 {
+        return BigDecimal::from(whole);
+    }
+    let text = format!("{whole}.{micros:06}");
+    decimal::parse(&text).map_or_else(|| BigDecimal::from(whole), |value| decimal::round(&value, i64::from(digits)))
+}
+
+/// The nearest integer, half away from zero.
+pub fn round_half_away(value: f64) -> i128 {
+    value.round() as i128
+}
+
+/// Integers in text are read exactly as long as they have no point or exponent.
+fn integer_of_text(text: &[u8]) -> i128 {
+    let number = parse_number(text);
+    let digits = text[..number.length].trim_ascii();
+    if digits.iter().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-')) {
+        return std::str::from_utf8(digits).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
+    }
+    round_half_away(number.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_the_beginning_of_text() {
+        for (text, value, complete) in [
+            ("12", 12.0, true),
+            (" -1.5e2 ", -150.0, true),
+            ("12abc", 12.0, false),
+            ("abc", 0.0, false),
+            (".5", 0.5, true),
+            ("1e", 1.0, false),
+            ("", 0.0, false),
+        ] {
+            let number = parse_number(text.as_bytes());
+            assert_eq!((number.value, number.complete), (value, complete), "{text}");
+        }
+        assert_eq!(integer_of_text(b"18446744073709551615"), i128::from(u64::MAX));
+        assert_eq!(integer_of_text(b"2.5"), 3);
+    }
+
+    #[test]
+    fn doubles_print_like_mysql() {
+        assert_eq!(format_double(0.1), "0.1");
+        assert_eq!(format_double(1e20), "1e20");
+        assert_eq!(format_double(-1.5), "-1.5");
+        assert_eq!(format_double(100.0), "100");
+        assert_eq!(format_float(1.1), "1.1");
+        assert_eq!(format_float(16_777_216.0), "16777200");
+    }
+}

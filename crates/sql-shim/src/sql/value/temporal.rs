@@ -1,0 +1,488 @@
+//! Parsing, printing and computing dates and times, MySQL's way.
+//!
+//! Text is read with the relaxed rules (any punctuation between the parts, two-digit years, `20240131123045`), and
+//! zero parts are values. Calendar arithmetic goes through day numbers of the proleptic Gregorian calendar.
+
+use untorn::types::{Date, DateTime, Time};
+
+use super::super::ast::IntervalUnit;
+
+/// Longest TIME.
+pub const TIME_MAX: Time = Time { negative: false, hours: 838, minutes: 59, seconds: 59, micros: 0 };
+
+/// Days of a month.
+pub fn days_in_month(year: u16, month: u8) -> u8 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on storing).
+pub fn is_valid_date(date: Date) -> bool {
+    date.month <= 12 && date.year <= 9999 && (date.day <= 28 || date.day <= days_in_month(date.year, date.month.max(1)))
+}
+
+/// Days since 0000-01-01 counted as MySQL's TO_DAYS does (0000-01-01 is day 1).
+pub fn day_number(date: Date) -> i64 {
+    let midnight = DateTime { date, ..DateTime::default() };
+    midnight.to_unix().div_euclid(86_400) + 719_528
+}
+
+/// Inverse of [`day_number`]; `None` outside of years 0 to 9999.
+pub fn from_day_number(days: i64) -> Option<Date> {
+    if !(1..=3_652_424).contains(&days) {
+        return None;
+    }
+    Some(DateTime::from_unix((days - 719_528) * 86_400, 0).date)
+}
+
+/// 0 = Monday.
+pub fn weekday(date: Date) -> i64 {
+    (day_number(date) + 5).rem_euclid(7)
+}
+
+/// Day of the year from 1.
+pub fn day_of_year(date: Date) -> i64 {
+    day_number(date) - day_number(Date { month: 1, day: 1, ..date }) + 1
+}
+
+/// WEEK(date, mode): the week and the year it belongs to.
+pub fn week(date: Date, mode: u8) -> (i64, i64) {
+    let monday_first = mode & 1 != 0;
+    let with_year = mode & 2 != 0;
+    let four_days = (mode & 4 != 0) != monday_first;
+    let start = |year: i64| {
+        let first = Date { year: year.clamp(0, 9999) as u16, month: 1, day: 1 };
+        let number = day_number(first);
+        let offset = if monday_first { weekday(first) } else { (weekday(first) + 1) % 7 };
+        // `four_days` is false for modes where the first full week is week 1.
+        let begins_here = if !four_days { offset < 4 } else { offset == 0 };
+        if begins_here { number - offset } else { number - offset + 7 }
+    };
+    let number = day_number(date);
+    let year = i64::from(date.year);
+    if number < start(year) {
+        if !with_year {
+            return (0, year);
+        }
+        return ((number - start(year - 1)) / 7 + 1, year - 1);
+    }
+    if with_year && number >= start(year + 1) {
+        return (1, year + 1);
+    }
+    ((number - start(year)) / 7 + 1, year)
+}
+
+/// Reads digits; the number and how many there were.
+fn digits(text: &[u8]) -> (u64, usize) {
+    let count = text.iter().take_while(|b| b.is_ascii_digit()).count().min(18);
+    (text[..count].iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')), count)
+}
+
+fn full_year(year: u64, digits: usize) -> u64 {
+    match (digits <= 2, year) {
+        (true, 0..=69) => 2000 + year,
+        (true, _) => 1900 + year,
+        _ => year,
+    }
+}
+
+/// Microseconds of a fraction's digits, rounded to the six that are kept; `true` when the seventh rounds up to a full
+/// second's worth of carry is never needed (it is cut instead).
+fn fraction(text: &[u8]) -> (u32, usize) {
+    let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut micros = 0;
+    for index in 0..6 {
+        micros = micros * 10 + if index < count { u32::from(text[index] - b'0') } else { 0 };
+    }
+    (micros, count.min(6))
+}
+
+fn check(value: DateTime) -> Option<DateTime> {
+    let valid = is_valid_date(value.date) && value.hour < 24 && value.minute < 60 && value.second < 60;
+    valid.then_some(value)
+}
+
+/// Reads a date with or without a time of day; also how many digits of a second were given and whether anything
+/// followed. `None` when it is no date.
+pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
+    let text = text.trim_ascii();
+    let run = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    if run >= 5 || (run == text.len() && run > 0) {
+        return compact_datetime(text, run);
+    }
+    let mut parts = [0u64; 6];
+    let mut at = 0;
+    let mut year_digits = 0;
+    let mut count = 0;
+    while count < 6 {
+        let (number, length) = digits(&text[at..]);
+        if length == 0 {
+            break;
+        }
+        if count == 0 {
+            year_digits = length;
+        }
+        parts[count] = number;
+        count += 1;
+        at += length;
+        let separator = match text.get(at) {
+            None => break,
+            Some(b'.') if count == 6 => break,
+            Some(b'T' | b't' | b' ') if count == 3 => true,
+            Some(byte) => byte.is_ascii_punctuation() && *byte != b'+' || (count == 3 && byte.is_ascii_whitespace()),
+        };
+        if !separator || count == 6 {
+            break;
+        }
+        at += 1;
+        while count == 3 && text.get(at) == Some(&b' ') {
+            at += 1;
+        }
+    }
+    if count < 3 {
+        return None;
+    }
+    let (mut micros, mut shown) = (0, 0);
+    if count == 6 && text.get(at) == Some(&b'.') {
+        let (value, length) = fraction(&text[at + 1..]);
+        (micros, shown) = (value, length as u8);
+        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+    }
+    let year = full_year(parts[0], year_digits);
+    let value = assemble(year, &parts[1..], micros)?;
+    Some((value, shown, at < text.len()))
+}
+
+fn assemble(year: u64, rest: &[u64], micros: u32) -> Option<DateTime> {
+    let small = |n: u64| u8::try_from(n).ok();
+    let part = |index: usize| small(rest.get(index).copied().unwrap_or(0));
+    check(DateTime {
+        date: Date { year: u16::try_from(year).ok()?, month: part(0)?, day: part(1)? },
+        hour: part(2)?,
+        minute: part(3)?,
+        second: part(4)?,
+        micros,
+    })
+}
+
+/// `YYYYMMDD`, `YYMMDD`, `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, with a fraction behind the long ones.
+fn compact_datetime(text: &[u8], run: usize) -> Option<(DateTime, u8, bool)> {
+    let (number, _) = digits(&text[..run]);
+    let (micros, shown, used) = match text.get(run) {
+        Some(b'.') => {
+            let (micros, shown) = fraction(&text[run + 1..]);
+            let length = text[run + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+            (micros, shown as u8, run + 1 + length)
+        }
+        _ => (0, 0, run),
+    };
+    let value = from_number_digits(number, run)?;
+    Some((DateTime { micros, ..value }, shown, used < text.len()))
+}
+
+fn from_number_digits(number: u64, digits: usize) -> Option<DateTime> {
+    let (date, time, short) = match digits {
+        5 | 6 => (number, 0, true),
+        7 | 8 => (number, 0, false),
+        11 | 12 => (number / 1_000_000, number % 1_000_000, true),
+        13 | 14 => (number / 1_000_000, number % 1_000_000, false),
+        _ => return None,
+    };
+    let year = if short { full_year(date / 10_000, 2) } else { date / 10_000 };
+    assemble(year, &[date / 100 % 100, date % 100, time / 10_000, time / 100 % 100, time % 100], 0)
+}
+
+/// A number such as 20240131 or 20240131123045 as a date.
+pub fn datetime_from_number(number: i64) -> Option<DateTime> {
+    if number == 0 {
+        return Some(DateTime::default());
+    }
+    let number = u64::try_from(number).ok()?;
+    let length = number.to_string().len();
+    from_number_digits(number, length.max(5))
+}
+
+/// Reads a span: `[-][d ]h:m:s[.f]`, `h:m`, `hhmmss`, or the time of a full date. Also whether anything followed or it
+/// was cut to the largest span.
+pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
+    let text = text.trim_ascii();
+    let negative = text.first() == Some(&b'-');
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let (first, length) = digits(text);
+    if length == 0 {
+        return None;
+    }
+    if length >= 12 || matches!(text.get(length), Some(b'-' | b'/')) {
+        let (value, shown, rest) = parse_datetime(text)?;
+        return Some((time_of_day(value), shown, rest));
+    }
+    let mut at = length;
+    let (mut days, mut parts, mut count) = (0, [0u64; 3], 0);
+    if text.get(at) == Some(&b' ') && text.get(at + 1).is_some_and(u8::is_ascii_digit) {
+        days = first;
+        at += 1;
+    } else {
+        parts[0] = first;
+        count = 1;
+    }
+    while count < 3 {
+        if count > 0 {
+            if text.get(at) != Some(&b':') || !text.get(at + 1).is_some_and(u8::is_ascii_digit) {
+                break;
+            }
+            at += 1;
+        }
+        let (number, length) = digits(&text[at..]);
+        parts[count] = number;
+        count += 1;
+        at += length;
+    }
+    if count == 1 && days == 0 {
+        // `hhmmss` without separators.
+        parts = [parts[0] / 10_000, parts[0] / 100 % 100, parts[0] % 100];
+    }
+    let (mut micros, mut shown) = (0, 0);
+    if text.get(at) == Some(&b'.') {
+        let (value, length) = fraction(&text[at + 1..]);
+        (micros, shown) = (value, length as u8);
+        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+    }
+    if parts[1] > 59 || parts[2] > 59 {
+        return None;
+    }
+    let hours = days.saturating_mul(24).saturating_add(parts[0]);
+    if hours > 838 {
+        return Some((Time { negative, ..TIME_MAX }, shown, true));
+    }
+    let time = Time { negative, hours: hours as u16, minutes: parts[1] as u8, seconds: parts[2] as u8, micros };
+    Some((time, shown, at < text.len()))
+}
+
+/// A number such as 123045 as a span.
+pub fn time_from_number(number: i64) -> Option<Time> {
+    let magnitude = number.unsigned_abs();
+    if magnitude > 8_385_959 {
+        return datetime_from_number(number).map(time_of_day);
+    }
+    let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
+    (minutes < 60 && seconds < 60).then_some(Time {
+        negative: number < 0,
+        hours: hours as u16,
+        minutes: minutes as u8,
+        seconds: seconds as u8,
+        micros: 0,
+    })
+}
+
+/// The time part.
+pub fn time_of_day(value: DateTime) -> Time {
+    Time {
+        negative: false,
+        hours: u16::from(value.hour),
+        minutes: value.minute,
+        seconds: value.second,
+        micros: value.micros,
+    }
+}
+
+/// As `YYYYMMDD`.
+pub fn date_number(date: Date) -> i64 {
+    i64::from(date.year) * 10_000 + i64::from(date.month) * 100 + i64::from(date.day)
+}
+
+/// As `YYYYMMDDhhmmss`.
+pub fn datetime_number(value: DateTime) -> i64 {
+    date_number(value.date) * 1_000_000
+        + i64::from(value.hour) * 10_000
+        + i64::from(value.minute) * 100
+        + i64::from(value.second)
+}
+
+/// As `hhmmss`, signed.
+pub fn time_number(value: Time) -> i64 {
+    let number = i64::from(value.hours) * 10_000 + i64::from(value.minutes) * 100 + i64::from(value.seconds);
+    if value.negative { -number } else { number }
+}
+
+/// Microseconds of a span.
+pub fn time_micros(value: Time) -> i64 {
+    let seconds = i64::from(value.hours) * 3600 + i64::from(value.minutes) * 60 + i64::from(value.seconds);
+    let micros = seconds * 1_000_000 + i64::from(value.micros);
+    if value.negative { -micros } else { micros }
+}
+
+/// The span of so many microseconds, cut to the largest one.
+pub fn time_from_micros(micros: i64) -> Time {
+    let magnitude = micros.unsigned_abs();
+    let seconds = magnitude / 1_000_000;
+    if seconds / 3600 > 838 {
+        return Time { negative: micros < 0, ..TIME_MAX };
+    }
+    Time {
+        negative: micros < 0,
+        hours: (seconds / 3600) as u16,
+        minutes: (seconds / 60 % 60) as u8,
+        seconds: (seconds % 60) as u8,
+        micros: (magnitude % 1_000_000) as u32,
+    }
+}
+
+/// Microseconds since 1970 of a moment without zone.
+pub fn datetime_micros(value: DateTime) -> i64 {
+    value.to_unix() * 1_000_000 + i64::from(value.micros)
+}
+
+/// Inverse of [`datetime_micros`]; `None` outside of years 0 to 9999.
+pub fn datetime_from_micros(micros: i64) -> Option<DateTime> {
+    let seconds = micros.div_euclid(1_000_000);
+    if !(-62_167_219_200..=253_402_300_799).contains(&seconds) {
+        return None;
+    }
+    Some(DateTime::from_unix(seconds, micros.rem_euclid(1_000_000) as u32))
+}
+
+/// `value` moved by so many months, the day cut to the month's last.
+pub fn add_months(value: DateTime, months: i64) -> Option<DateTime> {
+    let total = i64::from(value.date.year) * 12 + i64::from(value.date.month) - 1 + months;
+    let year = u16::try_from(total.div_euclid(12)).ok().filter(|year| *year <= 9999)?;
+    let month = (total.rem_euclid(12) + 1) as u8;
+    let day = value.date.day.min(days_in_month(year, month));
+    Some(DateTime { date: Date { year, month, day }, ..value })
+}
+
+/// An interval as months and microseconds. `text` is the amount as text (for the compound units), `sign` ±1.
+pub fn interval(text: &str, unit: IntervalUnit) -> (i64, i64) {
+    use IntervalUnit::*;
+    const SECOND: i64 = 1_000_000;
+    let single = |scale: i64| {
+        let amount: f64 = text.trim().parse().unwrap_or_else(|_| leading_number(text));
+        if unit == IntervalUnit::Second || unit == Microsecond {
+            (amount * scale as f64).round() as i64
+        } else {
+            (amount.round() as i64).saturating_mul(scale)
+        }
+    };
+    match unit {
+        Microsecond => (0, single(1)),
+        Second => (0, single(SECOND)),
+        Minute => (0, single(60 * SECOND)),
+        Hour => (0, single(3600 * SECOND)),
+        Day => (0, single(86_400 * SECOND)),
+        Week => (0, single(7 * 86_400 * SECOND)),
+        Month => (single(1), 0),
+        Quarter => (single(3), 0),
+        Year => (single(12), 0),
+        YearMonth => {
+            let parts = compound(text, 2);
+            (parts[0] * 12 + parts[1], 0)
+        }
+        MinuteSecond => (0, weigh(text, &[60, 1])),
+        HourMinute => (0, weigh(text, &[3600, 60])),
+        HourSecond => (0, weigh(text, &[3600, 60, 1])),
+        DayHour => (0, weigh(text, &[86_400, 3600])),
+        DayMinute => (0, weigh(text, &[86_400, 3600, 60])),
+        DaySecond => (0, weigh(text, &[86_400, 3600, 60, 1])),
+    }
+}
+
+fn leading_number(text: &str) -> f64 {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.')).unwrap_or(text.len());
+    text[..end].parse().unwrap_or(0.0)
+}
+
+/// The numbers of a compound amount, aligned to the right, all with the sign of the whole.
+fn compound(text: &str, wanted: usize) -> Vec<i64> {
+    let negative = text.trim_start().starts_with('-');
+    let numbers: Vec<i64> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .map(|part| part.parse().unwrap_or(0))
+        .collect();
+    let mut aligned = vec![0; wanted.saturating_sub(numbers.len())];
+    aligned.extend(numbers.iter().take(wanted).map(|n| if negative { -n } else { *n }));
+    aligned
+}
+
+fn weigh(text: &str, seconds: &[i64]) -> i64 {
+    compound(text, seconds.len()).iter().zip(seconds).map(|(n, weight)| n.saturating_mul(*weight)).sum::<i64>() * 1_000_000
+}
+
+/// Prints a span with so many digits of a second.
+pub fn format_time(value: Time, digits: u8) -> String {
+    format!("{value:.prec$}", prec = usize::from(digits))
+}
+
+/// Prints a day and time with so many digits of a second.
+pub fn format_datetime(value: DateTime, digits: u8) -> String {
+    format!("{value:.prec$}", prec = usize::from(digits))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<String> {
+        parse_datetime(text.as_bytes()).map(|(value, digits, _)| format_datetime(value, digits))
+    }
+
+    #[test]
+    fn dates_are_read_with_relaxed_rules() {
+        for (text, expected) in [
+            ("2024-01-31", Some("2024-01-31 00:00:00")),
+            ("24-1-2 3:4:5", Some("2024-01-02 03:04:05")),
+            ("2024/01/31T12.30.45", Some("2024-01-31 12:30:45")),
+            ("20240131", Some("2024-01-31 00:00:00")),
+            ("20240131123045.5", Some("2024-01-31 12:30:45.5")),
+            ("2024-01-31 12:30:45.123456789", Some("2024-01-31 12:30:45.123456")),
+            ("2024-02-30", None),
+            ("0000-00-00", Some("0000-00-00 00:00:00")),
+            ("abc", None),
+            ("2024-13-01", None),
+        ] {
+            assert_eq!(read(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans() {
+        let time = |text: &str| parse_time(text.as_bytes()).map(|(value, digits, _)| format_time(value, digits));
+        assert_eq!(time("12:30").as_deref(), Some("12:30:00"));
+        assert_eq!(time("123045").as_deref(), Some("12:30:45"));
+        assert_eq!(time("-1 02:03:04.5").as_deref(), Some("-26:03:04.5"));
+        assert_eq!(time("999:00:00").as_deref(), Some("838:59:59"));
+        assert_eq!(time("12:61:00"), None);
+    }
+
+    #[test]
+    fn day_numbers_match_to_days() {
+        assert_eq!(day_number(Date { year: 1970, month: 1, day: 1 }), 719_528);
+        assert_eq!(day_number(Date { year: 2007, month: 10, day: 7 }), 733_321);
+        for days in (1..3_652_424).step_by(997) {
+            assert_eq!(day_number(from_day_number(days).unwrap()), days);
+        }
+        assert_eq!(weekday(Date { year: 2024, month: 1, day: 1 }), 0);
+    }
+
+    #[test]
+    fn weeks_match_the_manual() {
+        let day = Date { year: 2008, month: 2, day: 20 };
+        assert_eq!(week(day, 0).0, 7);
+        assert_eq!(week(day, 1).0, 8);
+        assert_eq!(week(Date { year: 2008, month: 12, day: 31 }, 1).0, 53);
+        assert_eq!(week(Date { year: 2000, month: 1, day: 1 }, 2).0, 52);
+    }
+
+    #[test]
+    fn intervals() {
+        assert_eq!(interval("1:30", IntervalUnit::MinuteSecond), (0, 90_000_000));
+        assert_eq!(interval("-2", IntervalUnit::Month), (-2, 0));
+        let end = DateTime { date: Date { year: 2024, month: 1, day: 31 }, ..DateTime::default() };
+        assert_eq!(add_months(end, 1).unwrap().date.day, 29);
+    }
+}
