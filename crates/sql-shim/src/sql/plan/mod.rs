@@ -10,6 +10,8 @@ pub mod change;
 mod query;
 pub mod source;
 
+pub use query::note_columns;
+
 use std::sync::Arc;
 
 use untorn::Table;

@@ -415,7 +415,8 @@ pub(super) fn read_sources(expr: &Expr) -> Vec<u16> {
     found
 }
 
-pub(super) fn note_columns(expr: &Expr, needed: &mut [Vec<u16>]) {
+/// Adds the columns that an expression reads to those needed of each source.
+pub fn note_columns(expr: &Expr, needed: &mut [Vec<u16>]) {
     expr.visit(&mut |inner| {
         if let Expr::Column { source, column } = inner
             && let Some(columns) = needed.get_mut(usize::from(*source))

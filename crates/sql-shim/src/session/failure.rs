@@ -1,0 +1,103 @@
+//! Why a statement ended early, and what the engine's errors are for the client.
+
+use std::io;
+
+use untorn::engine::Error as TransactionError;
+use untorn::schema::SchemaError;
+
+use crate::errors::{self, error};
+use crate::result::SqlError;
+
+/// Why a statement ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// An error for the client; the statement's changes are undone.
+    Sql(SqlError),
+    /// The engine has rolled back the whole transaction (deadlock).
+    RolledBack(SqlError),
+    /// The table's definition changed since the statement was planned: plan again.
+    Stale,
+    /// The client is gone.
+    Gone(io::Error),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Failure::Sql(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Gone(error)
+    }
+}
+
+impl From<TransactionError> for Failure {
+    fn from(cause: TransactionError) -> Self {
+        match &cause {
+            TransactionError::Deadlock => Failure::RolledBack(error(errors::LOCK_DEADLOCK, &[])),
+            other => Failure::Sql(transaction(other)),
+        }
+    }
+}
+
+impl From<untorn::Error> for Failure {
+    fn from(cause: untorn::Error) -> Self {
+        match cause {
+            untorn::Error::Transaction(inner) => inner.into(),
+            other => Failure::Sql(engine(&other)),
+        }
+    }
+}
+
+/// An error of a transaction.
+pub fn transaction(cause: &TransactionError) -> SqlError {
+    match cause {
+        TransactionError::Deadlock => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::LockWaitTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
+        TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
+        TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
+        TransactionError::DuplicateKey { index, .. } => error(errors::DUP_ENTRY, &[&"?", index]),
+        TransactionError::RowTooLarge { .. } => error(errors::TOO_BIG_ROWSIZE, &[&8126]),
+        other => error(errors::UNKNOWN_ERROR, &[other]),
+    }
+}
+
+/// An error of the engine.
+pub fn engine(cause: &untorn::Error) -> SqlError {
+    use untorn::Error;
+    match cause {
+        Error::Transaction(inner) => transaction(inner),
+        Error::NoSuchDatabase(name) => error(errors::BAD_DB, &[name]),
+        Error::DatabaseExists(name) => error(errors::DB_CREATE_EXISTS, &[name]),
+        Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),
+        Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
+        Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
+        Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),
+        Error::Schema(cause) => schema(cause),
+        Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
+        Error::MetadataLockTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
+        Error::AutoIncrementExhausted => error(errors::AUTOINC_READ_FAILED, &[]),
+        Error::Closed => error(errors::SERVER_SHUTDOWN, &[]),
+        other => error(errors::UNKNOWN_ERROR, &[other]),
+    }
+}
+
+fn schema(cause: &SchemaError) -> SqlError {
+    match cause {
+        SchemaError::NoColumns => error(errors::TABLE_MUST_HAVE_COLUMNS, &[]),
+        SchemaError::DuplicateColumn(name) => error(errors::DUP_FIELDNAME, &[name]),
+        SchemaError::DuplicateKey(name) => error(errors::DUP_KEYNAME, &[name]),
+        SchemaError::NoSuchColumn(name) => error(errors::KEY_COLUMN_MISSING, &[name]),
+        SchemaError::MultiplePrimary => error(errors::MULTIPLE_PRI_KEY, &[]),
+        SchemaError::BlobKeyWithoutLength(name) => error(errors::BLOB_KEY_WITHOUT_LENGTH, &[name]),
+        SchemaError::WrongPrefix(_) => error(errors::WRONG_SUB_KEY, &[]),
+        SchemaError::KeyTooLong => error(errors::TOO_LONG_KEY, &[&3072]),
+        SchemaError::WrongAutoIncrement => error(errors::WRONG_AUTO_KEY, &[]),
+        SchemaError::RowTooLarge(_, limit) => error(errors::TOO_BIG_ROWSIZE, &[limit]),
+        SchemaError::TooMany("keys") => error(errors::TOO_MANY_KEYS, &[&64]),
+        SchemaError::TooMany(_) => error(errors::TOO_MANY_FIELDS, &[]),
+        other => error(errors::UNKNOWN_ERROR, &[other]),
+    }
+}

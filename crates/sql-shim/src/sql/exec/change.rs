@@ -1,0 +1,340 @@
+//! UPDATE and DELETE.
+//!
+//! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with nothing
+//! latched. Where a change could put a row in the scan's way again, or rows are to be sorted first, everything is
+//! gathered before the first change.
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::engine::{self, Error as TransactionError, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
+use untorn::schema::ColumnDef;
+
+use super::cursor::{Cursor, Flow};
+use super::insert::{Changed, duplicate, implicit_default};
+use super::select::all_true;
+use super::sort::{Sorter, push_key};
+use super::{Executor, keys};
+use crate::errors;
+use crate::result::SqlError;
+use crate::session::failure::Failure;
+use crate::sql::expr::functions::as_count;
+use crate::sql::expr::{Context, RowView};
+use crate::sql::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
+use crate::sql::plan::source::Source;
+use crate::sql::store::Storing;
+use crate::sql::value::{Value, compare};
+
+/// Rows gathered before they are changed.
+const BATCH_ROWS: usize = 128;
+
+/// Whether two values of a column are the same, byte for byte as far as text goes.
+pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
+    match (left, right) {
+        (Value::Text(left, _), Value::Text(right, _)) => left == right,
+        (left, right) => compare::null_safe_equal(left, right),
+    }
+}
+
+/// The stored form of an assigned value; `None` is NULL.
+pub fn encode_assigned(
+    assigned: &Assigned,
+    default: &ColumnDefault,
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+    cx: &Context<'_>,
+) -> Result<Option<Vec<u8>>, SqlError> {
+    let value = match assigned {
+        Assigned::Value(expr) => expr.eval(cx)?,
+        Assigned::Default => match default {
+            ColumnDefault::Stored(bytes) => return Ok(Some(bytes.clone())),
+            ColumnDefault::Null => Value::Null,
+            ColumnDefault::Now => Value::DateTime(cx.state.now_local(), 6),
+            ColumnDefault::AutoIncrement => Value::Int(0),
+            ColumnDefault::Missing => return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name])),
+        },
+    };
+    let mut bytes = Vec::new();
+    if value.is_null() {
+        if column.nullable {
+            return Ok(None);
+        }
+        let error = errors::error(errors::BAD_NULL, &[&column.name]);
+        if !storing.lenient {
+            return Err(error);
+        }
+        cx.state.warn(error);
+        storing.encode(&implicit_default(&column.kind), column, &mut bytes)?;
+        return Ok(Some(bytes));
+    }
+    storing.encode(&value, column, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// What is to be done to a row.
+struct Work {
+    key: OwnedKey,
+    /// Empty: delete.
+    changes: Vec<(u16, Option<Vec<u8>>)>,
+}
+
+/// Columns a change looks at.
+fn needed_columns(target: &Target, assignments: &[(u16, Assigned)]) -> Vec<u16> {
+    let mut needed = vec![Vec::new()];
+    for expr in target.all_conditions.iter().chain(target.order.iter().map(|(expr, _)| expr)) {
+        crate::sql::plan::note_columns(expr, &mut needed);
+    }
+    for (column, assigned) in assignments {
+        if let Assigned::Value(expr) = assigned {
+            crate::sql::plan::note_columns(expr, &mut needed);
+        }
+        if !needed[0].contains(column) {
+            needed[0].push(*column);
+        }
+    }
+    needed.pop().unwrap_or_default()
+}
+
+fn stored_bytes<'v>(view: &RowView<'v>, column: u16) -> Option<Option<&'v [u8]>> {
+    match view {
+        RowView::Stored(row, _) => match row.column(column) {
+            FieldRef::Null => Some(None),
+            FieldRef::Inline(bytes) => Some(Some(bytes)),
+            FieldRef::External { .. } => None,
+        },
+        RowView::Fields(fields, _) => fields.get(usize::from(column)).map(|field| field.as_deref()),
+        _ => None,
+    }
+}
+
+impl Executor<'_> {
+    fn check_safe_updates(&self, target: &Target) -> Result<(), SqlError> {
+        let safe = self.state.settings().sql_safe_updates;
+        if safe && target.limit.is_none() && target.path.is_full_scan() {
+            return Err(errors::error(errors::UPDATE_WITHOUT_KEY_IN_SAFE_MODE, &[&""]));
+        }
+        Ok(())
+    }
+
+    /// Executes UPDATE.
+    pub async fn update(&mut self, plan: &UpdatePlan) -> Result<Changed, Failure> {
+        let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
+        self.check_safe_updates(&plan.target)?;
+        let state = self.state;
+        let lenient = plan.ignore || !state.is_strict();
+        let mut matched = 0u64;
+        let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
+            matched += 1;
+            let storing = Storing { state, row: matched, lenient };
+            changes_of(plan, &table, view, cx, &storing)
+        };
+        let gather = plan.moves_rows;
+        let changed = self.change_rows(&plan.target, &table, &plan.assignments, gather, plan.ignore, &mut Some(&mut compute)).await?;
+        let found_rows = state.connection.client_flags().found_rows;
+        Ok(Changed {
+            affected: if found_rows { matched } else { changed },
+            insert_id: state.said_insert_id.get().unwrap_or(0),
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {}", state.warning_count.get()),
+        })
+    }
+
+    /// Executes DELETE.
+    pub async fn delete(&mut self, plan: &DeletePlan) -> Result<Changed, Failure> {
+        let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
+        self.check_safe_updates(&plan.target)?;
+        let deleted = self.change_rows(&plan.target, &table, &[], false, false, &mut None).await?;
+        table.note_rows(-(deleted as i64));
+        Ok(Changed { affected: deleted, ..Changed::default() })
+    }
+
+    /// Scans the target and applies `compute`'s changes, or deletes. Returns how many rows were changed.
+    #[allow(clippy::type_complexity)]
+    async fn change_rows(
+        &mut self,
+        target: &Target,
+        table: &Arc<Table>,
+        assignments: &[(u16, Assigned)],
+        gather: bool,
+        ignore: bool,
+        compute: &mut Option<&mut dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError>>,
+    ) -> Result<u64, Failure> {
+        let subqueries = self.subqueries(&target.subqueries).await?;
+        let (state, parameters) = (self.state, self.parameters);
+        let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
+        let mut limit = match &target.limit {
+            Some(limit) => as_count(&limit.eval(&cx)?),
+            None => u64::MAX,
+        };
+        if limit == 0 {
+            return Ok(0);
+        }
+        let Some(ranges) = keys::ranges(&target.path, &table.def.columns, &cx)? else { return Ok(0) };
+        let conditions = if ranges.exact { &target.filter } else { &target.all_conditions };
+        let needed = needed_columns(target, assignments);
+        let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
+        let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &needed);
+        let sorts = !target.order.is_empty();
+        let all_first = gather || sorts;
+        let mut sorter = Sorter::default();
+        let mut work: Vec<Work> = Vec::new();
+        let mut changed = 0;
+        // A row with long columns is shown as a copy, without its key: the key was taken when it was locked.
+        loop {
+            let more = cursor
+                .run_keyed(self.transaction.rows(), &mut |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| {
+                    let views = [view];
+                    let row_cx = Context { rows: &views, ..cx };
+                    if !conditions.is_empty() && !all_true(conditions, &row_cx)? {
+                        return Ok(Flow::Skip);
+                    }
+                    let changes = match compute {
+                        Some(compute) => compute(&view, &row_cx)?,
+                        None => Vec::new(),
+                    };
+                    if compute.is_none() || !changes.is_empty() {
+                        let mut owned = OwnedKey::default();
+                        key(&mut owned);
+                        if sorts {
+                            sorter.add(|bytes| {
+                                for (expr, descending) in &target.order {
+                                    push_key(&expr.eval(&row_cx)?, *descending, bytes);
+                                }
+                                Ok::<(), SqlError>(())
+                            })?;
+                        }
+                        work.push(Work { key: owned, changes });
+                    }
+                    if !sorts {
+                        limit -= 1;
+                        if limit == 0 {
+                            return Ok(Flow::Stop);
+                        }
+                    }
+                    Ok(if work.len() >= BATCH_ROWS && !all_first { Flow::Pause } else { Flow::Next })
+                })
+                .await?;
+            state.check_killed()?;
+            if !all_first {
+                for item in work.drain(..) {
+                    changed += self.apply(table, item, ignore).await?;
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        if sorts {
+            for number in sorter.finish(false).into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+                let item = std::mem::replace(&mut work[number as usize], Work { key: OwnedKey::default(), changes: Vec::new() });
+                changed += self.apply(table, item, ignore).await?;
+            }
+        } else {
+            for item in work {
+                changed += self.apply(table, item, ignore).await?;
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn apply(&mut self, table: &Arc<Table>, work: Work, ignore: bool) -> Result<u64, Failure> {
+        let key = work.key.fields();
+        let mark = ignore.then(|| self.transaction.statement_mark());
+        let outcome = if work.changes.is_empty() {
+            engine::delete(self.transaction.rows(), &table.rows, &key).await
+        } else {
+            let changes: smallvec::SmallVec<[(u16, Option<&[u8]>); 4]> =
+                work.changes.iter().map(|(column, bytes)| (*column, bytes.as_deref())).collect();
+            engine::update(self.transaction.rows(), &table.rows, &key, &changes).await
+        };
+        match outcome {
+            Ok(()) => Ok(1),
+            Err(TransactionError::DuplicateKey { index, entry }) => {
+                let error = duplicate(table, &index, &entry, self.state.time_zone_offset());
+                let Some(mark) = mark else { return Err(error.into()) };
+                self.transaction.rollback_to(mark).await?;
+                self.state.warn(error);
+                Ok(0)
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+/// The columns that really change. Assignments see the values of those before them, as in MySQL.
+fn changes_of(
+    plan: &UpdatePlan,
+    table: &Table,
+    view: &RowView<'_>,
+    cx: &Context<'_>,
+    storing: &Storing<'_>,
+) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
+    let mut changes: Vec<(u16, Option<Vec<u8>>)> = Vec::new();
+    let zone = storing.state.time_zone_offset();
+    // Only built when a later assignment can see an earlier one.
+    let mut overlay: Option<Vec<Value<'static>>> = None;
+    for (number, (column, assigned)) in plan.assignments.iter().enumerate() {
+        let at = usize::from(*column);
+        let def = &table.def.columns[at];
+        let encoded = match &overlay {
+            Some(values) => {
+                let views = [RowView::Values(values)];
+                encode_assigned(assigned, &plan.defaults[at], def, storing, &Context { rows: &views, ..*cx })?
+            }
+            None => encode_assigned(assigned, &plan.defaults[at], def, storing, cx)?,
+        };
+        let later_sees = plan.assignments[number + 1..].iter().any(|(_, later)| match later {
+            Assigned::Value(expr) => {
+                let mut found = false;
+                expr.visit(&mut |inner| {
+                    found |= matches!(inner, crate::sql::expr::Expr::Column { column: c, .. } if c == column);
+                });
+                found
+            }
+            Assigned::Default => false,
+        });
+        if later_sees && overlay.is_none() {
+            let columns = 0..table.def.columns.len() as u16;
+            overlay = Some(columns.map(|column| view.column(column, zone).into_owned()).collect());
+        }
+        if let Some(values) = &mut overlay {
+            values[at] = match &encoded {
+                Some(bytes) => crate::sql::store::decode(bytes, &def.kind, zone).into_owned(),
+                None => Value::Null,
+            };
+        }
+        changes.retain(|(earlier, _)| earlier != column);
+        if stored_bytes(view, *column) != Some(encoded.as_deref()) {
+            changes.push((*column, encoded));
+        }
+    }
+    if !changes.is_empty() {
+        for column in &plan.on_update_now {
+            let def = &table.def.columns[usize::from(*column)];
+            let mut bytes = Vec::new();
+            storing.encode(&Value::DateTime(storing.state.now_local(), 6), def, &mut bytes)?;
+            changes.push((*column, Some(bytes)));
+        }
+    }
+    Ok(changes)
+}
+
+/// The source a statement changes, for messages.
+pub fn name_of(source: &Source) -> &str {
+    &source.table
+}
+
+impl Cursor {
+    /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as a copy.
+    pub async fn run_keyed(
+        &mut self,
+        transaction: &mut engine::Transaction,
+        each: &mut dyn FnMut(RowView<'_>, &dyn Fn(&mut OwnedKey)) -> Result<Flow, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut last = OwnedKey::default();
+        self.run_with_keys(transaction, &mut last, &mut |view, row: Option<&Row<'_>>, copied: &OwnedKey| match row {
+            Some(row) => each(view, &|key| row.clustered_key(key)),
+            None => each(view, &|key| *key = copied.clone()),
+        })
+        .await
+    }
+}

@@ -1,0 +1,448 @@
+//! INSERT, REPLACE and ON DUPLICATE KEY UPDATE.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::engine::{self, Error as TransactionError, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
+use untorn::types::{self, ColumnType};
+
+use super::cursor::{Cursor, Flow};
+use super::{Executor, Rows};
+use crate::errors;
+use crate::result::SqlError;
+use crate::session::failure::Failure;
+use crate::sql::expr::{Context, RowView, SubqueryResult};
+use crate::sql::plan::access::Path;
+use crate::sql::plan::change::{Assigned, ColumnDefault, InsertPlan};
+use crate::sql::store::{self, Storing};
+use crate::sql::value::Value;
+use crate::variables::sql_mode;
+
+/// What a changing statement did.
+#[derive(Clone, Debug, Default)]
+pub struct Changed {
+    /// Affected rows for the client.
+    pub affected: u64,
+    /// First generated AUTO_INCREMENT value, else 0.
+    pub insert_id: u64,
+    /// The OK packet's text.
+    pub info: String,
+}
+
+/// A row in storage encoding: all its bytes in one buffer.
+#[derive(Default)]
+pub struct EncodedRow {
+    bytes: Vec<u8>,
+    fields: Vec<Option<Range<usize>>>,
+}
+
+impl EncodedRow {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.fields.clear();
+    }
+
+    fn push_null(&mut self) {
+        self.fields.push(None);
+    }
+
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>) -> Result<(), SqlError> {
+        let start = self.bytes.len();
+        write(&mut self.bytes)?;
+        self.fields.push(Some(start..self.bytes.len()));
+        Ok(())
+    }
+
+    fn borrow(&self) -> smallvec::SmallVec<[Option<&[u8]>; 16]> {
+        self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range])).collect()
+    }
+
+    fn values(&self, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
+        let fields = self.borrow();
+        let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
+            Some(bytes) => store::decode(bytes, &column.kind, time_zone).into_owned(),
+            None => Value::Null,
+        };
+        fields.iter().zip(&table.def.columns).map(decode).collect()
+    }
+}
+
+/// The message of a duplicate key: the key's columns joined by dashes.
+pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zone: i32) -> SqlError {
+    let parts = table.def.key_named(index).map_or(&[][..], |key| &key.parts);
+    let texts: Vec<String> = entry
+        .iter()
+        .zip(parts)
+        .map(|(field, part)| match field {
+            None => "NULL".to_owned(),
+            Some(bytes) => {
+                let kind = &table.def.columns[usize::from(part.column)].kind;
+                match kind {
+                    ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+                        String::from_utf8_lossy(bytes).into_owned()
+                    }
+                    kind => store::decode(bytes, kind, time_zone).to_string_lossy(),
+                }
+            }
+        })
+        .collect();
+    errors::error(errors::DUP_ENTRY, &[&texts.join("-"), &format!("{}.{index}", table.name)])
+}
+
+/// What a NOT NULL column without default gets when the mode is lenient.
+pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
+    match kind {
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Value::Date(types::Date::default()),
+        ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
+        ColumnType::Enum { .. } => Value::Int(1),
+        kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
+        _ => Value::Int(0),
+    }
+}
+
+struct Inserting<'p> {
+    plan: &'p InsertPlan,
+    table: Arc<Table>,
+    subqueries: Vec<SubqueryResult>,
+    /// Position of each column's value in the row given, if it has one.
+    positions: Vec<Option<usize>>,
+    auto_column: Option<u16>,
+    /// Generated values at hand: next and end.
+    reserved: Range<u64>,
+    rows_to_come: u64,
+    lenient: bool,
+    result: Changed,
+    inserted: i64,
+    duplicates: u64,
+}
+
+impl Executor<'_> {
+    /// Executes INSERT or REPLACE.
+    pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
+        let Some(table) = plan.source.engine_table().cloned() else { return Ok(Changed::default()) };
+        let subqueries = self.subqueries(&plan.subqueries).await?;
+        let mut positions = vec![None; table.def.columns.len()];
+        for (position, column) in plan.columns.iter().enumerate() {
+            positions[usize::from(*column)] = Some(position);
+        }
+        let mut inserting = Inserting {
+            auto_column: table.def.auto_increment_column(),
+            positions,
+            subqueries,
+            reserved: 0..0,
+            rows_to_come: plan.rows.len() as u64,
+            lenient: plan.ignore || !self.state.is_strict(),
+            result: Changed::default(),
+            inserted: 0,
+            duplicates: 0,
+            plan,
+            table,
+        };
+        let records = match &plan.query {
+            Some(query) => {
+                let rows: Rows = self.rows(query).await?;
+                inserting.rows_to_come = rows.len() as u64;
+                let count = rows.len();
+                for (number, row) in rows.into_iter().enumerate() {
+                    self.insert_row(&mut inserting, number as u64 + 1, Given::Values(&row)).await?;
+                    self.state.check_killed()?;
+                }
+                Some(count)
+            }
+            None => {
+                for (number, row) in plan.rows.iter().enumerate() {
+                    self.insert_row(&mut inserting, number as u64 + 1, Given::Expressions(row)).await?;
+                    inserting.rows_to_come -= 1;
+                    if number % 256 == 255 {
+                        self.state.check_killed()?;
+                    }
+                }
+                (plan.rows.len() > 1).then_some(plan.rows.len())
+            }
+        };
+        inserting.table.note_rows(inserting.inserted);
+        if let Some(records) = records {
+            inserting.result.info = format!(
+                "Records: {records}  Duplicates: {}  Warnings: {}",
+                inserting.duplicates,
+                self.state.warning_count.get()
+            );
+        }
+        Ok(inserting.result)
+    }
+
+    async fn insert_row(&mut self, inserting: &mut Inserting<'_>, number: u64, given: Given<'_>) -> Result<(), Failure> {
+        let mut row = EncodedRow::default();
+        self.encode_row(inserting, number, given, &mut row).await?;
+        let plan = inserting.plan;
+        let forgiving = plan.ignore || plan.replace || !plan.on_duplicate.is_empty();
+        let mut replaced = 0;
+        loop {
+            let mark = forgiving.then(|| self.transaction.statement_mark());
+            let outcome = engine::insert(self.transaction.rows(), &inserting.table.rows, &row.borrow()).await;
+            let (index, entry) = match outcome {
+                Ok(()) => {
+                    inserting.inserted += 1;
+                    inserting.result.affected += 1 + replaced;
+                    return Ok(());
+                }
+                Err(TransactionError::DuplicateKey { index, entry }) => (index, entry),
+                Err(other) => return Err(other.into()),
+            };
+            let error = duplicate(&inserting.table, &index, &entry, self.state.time_zone_offset());
+            let Some(mark) = mark else { return Err(error.into()) };
+            self.transaction.rollback_to(mark).await?;
+            inserting.duplicates += 1;
+            if plan.replace {
+                replaced += self.delete_conflict(inserting, &index, &entry).await?;
+                inserting.duplicates -= 1;
+                continue;
+            }
+            if plan.on_duplicate.is_empty() {
+                self.state.warn(error);
+                return Ok(());
+            }
+            return self.update_conflict(inserting, number, &index, &entry, &row).await;
+        }
+    }
+
+    async fn encode_row(
+        &mut self,
+        inserting: &mut Inserting<'_>,
+        number: u64,
+        given: Given<'_>,
+        row: &mut EncodedRow,
+    ) -> Result<(), Failure> {
+        row.clear();
+        let table = inserting.table.clone();
+        let state = self.state;
+        let storing = Storing { state, row: number, lenient: inserting.lenient };
+        let nulls = [RowView::Nulls];
+        for (at, column) in table.def.columns.iter().enumerate() {
+            let is_auto = inserting.auto_column == Some(at as u16);
+            let value = {
+                let cx = Context { rows: &nulls, ..self.context(&inserting.subqueries) };
+                match (inserting.positions[at], &given) {
+                    (Some(position), Given::Values(values)) => values.get(position).map(Value::borrowed),
+                    (Some(position), Given::Expressions(row)) => match row.get(position) {
+                        Some(Assigned::Value(expr)) => Some(expr.eval(&cx)?),
+                        _ => None,
+                    },
+                    (None, _) => None,
+                }
+            };
+            if is_auto {
+                let keeps_zero = state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0;
+                let generate = match &value {
+                    None | Some(Value::Null) => true,
+                    Some(value) => !keeps_zero && value.to_integer() == 0,
+                };
+                if generate {
+                    let next = self.next_auto_value(inserting).await?;
+                    row.push(|out| storing.encode(&Value::UInt(next), column, out))?;
+                    continue;
+                }
+            }
+            match value {
+                None => push_default(&inserting.plan.defaults[at], column, &storing, row)?,
+                Some(Value::Null) if column.nullable => row.push_null(),
+                Some(Value::Null) => {
+                    let error = errors::error(errors::BAD_NULL, &[&column.name]);
+                    if !inserting.lenient || inserting.plan.rows.len() == 1 && !inserting.plan.ignore {
+                        return Err(error.into());
+                    }
+                    state.warn(error);
+                    row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))?;
+                }
+                Some(value) => {
+                    row.push(|out| storing.encode(&value, column, out))?;
+                    if is_auto && value.to_integer() > 0 {
+                        let used = u64::try_from(value.to_integer()).unwrap_or(u64::MAX);
+                        if let Some(counter) = &table.auto_increment {
+                            counter.used(self.state.database.store(), used).await?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next generated value. A statement takes values for all its rows at once, so that they are consecutive.
+    async fn next_auto_value(&mut self, inserting: &mut Inserting<'_>) -> Result<u64, Failure> {
+        if inserting.reserved.is_empty() {
+            let count = inserting.rows_to_come.max(1);
+            let table = inserting.table.clone();
+            let Some(counter) = &table.auto_increment else {
+                return Err(errors::error(errors::AUTOINC_READ_FAILED, &[]).into());
+            };
+            let first = counter.take(self.state.database.store(), count).await?;
+            inserting.reserved = first..first + count;
+        }
+        let value = inserting.reserved.start;
+        inserting.reserved.start += 1;
+        if inserting.result.insert_id == 0 {
+            inserting.result.insert_id = value;
+            self.state.last_insert_id.set(value);
+        }
+        Ok(value)
+    }
+
+    /// Clustered key and values of the row that stands in the way.
+    async fn conflict(
+        &mut self,
+        table: &Arc<Table>,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+    ) -> Result<Option<(OwnedKey, Vec<Value<'static>>)>, Failure> {
+        let clustered = table.def.clustered_key().is_some_and(|key| key.name == index);
+        let secondary = table.def.secondary_keys().iter().position(|key| key.name == index);
+        let scan_index = match (clustered, secondary) {
+            (true, _) => ScanIndex::Clustered,
+            (false, Some(n)) => ScanIndex::Secondary(n),
+            (false, None) => return Ok(None),
+        };
+        let fields: smallvec::SmallVec<[Option<&[u8]>; 4]> = entry.iter().map(|field| field.as_deref()).collect();
+        let range = engine::KeyRange::equal(OwnedKey::from_fields(&fields));
+        let all: Vec<u16> = (0..table.def.columns.len() as u16).collect();
+        let path = Path { index: scan_index, ..Path::everything() };
+        let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
+        let mut cursor = Cursor::new(table, &path, vec![range], mode, &all);
+        let mut key = OwnedKey::default();
+        let mut has_key = false;
+        let mut values = Vec::new();
+        let zone = self.state.time_zone_offset();
+        let mut found = false;
+        while !found
+            && cursor
+                .run(self.transaction.rows(), &mut |view, row| {
+                    if let Some(row) = row {
+                        row.clustered_key(&mut key);
+                        has_key = true;
+                    }
+                    values = all.iter().map(|column| view.column(*column, zone).into_owned()).collect();
+                    found = true;
+                    Ok(Flow::Stop)
+                })
+                .await?
+        {}
+        if found && !has_key {
+            // The row was copied because of a long column: its key comes from the values.
+            key = key_of_values(table, &values, self.state)?;
+        }
+        Ok(found.then_some((key, values)))
+    }
+
+    async fn delete_conflict(
+        &mut self,
+        inserting: &mut Inserting<'_>,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+    ) -> Result<u64, Failure> {
+        let table = inserting.table.clone();
+        let Some((key, _)) = self.conflict(&table, index, entry).await? else { return Ok(0) };
+        engine::delete(self.transaction.rows(), &table.rows, &key.fields()).await?;
+        inserting.inserted -= 1;
+        Ok(1)
+    }
+
+    async fn update_conflict(
+        &mut self,
+        inserting: &mut Inserting<'_>,
+        number: u64,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+        row: &EncodedRow,
+    ) -> Result<(), Failure> {
+        let table = inserting.table.clone();
+        let Some((key, mut old)) = self.conflict(&table, index, entry).await? else { return Ok(()) };
+        let new = row.values(&table, self.state.time_zone_offset());
+        let storing = Storing { state: self.state, row: number, lenient: inserting.lenient };
+        let mut changes: Vec<(u16, Option<Vec<u8>>)> = Vec::new();
+        for (column, assigned) in &inserting.plan.on_duplicate {
+            let at = usize::from(*column);
+            let def = &table.def.columns[at];
+            let encoded = {
+                let views = [RowView::Values(&old)];
+                let cx = Context { rows: &views, inserted: &new, ..self.context(&inserting.subqueries) };
+                super::change::encode_assigned(assigned, &inserting.plan.defaults[at], def, &storing, &cx)?
+            };
+            let value = match &encoded {
+                Some(bytes) => store::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned(),
+                None => Value::Null,
+            };
+            if !super::change::same(&value, &old[at]) {
+                old[at] = value;
+                changes.retain(|(c, _)| c != column);
+                changes.push((*column, encoded));
+            }
+        }
+        if changes.is_empty() {
+            inserting.result.affected += u64::from(self.state.connection.client_flags().found_rows);
+            return Ok(());
+        }
+        let fields: Vec<(u16, Option<&[u8]>)> = changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
+        match engine::update(self.transaction.rows(), &table.rows, &key.fields(), &fields).await {
+            Ok(()) => {}
+            Err(TransactionError::DuplicateKey { index, entry }) => {
+                return Err(duplicate(&table, &index, &entry, self.state.time_zone_offset()).into());
+            }
+            Err(other) => return Err(other.into()),
+        }
+        inserting.result.affected += 2;
+        Ok(())
+    }
+}
+
+/// Where the values of a row come from.
+enum Given<'g> {
+    Values(&'g [Value<'static>]),
+    Expressions(&'g [Assigned]),
+}
+
+fn key_of_values(table: &Table, values: &[Value<'static>], state: &crate::session::state::SessionState) -> Result<OwnedKey, SqlError> {
+    let storing = Storing { state, row: 1, lenient: true };
+    let mut encoded = Vec::new();
+    for part in table.def.clustered_key().map_or(&[][..], |key| &key.parts) {
+        let at = usize::from(part.column);
+        let mut bytes = Vec::new();
+        storing.encode(&values[at], &table.def.columns[at], &mut bytes)?;
+        encoded.push(bytes);
+    }
+    let fields: Vec<Option<&[u8]>> = encoded.iter().map(|bytes| Some(&bytes[..])).collect();
+    Ok(OwnedKey::from_fields(&fields))
+}
+
+fn push_default(
+    default: &ColumnDefault,
+    column: &untorn::schema::ColumnDef,
+    storing: &Storing<'_>,
+    row: &mut EncodedRow,
+) -> Result<(), SqlError> {
+    match default {
+        ColumnDefault::Stored(bytes) => row.push(|out| {
+            out.extend_from_slice(bytes);
+            Ok(())
+        }),
+        ColumnDefault::Null => {
+            row.push_null();
+            Ok(())
+        }
+        ColumnDefault::Now => {
+            let now = Value::DateTime(storing.state.now_local(), 6);
+            row.push(|out| storing.encode(&now, column, out))
+        }
+        ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
+            let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);
+            // ENUM falls back to its first member even in strict mode.
+            if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
+                return Err(error);
+            }
+            if storing.lenient {
+                storing.state.warn(error);
+            }
+            row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))
+        }
+    }
+}

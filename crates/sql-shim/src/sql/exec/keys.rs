@@ -1,0 +1,297 @@
+//! From the alternatives of an access path to ranges of keys in storage encoding.
+//!
+//! A value that has no exact storage form in the column (`id > 2.5`, text compared with a number) makes the range
+//! wider than the condition; the caller then checks all conditions on each row. Ranges are sorted and merged, so that
+//! no row comes twice and rows come in the order of the index.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use bigdecimal::BigDecimal;
+use untorn::engine::{KeyRange, OwnedKey};
+use untorn::schema::ColumnDef;
+
+use crate::result::SqlError;
+use crate::sql::expr::{Context, Expr};
+use crate::sql::plan::access::{Alternative, Path};
+use crate::sql::store::{self, Storing};
+use crate::sql::value::{Value, collation, compare, decimal};
+
+/// What a value is as a key.
+enum Piece {
+    /// These bytes exactly.
+    Key(Vec<u8>),
+    /// These bytes, but other values compare equal to it too, or not all of them do.
+    Near(Vec<u8>),
+    /// The nearest key on the inner side of the range, which belongs to it.
+    Inside(Vec<u8>),
+    /// No limit at all.
+    Unlimited,
+    /// No row can match.
+    Nothing,
+    /// It cannot be said.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Equal,
+    Lower,
+    Upper,
+}
+
+/// A limit of a range on one column: `None` is NULL.
+type Edge = Option<(Option<Vec<u8>>, bool)>;
+
+struct Interval {
+    lower: Edge,
+    upper: Edge,
+}
+
+/// The ranges of a path.
+pub struct Ranges {
+    /// In the order of the index.
+    pub ranges: Vec<KeyRange>,
+    /// The ranges say exactly what the consumed conditions say.
+    pub exact: bool,
+}
+
+fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) -> Piece {
+    let (wide, whole) = match value {
+        Value::Int(v) => (i128::from(*v), true),
+        Value::UInt(v) => (i128::from(*v), true),
+        Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Null => return Piece::Unknown,
+        other => {
+            let number = match other {
+                Value::Float(_) | Value::Double(_) if !other.to_double().is_finite() => return Piece::Unknown,
+                other => other.to_decimal(),
+            };
+            let truncated = number.with_scale(0);
+            let whole = truncated == number;
+            let base = decimal::to_integer(&truncated);
+            let floor = if whole || number > BigDecimal::from(0) { base } else { base - 1 };
+            (if whole { base } else if side == Side::Lower { floor + 1 } else { floor }, whole)
+        }
+    };
+    let bits = 8 * width as u32;
+    let (least, most) = match unsigned {
+        true => (0, (1i128 << bits) - 1),
+        false => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+    };
+    match side {
+        Side::Equal if !whole || wide < least || wide > most => return Piece::Nothing,
+        Side::Lower if wide > most => return Piece::Nothing,
+        Side::Upper if wide < least => return Piece::Nothing,
+        Side::Lower if wide < least => return Piece::Unlimited,
+        Side::Upper if wide > most => return Piece::Unlimited,
+        _ => {}
+    }
+    let mut bytes = Vec::with_capacity(width);
+    untorn::types::encode_int(wide as u64, width, unsigned, &mut bytes);
+    if whole { Piece::Key(bytes) } else { Piece::Inside(bytes) }
+}
+
+fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Piece {
+    if value.is_null() {
+        return Piece::Nothing;
+    }
+    if let Some((width, unsigned)) = column.kind.integer() {
+        return integer_piece(value, width, unsigned, side);
+    }
+    if column.kind.is_string() {
+        let rule = column.kind.collation();
+        return match value {
+            Value::Text(text, of_value) if collation::common(rule, *of_value) == rule => Piece::Key(text.to_vec()),
+            Value::Text(text, _) => Piece::Near(text.to_vec()),
+            _ => Piece::Unknown,
+        };
+    }
+    let mut bytes = Vec::new();
+    let storing = Storing { state: cx.state, row: 1, lenient: false };
+    let warnings = cx.state.warning_count.get();
+    let stored = storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
+    let back = store::decode(&bytes, &column.kind, cx.state.time_zone_offset());
+    match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
+        true => Piece::Key(bytes),
+        false => Piece::Unknown,
+    }
+}
+
+/// A lower or upper edge; `Err` when nothing can match.
+fn edge(end: &Option<(Expr, bool)>, column: &ColumnDef, side: Side, cx: &Context<'_>, exact: &mut bool) -> Result<Result<Edge, ()>, SqlError> {
+    let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
+    let Some((expr, inclusive)) = end else { return Ok(Ok(unlimited())) };
+    Ok(Ok(match piece(&expr.eval(cx)?, column, side, cx) {
+        Piece::Key(bytes) => Some((Some(bytes), *inclusive)),
+        Piece::Near(bytes) => {
+            *exact = false;
+            Some((Some(bytes), true))
+        }
+        Piece::Inside(bytes) => Some((Some(bytes), true)),
+        Piece::Unlimited => unlimited(),
+        Piece::Unknown => {
+            *exact = false;
+            unlimited()
+        }
+        Piece::Nothing => return Ok(Err(())),
+    }))
+}
+
+fn interval(one: &Alternative, column: &ColumnDef, cx: &Context<'_>, exact: &mut bool) -> Result<Option<Interval>, SqlError> {
+    Ok(Some(match one {
+        Alternative::Null => Interval { lower: Some((None, true)), upper: Some((None, true)) },
+        Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
+            Piece::Nothing => return Ok(None),
+            Piece::Key(bytes) => point(bytes),
+            Piece::Near(bytes) | Piece::Inside(bytes) => {
+                *exact = false;
+                point(bytes)
+            }
+            Piece::Unlimited | Piece::Unknown => {
+                *exact = false;
+                Interval { lower: None, upper: None }
+            }
+        },
+        Alternative::Range { lower, upper } => {
+            let lower = edge(lower, column, Side::Lower, cx, exact)?;
+            let upper = edge(upper, column, Side::Upper, cx, exact)?;
+            match (lower, upper) {
+                (Ok(lower), Ok(upper)) => Interval { lower, upper },
+                _ => return Ok(None),
+            }
+        }
+    }))
+}
+
+fn point(bytes: Vec<u8>) -> Interval {
+    Interval { lower: Some((Some(bytes.clone()), true)), upper: Some((Some(bytes), true)) }
+}
+
+fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &ColumnDef) -> Ordering {
+    match (left, right) {
+        (Some(left), Some(right)) if column.kind.is_string() => {
+            collation::compare(left, right, column.kind.collation())
+        }
+        (left, right) => left.cmp(right),
+    }
+}
+
+/// Sorts by lower edge and joins what overlaps.
+fn merge(mut intervals: Vec<Interval>, column: &ColumnDef) -> Vec<Interval> {
+    if intervals.len() < 2 {
+        return intervals;
+    }
+    let lower_order = |left: &Edge, right: &Edge| match (left, right) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Less,
+        (_, None) => Ordering::Greater,
+        (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(b.cmp(a)),
+    };
+    let upper_order = |left: &Edge, right: &Edge| match (left, right) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Greater,
+        (_, None) => Ordering::Less,
+        (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(a.cmp(b)),
+    };
+    intervals.sort_by(|left, right| lower_order(&left.lower, &right.lower));
+    let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
+    for next in intervals {
+        let Some(last) = merged.last_mut() else {
+            merged.push(next);
+            continue;
+        };
+        let touches = match (&last.upper, &next.lower) {
+            (None, _) | (_, None) => true,
+            (Some((upper, a)), Some((lower, b))) => match compare_keys(upper, lower, column) {
+                Ordering::Greater => true,
+                Ordering::Equal => *a || *b,
+                Ordering::Less => false,
+            },
+        };
+        if !touches {
+            merged.push(next);
+        } else if upper_order(&next.upper, &last.upper).is_gt() {
+            last.upper = next.upper;
+        }
+    }
+    merged
+}
+
+fn owned(prefix: &[Option<Vec<u8>>], last: Option<&Option<Vec<u8>>>) -> OwnedKey {
+    let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> = prefix.iter().map(|field| field.as_deref()).collect();
+    fields.extend(last.map(|field| field.as_deref()));
+    OwnedKey::from_fields(&fields)
+}
+
+fn bound(prefix: &[Option<Vec<u8>>], edge: &Edge) -> Bound<OwnedKey> {
+    match edge {
+        None if prefix.is_empty() => Bound::Unbounded,
+        None => Bound::Included(owned(prefix, None)),
+        Some((key, true)) => Bound::Included(owned(prefix, Some(key))),
+        Some((key, false)) => Bound::Excluded(owned(prefix, Some(key))),
+    }
+}
+
+/// The ranges of `path`; `None` when no row can match.
+pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+    let mut prefix: Vec<Option<Vec<u8>>> = Vec::with_capacity(path.equal.len());
+    let mut exact = true;
+    for (one, number) in path.equal.iter().zip(&path.columns) {
+        let Some(column) = columns.get(usize::from(*number)) else { break };
+        match one {
+            Alternative::Null => prefix.push(None),
+            Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
+                Piece::Key(bytes) => prefix.push(Some(bytes)),
+                Piece::Near(bytes) => {
+                    exact = false;
+                    prefix.push(Some(bytes));
+                }
+                Piece::Nothing => return Ok(None),
+                _ => {
+                    exact = false;
+                    break;
+                }
+            },
+            Alternative::Range { .. } => break,
+        }
+    }
+    let whole_prefix = prefix.len() == path.equal.len();
+    let mut ranges = Vec::new();
+    match path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number))) {
+        Some(column) if whole_prefix && !path.last.is_empty() => {
+            let mut intervals = Vec::with_capacity(path.last.len());
+            for one in &path.last {
+                intervals.extend(interval(one, column, cx, &mut exact)?);
+            }
+            for interval in merge(intervals, column) {
+                if is_empty(&interval, column) {
+                    continue;
+                }
+                ranges.push(KeyRange { lower: bound(&prefix, &interval.lower), upper: bound(&prefix, &interval.upper) });
+            }
+            if ranges.is_empty() {
+                return Ok(None);
+            }
+        }
+        _ => {
+            let everything = Interval { lower: None, upper: None };
+            ranges.push(KeyRange { lower: bound(&prefix, &everything.lower), upper: bound(&prefix, &everything.upper) });
+        }
+    }
+    if path.backward {
+        ranges.reverse();
+    }
+    Ok(Some(Ranges { ranges, exact }))
+}
+
+/// `BETWEEN 5 AND 3` and the like.
+fn is_empty(interval: &Interval, column: &ColumnDef) -> bool {
+    match (&interval.lower, &interval.upper) {
+        (Some((lower, a)), Some((upper, b))) => match compare_keys(lower, upper, column) {
+            Ordering::Greater => true,
+            Ordering::Equal => !(*a && *b),
+            Ordering::Less => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,389 @@
+//! Plans of INSERT, UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::schema::{ColumnDef, Default};
+
+use super::access::{Path, Question, order_of};
+use super::query::{note_columns, push_conjuncts};
+use super::source::Source;
+use super::{Planner, SelectPlan};
+use crate::errors;
+use crate::result::SqlError;
+use crate::sql::ast::{self, HintKind, InsertSource, TableRef};
+use crate::sql::catalog_views;
+use crate::sql::expr::Expr;
+use crate::sql::expr::bind::Binder;
+use crate::sql::store::Storing;
+use crate::sql::value::Value;
+
+/// What a column gets when nothing is said.
+#[derive(Clone, Debug)]
+pub enum ColumnDefault {
+    /// These stored bytes.
+    Stored(Vec<u8>),
+    /// NULL.
+    Null,
+    /// The time of the statement.
+    Now,
+    /// The next AUTO_INCREMENT value.
+    AutoIncrement,
+    /// Nothing: error 1364.
+    Missing,
+}
+
+/// A value in VALUES or SET.
+#[derive(Clone, Debug)]
+pub enum Assigned {
+    /// An expression.
+    Value(Expr),
+    /// DEFAULT.
+    Default,
+}
+
+/// INSERT, REPLACE.
+#[derive(Debug)]
+pub struct InsertPlan {
+    /// The table.
+    pub source: Source,
+    /// Columns that values are given for, in the order of the values.
+    pub columns: Vec<u16>,
+    /// VALUES.
+    pub rows: Vec<Vec<Assigned>>,
+    /// SELECT.
+    pub query: Option<Box<SelectPlan>>,
+    /// IGNORE.
+    pub ignore: bool,
+    /// REPLACE.
+    pub replace: bool,
+    /// ON DUPLICATE KEY UPDATE.
+    pub on_duplicate: Vec<(u16, Assigned)>,
+    /// Defaults of all columns.
+    pub defaults: Vec<ColumnDefault>,
+    /// Subqueries.
+    pub subqueries: Vec<SelectPlan>,
+}
+
+/// Which rows an UPDATE or DELETE is about.
+#[derive(Debug)]
+pub struct Target {
+    /// The table.
+    pub source: Source,
+    /// How it is read.
+    pub path: Path,
+    /// Conditions the path does not express.
+    pub filter: Vec<Expr>,
+    /// All conditions.
+    pub all_conditions: Vec<Expr>,
+    /// ORDER BY that the path does not give.
+    pub order: Vec<(Expr, bool)>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// Subqueries.
+    pub subqueries: Vec<SelectPlan>,
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub struct UpdatePlan {
+    /// Which rows.
+    pub target: Target,
+    /// SET.
+    pub assignments: Vec<(u16, Assigned)>,
+    /// Defaults of all columns.
+    pub defaults: Vec<ColumnDefault>,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
+    pub on_update_now: Vec<u16>,
+    /// A change could make the scan meet the row again.
+    pub moves_rows: bool,
+    /// IGNORE.
+    pub ignore: bool,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub struct DeletePlan {
+    /// Which rows.
+    pub target: Target,
+}
+
+fn push_tables(source: &Source, subqueries: &[SelectPlan], found: &mut Vec<Arc<Table>>) {
+    found.extend(source.engine_table().cloned());
+    subqueries.iter().for_each(|plan| plan.tables(found));
+}
+
+impl InsertPlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+        push_tables(&self.source, &self.subqueries, found);
+        self.query.iter().for_each(|plan| plan.tables(found));
+    }
+}
+
+impl UpdatePlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+        push_tables(&self.target.source, &self.target.subqueries, found);
+    }
+}
+
+impl DeletePlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+        push_tables(&self.target.source, &self.target.subqueries, found);
+    }
+}
+
+impl Planner<'_> {
+    /// The defaults of a table's columns.
+    pub fn defaults(&self, columns: &[ColumnDef]) -> Result<Vec<ColumnDefault>, SqlError> {
+        columns.iter().map(|column| self.default_of(column)).collect()
+    }
+
+    fn default_of(&self, column: &ColumnDef) -> Result<ColumnDefault, SqlError> {
+        Ok(match &column.default {
+            _ if column.auto_increment => ColumnDefault::AutoIncrement,
+            Some(Default::CurrentTimestamp) => ColumnDefault::Now,
+            Some(Default::Literal(text)) => {
+                let value = Value::Text(text.into(), column.kind.collation());
+                let mut bytes = Vec::new();
+                let storing = Storing { state: self.state, row: 1, lenient: true };
+                storing.encode(&value, column, &mut bytes)?;
+                ColumnDefault::Stored(bytes)
+            }
+            None if column.nullable => ColumnDefault::Null,
+            None => ColumnDefault::Missing,
+        })
+    }
+
+    fn engine_source(&self, name: &ast::TableName, verb: &str) -> Result<Source, SqlError> {
+        let database = self.database_of(name)?;
+        if catalog_views::is_view_database(&database) {
+            return Err(errors::error(
+                errors::DBACCESS_DENIED,
+                &[&self.user(), &"%", &format!("{database}' ({verb}) '")],
+            ));
+        }
+        Ok(Source::table(self.engine_table(name)?, None))
+    }
+
+    fn user(&self) -> String {
+        self.state.connection.with_activity(|activity| activity.user.to_string())
+    }
+
+    /// Plans INSERT and REPLACE.
+    pub fn insert(&self, insert: ast::Insert) -> Result<InsertPlan, SqlError> {
+        let source = self.engine_source(&insert.table, "INSERT")?;
+        let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
+        let mut columns = Vec::new();
+        for name in &insert.columns {
+            let column = source.column_number(name).ok_or_else(|| unknown(name))?;
+            if columns.contains(&column) {
+                return Err(errors::error(errors::FIELD_SPECIFIED_TWICE, &[name]));
+            }
+            columns.push(column);
+        }
+        let all: Vec<u16> = (0..source.columns.len() as u16).collect();
+        let named = !columns.is_empty();
+        if !named {
+            columns = all;
+        }
+        let sources = [source];
+        let mut binder = Binder::new(self, &sources);
+        let mut rows = Vec::new();
+        let mut query = None;
+        match insert.source {
+            InsertSource::Values(values) => {
+                rows.reserve(values.len());
+                for (number, row) in values.iter().enumerate() {
+                    let empty = row.is_empty() && !named;
+                    if row.len() != columns.len() && !empty {
+                        return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(number + 1)]));
+                    }
+                    rows.push(row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?);
+                }
+            }
+            InsertSource::Query(select) => {
+                let plan = self.select(&select)?;
+                if plan.items.len() != columns.len() {
+                    return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+                }
+                query = Some(Box::new(plan));
+            }
+        }
+        binder.inserted = sources.first();
+        let mut on_duplicate = Vec::new();
+        for (name, value) in &insert.on_duplicate {
+            let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;
+            on_duplicate.push((column, assigned(&mut binder, value)?));
+        }
+        let subqueries = std::mem::take(&mut binder.subqueries);
+        let [source] = sources;
+        let defaults = match source.engine_table() {
+            Some(table) => self.defaults(&table.def.columns)?,
+            None => Vec::new(),
+        };
+        Ok(InsertPlan {
+            source,
+            columns,
+            rows,
+            query,
+            ignore: insert.ignore,
+            replace: insert.replace,
+            on_duplicate,
+            defaults,
+            subqueries,
+        })
+    }
+
+    /// Plans UPDATE.
+    pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
+        let (sources, hints) = self.single_table(&update.table, "multi-table UPDATE")?;
+        let mut binder = Binder::new(self, &sources);
+        let mut assignments = Vec::new();
+        for ((table, name), value) in &update.assignments {
+            let column = sources[0]
+                .answers_to(None, table.as_deref())
+                .then(|| sources[0].column_number(name))
+                .flatten()
+                .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+            assignments.push((column, assigned(&mut binder, value)?));
+        }
+        let parts = self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
+        drop(binder);
+        let mut needed = vec![Vec::new()];
+        for (_, value) in &assignments {
+            if let Assigned::Value(expr) = value {
+                note_columns(expr, &mut needed);
+            }
+        }
+        let target = self.target(sources, &hints, parts, needed)?;
+        let Some(table) = target.source.engine_table().cloned() else {
+            return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
+        };
+        let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
+        let mut on_update_now = Vec::new();
+        for (number, column) in table.def.columns.iter().enumerate() {
+            if column.on_update_now && !changed(number as u16) {
+                on_update_now.push(number as u16);
+            }
+        }
+        let moves_rows = !target.path.unique && {
+            let scanned = match target.path.index {
+                untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
+                untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
+            };
+            let clustered = table.def.clustered_key();
+            let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
+            parts.clone().any(|part| changed(part.column) || on_update_now.contains(&part.column))
+        };
+        Ok(UpdatePlan {
+            defaults: self.defaults(&table.def.columns)?,
+            target,
+            assignments,
+            on_update_now,
+            moves_rows,
+            ignore: update.ignore,
+        })
+    }
+
+    /// Plans DELETE.
+    pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
+        let (sources, hints) = self.single_table(&delete.table, "multi-table DELETE")?;
+        let mut binder = Binder::new(self, &sources);
+        let parts = self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
+        drop(binder);
+        Ok(DeletePlan { target: self.target(sources, &hints, parts, vec![Vec::new()])? })
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn single_table(
+        &self,
+        table: &TableRef,
+        otherwise: &str,
+    ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
+        let TableRef::Table { name, alias, hints } = table else { return Err(errors::unsupported(otherwise)) };
+        let mut source = self.engine_source(name, "UPDATE")?;
+        if let Some(alias) = alias {
+            source.alias.clone_from(alias);
+        }
+        Ok(([source], hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect()))
+    }
+
+    fn conditions(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        filter: Option<&ast::Expr>,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<Conditions, SqlError> {
+        let mut conjuncts = Vec::new();
+        binder.clause = "where clause";
+        if let Some(filter) = filter {
+            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
+        }
+        binder.clause = "order clause";
+        let mut order = Vec::new();
+        for item in order_by {
+            order.push((binder.bind(&item.expr)?.0, item.descending));
+        }
+        let limit = self.limit(limit)?.map(|(count, _)| count);
+        Ok(Conditions { conjuncts, order, limit, subqueries: std::mem::take(&mut binder.subqueries) })
+    }
+
+    fn target(
+        &self,
+        sources: [Source; 1],
+        hints: &[(HintKind, Vec<String>)],
+        parts: Conditions,
+        mut needed: Vec<Vec<u16>>,
+    ) -> Result<Target, SqlError> {
+        let [source] = sources;
+        for expr in parts.conjuncts.iter().chain(parts.order.iter().map(|(expr, _)| expr)) {
+            note_columns(expr, &mut needed);
+        }
+        let mut path = Path::everything();
+        let mut order = parts.order;
+        if let Some(table) = source.engine_table() {
+            let question =
+                Question { table, source: 0, conjuncts: &parts.conjuncts, bound: &[], needed: &needed[0], hints };
+            path = question.answer();
+            // The rows themselves are wanted, not only the index.
+            path.covering = false;
+            if path.is_full_scan() {
+                path = Path::everything();
+            }
+            if !order.is_empty()
+                && let Some(backward) = order_of(table, 0, &path, &order)
+            {
+                path.backward = backward;
+                order.clear();
+            }
+        }
+        let filter = parts.conjuncts.iter().enumerate().filter(|(at, _)| !path.consumed.contains(at));
+        Ok(Target {
+            filter: filter.map(|(_, expr)| expr.clone()).collect(),
+            all_conditions: parts.conjuncts,
+            source,
+            path,
+            order,
+            limit: parts.limit,
+            subqueries: parts.subqueries,
+        })
+    }
+}
+
+struct Conditions {
+    conjuncts: Vec<Expr>,
+    order: Vec<(Expr, bool)>,
+    limit: Option<Expr>,
+    subqueries: Vec<SelectPlan>,
+}
+
+fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr) -> Result<Assigned, SqlError> {
+    match value {
+        ast::Expr::Default(None) => Ok(Assigned::Default),
+        value => Ok(Assigned::Value(binder.bind(value)?.0)),
+    }
+}
