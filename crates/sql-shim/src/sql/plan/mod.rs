@@ -144,6 +144,8 @@ impl Plan {
 pub struct Planner<'a> {
     /// The session.
     pub state: &'a SessionState,
+    /// Types of parameters that are known (literals lifted from a text statement).
+    pub parameter_types: &'a [Type],
 }
 
 impl Planner<'_> {
@@ -159,8 +161,8 @@ impl Planner<'_> {
     }
 
     /// What a parameter counts as before it is known.
-    pub fn parameter_type(&self, _index: u16) -> Type {
-        Type::text(65_535 / 4)
+    pub fn parameter_type(&self, index: u16) -> Type {
+        self.parameter_types.get(usize::from(index)).copied().unwrap_or(Type::text(65_535 / 4))
     }
 
     /// The type of a user variable as it is now.

@@ -1,0 +1,306 @@
+//! The statement cache: text statements that differ only in their literals share a plan.
+//!
+//! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
+//! parameters. The key carries the kind of each literal, because types depend on it. Statements where a literal is more
+//! than a value (an alias, `ORDER BY 2`, a type's length, a column name made from the expression) are left out: the key
+//! is remembered as not cacheable.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::session::state::SessionState;
+use crate::sql::ast::{Query, SelectItem, Statement, TableRef};
+use crate::sql::expr::types::Type;
+use crate::sql::lexer::{LexicalModes, Lexer, TokenKind, unquote};
+use crate::sql::parser;
+use crate::sql::plan::{Plan, Planner};
+use crate::sql::value::{Value, decimal};
+
+/// Longer statements (bulk inserts) are not worth a key.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// Plans kept for a session.
+const PLANS_MAX: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LiteralKind {
+    Integer,
+    Decimal,
+    Float,
+    Text,
+}
+
+#[derive(Clone, Debug)]
+enum Literal {
+    Int(i64),
+    UInt(u64),
+    Decimal(String),
+    Double(f64),
+    Text(Vec<u8>),
+}
+
+/// A statement without its literals.
+#[derive(Debug, Default)]
+pub struct Fingerprint {
+    /// Everything but the literals; a `?` and a letter for each of them.
+    pub key: Vec<u8>,
+    /// The statement with `?` for literals.
+    text: Vec<u8>,
+    literals: Vec<Literal>,
+    kinds: Vec<LiteralKind>,
+}
+
+impl Fingerprint {
+    /// Takes the fingerprint of `sql`; `false` when it is not a statement for the cache.
+    pub fn of(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
+        self.key.clear();
+        self.text.clear();
+        self.literals.clear();
+        self.kinds.clear();
+        let first = sql.trim_ascii_start();
+        let starts = |word: &[u8]| first.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
+        let fits = sql.len() <= TEXT_BYTES_MAX
+            && (starts(b"SELECT") || starts(b"INSERT") || starts(b"UPDATE") || starts(b"DELETE") || starts(b"REPLACE"));
+        fits && self.walk(sql, modes)
+    }
+
+    fn walk(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
+        let mut lexer = Lexer::new(sql, modes);
+        let mut lifting = true;
+        // Whether a string here can only be a value.
+        let mut value_place = false;
+        loop {
+            let token = lexer.next_token();
+            let bytes = lexer.slice(token);
+            match token.kind {
+                TokenKind::End => return true,
+                TokenKind::Integer | TokenKind::Decimal | TokenKind::Float if lifting => {
+                    if !self.number(token.kind, bytes) {
+                        return false;
+                    }
+                    value_place = false;
+                }
+                TokenKind::Text if lifting && value_place => {
+                    self.literals.push(Literal::Text(unquote(bytes, modes).into_owned()));
+                    self.placeholder(LiteralKind::Text);
+                    value_place = false;
+                }
+                TokenKind::Word => {
+                    let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
+                    if ["CAST", "CONVERT", "GROUP", "INTO"].iter().any(|w| is(w)) && !(is("INTO") && self.is_insert()) {
+                        return false;
+                    }
+                    lifting = (lifting && !is("ORDER")) || is("LIMIT");
+                    value_place = ["LIKE", "AND", "OR", "NOT", "BETWEEN", "THEN", "ELSE", "WHEN", "WHERE", "ON", "XOR"]
+                        .iter()
+                        .any(|w| is(w));
+                    self.copy(bytes);
+                }
+                TokenKind::QuotedName => {
+                    value_place = false;
+                    self.copy(bytes);
+                }
+                TokenKind::Symbol => {
+                    if bytes == b";" {
+                        // Only at the end.
+                        let rest = sql.get(token.end as usize..).unwrap_or_default();
+                        return parser::is_blank(rest, modes);
+                    }
+                    value_place = matches!(bytes, b"(" | b"," | b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-");
+                    self.copy(bytes);
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    fn is_insert(&self) -> bool {
+        self.key.first().is_some_and(|b| matches!(b, b'I' | b'i' | b'R' | b'r'))
+    }
+
+    fn copy(&mut self, bytes: &[u8]) {
+        self.key.extend_from_slice(bytes);
+        self.key.push(b' ');
+        self.text.extend_from_slice(bytes);
+        self.text.push(b' ');
+    }
+
+    fn placeholder(&mut self, kind: LiteralKind) {
+        self.kinds.push(kind);
+        let letter = match kind {
+            LiteralKind::Integer => b'i',
+            LiteralKind::Decimal => b'd',
+            LiteralKind::Float => b'f',
+            LiteralKind::Text => b't',
+        };
+        self.key.extend_from_slice(&[b'?', letter, b' ']);
+        self.text.extend_from_slice(b"? ");
+    }
+
+    fn number(&mut self, kind: TokenKind, bytes: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(bytes) else { return false };
+        let (literal, kind) = match kind {
+            TokenKind::Integer => match (text.parse::<i64>(), text.parse::<u64>()) {
+                (Ok(v), _) => (Literal::Int(v), LiteralKind::Integer),
+                (_, Ok(v)) => (Literal::UInt(v), LiteralKind::Integer),
+                _ => return false,
+            },
+            TokenKind::Decimal => (Literal::Decimal(text.to_owned()), LiteralKind::Decimal),
+            _ => match text.parse() {
+                Ok(v) => (Literal::Double(v), LiteralKind::Float),
+                Err(_) => return false,
+            },
+        };
+        self.literals.push(literal);
+        self.placeholder(kind);
+        true
+    }
+
+    /// The literals as parameters.
+    pub fn parameters(&self) -> smallvec::SmallVec<[Value<'_>; 8]> {
+        self.literals
+            .iter()
+            .map(|literal| match literal {
+                Literal::Int(v) => Value::Int(*v),
+                Literal::UInt(v) => Value::UInt(*v),
+                Literal::Double(v) => Value::Double(*v),
+                Literal::Decimal(text) => decimal::parse(text).map_or(Value::Null, Value::Decimal),
+                Literal::Text(bytes) => {
+                    Value::Text(std::borrow::Cow::Borrowed(bytes), crate::sql::value::Collation::Utf8mb4GeneralCi)
+                }
+            })
+            .collect()
+    }
+
+    fn types(&self) -> Vec<Type> {
+        self.kinds
+            .iter()
+            .map(|kind| match kind {
+                LiteralKind::Integer => Type::INT,
+                LiteralKind::Decimal => Type::decimal(30, 10),
+                LiteralKind::Float => Type::DOUBLE,
+                LiteralKind::Text => Type::text(255),
+            })
+            .map(Type::not_null)
+            .collect()
+    }
+}
+
+/// Whether the answer's shape does not depend on the literals.
+fn is_shapely(statement: &Statement) -> bool {
+    fn query(query: &Query) -> bool {
+        query.selects.len() == 1
+            && query.selects.iter().all(|(_, select)| {
+                select.into.is_empty()
+                    && select.from.as_ref().is_none_or(plain)
+                    && select.items.iter().all(|item| match item {
+                        SelectItem::Star { .. } => true,
+                        SelectItem::Expr { text, .. } => !text.contains('?'),
+                    })
+            })
+    }
+    fn plain(table: &TableRef) -> bool {
+        match table {
+            TableRef::Table { .. } => true,
+            TableRef::Derived { .. } => false,
+            TableRef::Join { left, right, .. } => plain(left) && plain(right),
+        }
+    }
+    match statement {
+        Statement::Select(select) => query(select),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
+        _ => false,
+    }
+}
+
+/// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are left to the
+/// run with literals, so that their texts are right.
+pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<Plan> {
+    let parsed = parser::parse(&fingerprint.text, modes).ok()?;
+    if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
+        return None;
+    }
+    let types = fingerprint.types();
+    Planner { state, parameter_types: &types }.plan(parsed.statement).ok()
+}
+
+struct Entry {
+    plan: Option<Arc<Plan>>,
+    version: u64,
+    database: Option<Arc<str>>,
+}
+
+/// The plans of a session.
+#[derive(Default)]
+pub struct StatementCache {
+    entries: HashMap<Vec<u8>, Entry>,
+    scratch: Option<Fingerprint>,
+}
+
+impl StatementCache {
+    /// A fingerprint to reuse.
+    pub fn take_scratch(&mut self) -> Fingerprint {
+        self.scratch.take().unwrap_or_default()
+    }
+
+    /// Gives it back.
+    pub fn put_scratch(&mut self, scratch: Fingerprint) {
+        self.scratch = Some(scratch);
+    }
+
+    /// What is known of a key: nothing, that it is not cacheable, or its plan.
+    pub fn find(&self, key: &[u8], version: u64, database: Option<&str>) -> Option<Option<Arc<Plan>>> {
+        let entry = self.entries.get(key)?;
+        (entry.version == version && entry.database.as_deref() == database).then(|| entry.plan.clone())
+    }
+
+    /// Remembers a plan, or that there is none. The cache starts anew when it is full.
+    pub fn add(&mut self, key: Vec<u8>, version: u64, database: Option<Arc<str>>, plan: Option<Plan>) -> Option<Arc<Plan>> {
+        if self.entries.len() >= PLANS_MAX {
+            self.entries.clear();
+        }
+        let plan = plan.map(Arc::new);
+        self.entries.insert(key, Entry { plan: plan.clone(), version, database });
+        plan
+    }
+
+    /// Forgets a key.
+    pub fn remove(&mut self, key: &[u8]) {
+        self.entries.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(sql: &str) -> Option<String> {
+        let mut fingerprint = Fingerprint::default();
+        let found = fingerprint.of(sql.as_bytes(), LexicalModes::default());
+        found.then(|| String::from_utf8_lossy(&fingerprint.key).into_owned())
+    }
+
+    #[test]
+    fn literals_are_lifted() {
+        assert_eq!(key("SELECT c FROM t WHERE id=5"), key("SELECT c FROM t WHERE id = 77 ;"));
+        assert_ne!(key("SELECT c FROM t WHERE id=5"), key("SELECT c FROM t WHERE id='5'"));
+        assert_eq!(key("INSERT INTO t VALUES (1,'a''b')"), key("INSERT INTO t VALUES (2, 'x')"));
+        assert_ne!(key("SELECT a FROM t ORDER BY 1"), key("SELECT a FROM t ORDER BY 2"));
+        assert_eq!(key("SELECT a FROM t ORDER BY a LIMIT 1"), key("SELECT a FROM t ORDER BY a LIMIT 9"));
+    }
+
+    #[test]
+    fn some_statements_stay_out() {
+        for sql in [
+            "SELECT a 'alias' FROM t",
+            "SELECT DATE '2024-01-01'",
+            "SELECT @x",
+            "SELECT CAST(a AS CHAR(3)) FROM t",
+            "SET a = 1",
+            "SELECT 1; SELECT 2",
+            "SELECT a FROM t WHERE b = 'x' 'y'",
+        ] {
+            assert_eq!(key(sql), None, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,705 @@
+//! One client's session: statements in, answers to the sink.
+//!
+//! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables are put in
+//! use, it runs inside the open transaction or one of its own, and its end is decided *before* the client hears of
+//! success: an autocommitted change is durable first. A failed statement undoes its own changes; a deadlock has undone
+//! the whole transaction.
+
+pub mod cache;
+mod command;
+mod definition;
+pub mod failure;
+mod privileges;
+mod show;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use untorn::engine::Durability;
+use untorn::types;
+use untorn::{Database, NotUsable, Transaction};
+
+use crate::errors;
+use crate::result::{
+    self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
+};
+use crate::server::registry::{Connection, Kill, Server};
+use crate::service::{SessionFactory, SessionService};
+use crate::sql::ast::Statement;
+use crate::sql::exec::insert::Changed;
+use crate::sql::exec::{Executor, NoSink, Target};
+use crate::sql::expr::types::Type;
+use crate::sql::lexer::LexicalModes;
+use crate::sql::parser;
+use crate::sql::plan::{Plan, Planner};
+use crate::sql::value::{Collation, Value, decimal};
+use crate::variables::{self, sql_mode};
+use cache::{Fingerprint, StatementCache};
+use failure::Failure;
+use state::SessionState;
+
+/// Makes sessions over an open database.
+pub struct Sessions {
+    server: Arc<Server>,
+    database: Database,
+}
+
+impl Sessions {
+    /// Sessions of `server` over `database`.
+    pub fn new(server: Arc<Server>, database: Database) -> Sessions {
+        Sessions { server, database }
+    }
+}
+
+impl SessionFactory for Sessions {
+    type Session = Session;
+
+    fn open(&self, connection: &Arc<Connection>) -> Session {
+        Session::new(self.server.clone(), connection.clone(), self.database.clone())
+    }
+}
+
+/// A planned statement with what it was planned for.
+#[derive(Debug)]
+pub struct PlannedStatement {
+    plan: Arc<Plan>,
+    version: u64,
+    sql: Arc<[u8]>,
+    database: Option<Arc<str>>,
+}
+
+/// A table locked by LOCK TABLES.
+struct TableLock {
+    database: String,
+    table: String,
+    write: bool,
+}
+
+/// A session.
+pub struct Session {
+    /// What expressions may look at.
+    pub state: SessionState,
+    transaction: Transaction,
+    cache: StatementCache,
+    /// Between BEGIN and COMMIT.
+    explicit: bool,
+    /// The open transaction is READ ONLY.
+    read_only: bool,
+    /// SET TRANSACTION without scope: for the next transaction only.
+    next_isolation: Option<variables::Isolation>,
+    next_read_only: Option<bool>,
+    /// Statements of PREPARE.
+    named_statements: std::collections::HashMap<String, Vec<u8>>,
+    table_locks: Option<Vec<TableLock>>,
+    /// FLUSH TABLES … FOR EXPORT: purge stands still.
+    purge_pause: Option<untorn::engine::PurgePause>,
+    /// COMMIT RELEASE asks for the end of the connection.
+    release: bool,
+}
+
+fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
+    match level {
+        variables::Isolation::ReadUncommitted => untorn::engine::Isolation::ReadUncommitted,
+        variables::Isolation::ReadCommitted => untorn::engine::Isolation::ReadCommitted,
+        variables::Isolation::RepeatableRead => untorn::engine::Isolation::RepeatableRead,
+        variables::Isolation::Serializable => untorn::engine::Isolation::Serializable,
+    }
+}
+
+/// How a statement ended well.
+enum Outcome {
+    /// Rows have been sent; their end has not.
+    Rows,
+    /// No rows.
+    Done(Changed),
+    /// The answer has been given whole.
+    Answered,
+}
+
+impl Session {
+    /// A fresh session.
+    pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: Database) -> Session {
+        let mut transaction = database.transaction();
+        transaction.rows().set_tag(u64::from(connection.id));
+        let state = SessionState::new(server, connection, database);
+        Session {
+            state,
+            transaction,
+            cache: StatementCache::default(),
+            explicit: false,
+            read_only: false,
+            next_isolation: None,
+            next_read_only: None,
+            named_statements: Default::default(),
+            table_locks: None,
+            purge_pause: None,
+            release: false,
+        }
+    }
+
+    fn modes(&self) -> LexicalModes {
+        let mode = self.state.settings().sql_mode;
+        LexicalModes {
+            ansi_quotes: mode & sql_mode::ANSI_QUOTES != 0,
+            no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
+            pipes_as_concat: mode & sql_mode::PIPES_AS_CONCAT != 0,
+            high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        match self.state.server.variables.flush_log_at_trx_commit() {
+            0 => Durability::NoSync,
+            2 => Durability::Write,
+            _ => Durability::Sync,
+        }
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.explicit || !self.state.settings().autocommit
+    }
+
+    fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.state.settings().lock_wait_timeout_seconds)
+    }
+
+    /// Starts the transaction that the next statement runs in, if it is not open.
+    fn ensure_transaction(&mut self) {
+        let wait = Duration::from_secs(self.state.settings().innodb_lock_wait_timeout_seconds);
+        if !self.transaction.is_active() {
+            let level = self.next_isolation.unwrap_or(self.state.settings().isolation);
+            let in_transaction = self.in_transaction();
+            let rows = self.transaction.rows();
+            rows.set_isolation(isolation(level));
+            rows.set_lock_wait_timeout(wait);
+            if in_transaction {
+                self.next_isolation = None;
+                self.read_only = self.next_read_only.take().unwrap_or(self.state.settings().read_only);
+                self.transaction.begin();
+            }
+        } else {
+            self.transaction.rows().set_lock_wait_timeout(wait);
+        }
+    }
+
+    /// Commits what is open.
+    async fn commit(&mut self) -> Result<(), Failure> {
+        self.explicit = false;
+        self.read_only = false;
+        let durability = self.durability();
+        self.transaction.commit(durability).await?;
+        Ok(())
+    }
+
+    /// Rolls back what is open.
+    async fn roll_back(&mut self) -> Result<(), Failure> {
+        self.explicit = false;
+        self.read_only = false;
+        self.transaction.rollback().await?;
+        Ok(())
+    }
+
+    /// Completion with this session's flags.
+    fn completion<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
+        Completion {
+            affected: changed.affected,
+            last_insert_id: changed.insert_id,
+            warnings: self.state.warnings_u16(),
+            status: self.flags(),
+            info: Cow::Borrowed(&changed.info),
+            more_results: more,
+        }
+    }
+
+    fn flags(&self) -> u16 {
+        let mut flags = 0;
+        if self.state.settings().autocommit {
+            flags |= status_flag::AUTOCOMMIT;
+        }
+        if self.explicit || (!self.state.settings().autocommit && self.transaction.is_active()) {
+            flags |= status_flag::IN_TRANS;
+            if self.read_only {
+                flags |= status_flag::IN_TRANS_READONLY;
+            }
+        }
+        if self.state.settings().sql_mode & sql_mode::NO_BACKSLASH_ESCAPES != 0 {
+            flags |= status_flag::NO_BACKSLASH_ESCAPES;
+        }
+        flags
+    }
+
+    /// Plans a statement for the catalog as it is now.
+    fn plan(&self, statement: Statement, types: &[Type]) -> Result<Plan, SqlError> {
+        Planner { state: &self.state, parameter_types: types }.plan(statement)
+    }
+
+    /// Puts the tables of a plan in use until the transaction ends.
+    async fn use_tables(&mut self, plan: &Plan) -> Result<(), Failure> {
+        let environment = self.state.database.environment().clone();
+        let deadline = environment.now() + self.lock_wait_timeout();
+        for table in plan.tables() {
+            loop {
+                match self.transaction.use_table(&table) {
+                    Ok(()) => break,
+                    Err(NotUsable::Stale) => return Err(Failure::Stale),
+                    Err(NotUsable::Wait(mut wait)) => {
+                        let left = deadline.saturating_sub(environment.now());
+                        if left.is_zero() {
+                            return Err(errors::error(errors::LOCK_WAIT_TIMEOUT, &[]).into());
+                        }
+                        let mut alarm = environment.sleep(left.min(Duration::from_millis(200)));
+                        let mut done = pin!(wait.done());
+                        poll_fn(|context| {
+                            if done.as_mut().poll(context).is_ready() {
+                                return Poll::Ready(());
+                            }
+                            alarm.as_mut().poll(context)
+                        })
+                        .await;
+                        self.state.check_killed()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes a planned statement and answers it.
+    async fn run<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+        more: bool,
+    ) -> Result<(), Failure> {
+        let outcome = match plan {
+            Plan::Command(statement) => self.command(statement, out, more).await?,
+            plan => self.run_data(plan, parameters, out).await?,
+        };
+        match outcome {
+            Outcome::Rows => out.rows_end(&self.completion(&Changed::default(), more)),
+            Outcome::Done(changed) => {
+                self.state.row_count.set(changed.affected as i64);
+                out.ok(&self.completion(&changed, more));
+            }
+            Outcome::Answered => {}
+        }
+        Ok(())
+    }
+
+    /// SELECT, INSERT, UPDATE, DELETE: inside of the transaction.
+    async fn run_data<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        let writes = !matches!(plan, Plan::Select(_));
+        self.check_access(plan)?;
+        self.ensure_transaction();
+        if writes && self.read_only && self.in_transaction() {
+            return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
+        }
+        let stays_open = self.in_transaction();
+        self.transaction.rows().clear_kill();
+        let mark = (stays_open && writes).then(|| self.transaction.statement_mark());
+        let result = match self.use_tables(plan).await {
+            Ok(()) => self.watched(plan, parameters, out).await,
+            Err(failure) => Err(failure),
+        };
+        match result {
+            Ok(outcome) => {
+                if stays_open {
+                    self.transaction.rows().end_statement();
+                } else {
+                    self.commit().await?;
+                }
+                Ok(outcome)
+            }
+            Err(failure) => {
+                self.undo(&failure, stays_open, mark).await;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn undo(&mut self, failure: &Failure, stays_open: bool, mark: Option<untorn::engine::UndoMark>) {
+        let result = match failure {
+            Failure::RolledBack(_) => {
+                self.explicit = false;
+                self.transaction.after_error(&untorn::engine::Error::Deadlock);
+                Ok(())
+            }
+            _ if !stays_open => self.transaction.rollback().await,
+            _ => {
+                let result = match mark {
+                    Some(mark) => self.transaction.rollback_to(mark).await,
+                    None => Ok(()),
+                };
+                self.transaction.rows().end_statement();
+                result
+            }
+        };
+        if let Err(error) = result {
+            tracing::error!(%error, "undoing a failed statement");
+        }
+    }
+
+    /// Runs a plan while looking for a kill of this connection.
+    async fn watched<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        let connection = self.state.connection.clone();
+        let handle = self.transaction.state().kill_handle();
+        let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
+        let mut work = pin!(execute(&mut executor, plan, out));
+        let mut killed = pin!(connection.killed(Kill::Query));
+        let mut told = false;
+        poll_fn(|context| {
+            if let Poll::Ready(result) = work.as_mut().poll(context) {
+                return Poll::Ready(result);
+            }
+            if !told && killed.as_mut().poll(context).is_ready() {
+                told = true;
+                handle.kill();
+                return work.as_mut().poll(context);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Answers a failure. A client that is gone is the caller's business.
+    fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
+        let error = match failure {
+            Failure::Sql(error) | Failure::RolledBack(error) => error,
+            Failure::Stale => errors::error(errors::UNKNOWN_ERROR, &[&"The table changed while the statement started; try again"]),
+            Failure::Gone(error) => return Err(error),
+        };
+        self.state.note_error(&error);
+        self.state.row_count.set(-1);
+        out.error(&error);
+        Ok(())
+    }
+
+    /// Runs one statement of text that is not in the cache; returns the bytes it took.
+    async fn run_text<S: ResultSink>(&mut self, sql: &[u8], many: bool, out: &mut S) -> Result<usize, (Failure, usize)> {
+        let modes = self.modes();
+        let parsed = parser::parse(sql, modes).map_err(|error| (error.into(), sql.len()))?;
+        let consumed = parsed.consumed;
+        let rest = sql.get(consumed..).unwrap_or_default();
+        let more = !parser::is_blank(rest, modes);
+        let fail = |failure: Failure| (failure, sql.len());
+        if more && !many {
+            return Err(fail(errors::syntax(rest.trim_ascii_start(), 1).into()));
+        }
+        if parsed.parameters > 0 {
+            return Err(fail(errors::syntax(b"?", 1).into()));
+        }
+        if matches!(parsed.statement, Statement::Empty) {
+            // Only a comment: MySQL answers OK to a comment that was executable, 1065 to nothing at all.
+            if sql.trim_ascii().is_empty() {
+                return Err(fail(errors::error(errors::EMPTY_QUERY, &[]).into()));
+            }
+            out.ok(&self.completion(&Changed::default(), more));
+            return Ok(consumed);
+        }
+        let mut statement = parsed.statement;
+        for attempt in 0..8 {
+            let plan = self.plan(statement, &[]).map_err(|error| fail(error.into()))?;
+            if !keeps_warnings(&plan) {
+                self.state.clear_warnings();
+            }
+            match self.run(&plan, &[], out, more).await {
+                Err(Failure::Stale) if attempt < 7 => {}
+                Err(failure) => return Err(fail(failure)),
+                Ok(()) => break,
+            }
+            statement = parser::parse(sql, modes).map_err(|error| fail(error.into()))?.statement;
+        }
+        Ok(consumed)
+    }
+
+    /// Runs a text statement through the cache. `None`: it does not belong there.
+    async fn run_cached<S: ResultSink>(&mut self, sql: &[u8], out: &mut S) -> Option<Result<(), Failure>> {
+        let modes = self.modes();
+        let mut fingerprint = self.cache.take_scratch();
+        let found = fingerprint.of(sql, modes);
+        let result = if found { self.run_fingerprint(&fingerprint, out).await } else { None };
+        self.cache.put_scratch(fingerprint);
+        result
+    }
+
+    async fn run_fingerprint<S: ResultSink>(&mut self, fingerprint: &Fingerprint, out: &mut S) -> Option<Result<(), Failure>> {
+        let version = self.state.database.catalog_version();
+        let database = self.state.current_database();
+        for _ in 0..8 {
+            let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
+                Some(plan) => plan?,
+                None => {
+                    let plan = cache::plan(fingerprint, self.modes(), &self.state);
+                    let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
+                    plan?
+                }
+            };
+            self.state.clear_warnings();
+            let parameters = fingerprint.parameters();
+            match self.run(&plan, &parameters, out, false).await {
+                Err(Failure::Stale) => self.cache.remove(&fingerprint.key),
+                result => return Some(result),
+            }
+        }
+        Some(Err(Failure::Stale))
+    }
+}
+
+fn keeps_warnings(plan: &Plan) -> bool {
+    matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
+        show.kind,
+        crate::sql::ast::ShowKind::Warnings { .. } | crate::sql::ast::ShowKind::Errors { .. }
+    ))
+}
+
+/// Runs a plan of data.
+async fn execute<S: ResultSink>(executor: &mut Executor<'_>, plan: &Plan, out: &mut S) -> Result<Outcome, Failure> {
+    match plan {
+        Plan::Select(select) if !select.into.is_empty() => {
+            let rows = executor.rows(select).await?;
+            if rows.len() > 1 {
+                return Err(errors::error(errors::TOO_MANY_ROWS, &[]).into());
+            }
+            for row in rows {
+                for (name, value) in select.into.iter().zip(row) {
+                    executor.state.set_user_variable(name, value);
+                }
+            }
+            Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
+        }
+        Plan::Select(select) => {
+            out.columns(&select.columns);
+            let sent = executor.select(select, &mut Target::Sink(out)).await?;
+            executor.state.found_rows.set(sent);
+            Ok(Outcome::Rows)
+        }
+        Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
+        Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
+        Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
+        Plan::Command(_) => Ok(Outcome::Answered),
+    }
+}
+
+/// A parameter of the protocol as a value.
+fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
+    let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
+    match *param {
+        Param::Null => Value::Null,
+        Param::Int(v) => Value::Int(v),
+        Param::UInt(v) => Value::UInt(v),
+        Param::Float(v) => Value::Float(v),
+        Param::Double(v) => Value::Double(v),
+        Param::Decimal(text) => {
+            std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
+        }
+        Param::Bytes { value, binary } => {
+            let rule = if binary { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+            Value::Text(Cow::Borrowed(value), rule)
+        }
+        Param::Date(v) => Value::Date(date(v)),
+        Param::DateTime(v) => Value::DateTime(
+            types::DateTime {
+                date: types::Date { year: v.year, month: v.month, day: v.day },
+                hour: v.hour,
+                minute: v.minute,
+                second: v.second,
+                micros: v.microsecond,
+            },
+            if v.microsecond > 0 { 6 } else { 0 },
+        ),
+        Param::Time(v) => Value::Time(
+            types::Time {
+                negative: v.negative,
+                hours: v.hours.min(838) as u16,
+                minutes: v.minutes,
+                seconds: v.seconds,
+                micros: v.microseconds,
+            },
+            if v.microseconds > 0 { 6 } else { 0 },
+        ),
+    }
+}
+
+impl SessionService for Session {
+    type Plan = PlannedStatement;
+
+    async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
+        self.state.connection.clear_query_kill();
+        self.state.begin_statement();
+        if let Some(result) = self.run_cached(sql, out).await {
+            return match result {
+                Ok(()) => Ok(()),
+                Err(failure) => self.answer_failure(failure, out),
+            };
+        }
+        let many = self.state.connection.client_flags().multi_statements;
+        let mut rest = sql;
+        loop {
+            match self.run_text(rest, many, out).await {
+                Ok(consumed) => {
+                    rest = rest.get(consumed..).unwrap_or_default();
+                    if parser::is_blank(rest, self.modes()) {
+                        return Ok(());
+                    }
+                    self.state.begin_statement();
+                }
+                Err((failure, _)) => {
+                    self.state.clear_warnings();
+                    return self.answer_failure(failure, out);
+                }
+            }
+        }
+    }
+
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        self.state.begin_statement();
+        self.state.clear_warnings();
+        let modes = self.modes();
+        let result = self.prepare_text(sql, modes);
+        if let Err(error) = &result {
+            self.state.note_error(error);
+        }
+        result
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &mut Prepared<PlannedStatement>,
+        params: &[Param<'_>],
+        out: &mut impl ResultSink,
+    ) -> io::Result<()> {
+        self.state.connection.clear_query_kill();
+        self.state.begin_statement();
+        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
+        for _ in 0..8 {
+            if statement.plan.version != self.state.database.catalog_version()
+                || statement.plan.database != self.state.current_database()
+            {
+                match self.prepare_text(&statement.plan.sql.clone(), self.modes()) {
+                    Ok(fresh) => {
+                        statement.plan = fresh.plan;
+                        statement.columns = fresh.columns;
+                    }
+                    Err(error) => return self.answer_failure(error.into(), out),
+                }
+            }
+            let plan = statement.plan.plan.clone();
+            if !keeps_warnings(&plan) {
+                self.state.clear_warnings();
+            }
+            match self.run(&plan, &values, out, false).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Stale) => statement.plan.version = u64::MAX,
+                Err(failure) => return self.answer_failure(failure, out),
+            }
+        }
+        self.answer_failure(Failure::Stale, out)
+    }
+
+    async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        self.use_database(&String::from_utf8_lossy(name))
+    }
+
+    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
+        self.field_definitions(&String::from_utf8_lossy(table), pattern)
+    }
+
+    async fn reset(&mut self) {
+        self.end().await;
+        self.state.reset();
+        self.named_statements.clear();
+    }
+
+    async fn close(&mut self) {
+        self.end().await;
+    }
+
+    fn status_flags(&self) -> u16 {
+        self.flags()
+    }
+
+    fn warnings(&self) -> u16 {
+        self.state.warnings_u16()
+    }
+
+    fn idle_timeout_seconds(&self) -> u64 {
+        let name = if self.state.connection.client_flags().interactive { "interactive_timeout" } else { "wait_timeout" };
+        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
+            Ok(variables::Value::UInt(seconds)) => seconds,
+            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
+            _ => 28_800,
+        }
+    }
+}
+
+impl Session {
+    /// Rolls back and gives up everything that is held.
+    async fn end(&mut self) {
+        self.explicit = false;
+        self.read_only = false;
+        self.next_isolation = None;
+        self.next_read_only = None;
+        self.table_locks = None;
+        self.purge_pause = None;
+        if let Err(error) = self.transaction.rollback().await {
+            tracing::error!(%error, "rolling back at the end of a session");
+        }
+    }
+
+    fn prepare_text(&self, sql: &[u8], modes: LexicalModes) -> Result<Prepared<PlannedStatement>, SqlError> {
+        let parsed = parser::parse(sql, modes)?;
+        if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
+            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+        }
+        let version = self.state.database.catalog_version();
+        let plan = self.plan(parsed.statement, &[])?;
+        let columns = match &plan {
+            Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
+            _ => ResultColumns::new(Vec::new()),
+        };
+        let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");
+        let params = ResultColumns::new(vec![parameter; usize::from(parsed.parameters)]);
+        let sql: Arc<[u8]> = sql.into();
+        Ok(Prepared {
+            sql: sql.clone(),
+            params,
+            columns,
+            plan: PlannedStatement { plan: Arc::new(plan), version, sql, database: self.state.current_database() },
+        })
+    }
+
+    /// Executes a statement and keeps its rows, for statements made of others.
+    pub(crate) async fn rows_of(&mut self, sql: &str) -> Result<Vec<Vec<Value<'static>>>, Failure> {
+        let parsed = parser::parse(sql.as_bytes(), LexicalModes::default())?;
+        let plan = self.plan(parsed.statement, &[])?;
+        self.ensure_transaction();
+        self.use_tables(&plan).await?;
+        let Plan::Select(select) = &plan else { return Ok(Vec::new()) };
+        let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters: &[] };
+        let mut target: Target<'_, NoSink> = Target::Rows(Vec::new());
+        executor.select(select, &mut target).await?;
+        match target {
+            Target::Rows(rows) => Ok(rows),
+            Target::Sink(_) => Ok(Vec::new()),
+        }
+    }
+}

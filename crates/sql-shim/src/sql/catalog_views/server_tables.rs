@@ -1,0 +1,167 @@
+//! Views of the server: engines, character sets, connections, variables, status.
+
+use untorn::types::Collation;
+
+use super::ViewType::{Number, Text};
+use super::table_tables::view;
+use super::{INFORMATION_SCHEMA, View, number, text};
+use crate::session::state::SessionState;
+use crate::sql::exec::Rows;
+use crate::sql::value::Value;
+use crate::variables::Scope;
+
+const COLLATIONS: [Collation; 3] = [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary];
+
+/// SHOW ENGINES.
+pub fn engines(_: &SessionState) -> Rows {
+    vec![vec![
+        text("InnoDB"),
+        text("DEFAULT"),
+        text("Untorn: InnoDB file format, pages written once where the storage writes them whole"),
+        text("YES"),
+        text("NO"),
+        text("YES"),
+    ]]
+}
+
+/// SHOW CHARACTER SET.
+pub fn character_sets(_: &SessionState) -> Rows {
+    vec![
+        vec![text("binary"), text("binary"), text("Binary pseudo charset"), number(1u64)],
+        vec![text("utf8mb4"), text("utf8mb4_general_ci"), text("UTF-8 Unicode"), number(4u64)],
+    ]
+}
+
+/// SHOW COLLATION.
+pub fn collations(_: &SessionState) -> Rows {
+    let row = |rule: &Collation| {
+        let default = *rule != Collation::Utf8mb4Bin;
+        vec![
+            text(rule.name()),
+            text(rule.charset()),
+            number(rule.id()),
+            text(if default { "Yes" } else { "" }),
+            text("Yes"),
+            number(1u64),
+            text(if *rule == Collation::Binary { "NO PAD" } else { "PAD SPACE" }),
+        ]
+    };
+    COLLATIONS.iter().map(row).collect()
+}
+
+fn applicability(_: &SessionState) -> Rows {
+    COLLATIONS.iter().map(|rule| vec![text(rule.name()), text(rule.charset())]).collect()
+}
+
+/// SHOW PROCESSLIST.
+pub fn process_list(state: &SessionState) -> Rows {
+    let all = state.server.is_administrator(&state.connection);
+    let own = state.connection.with_activity(|activity| activity.user.clone());
+    let mut rows = Vec::new();
+    for connection in state.server.connections.all() {
+        let activity = connection.activity();
+        if !all && activity.user != own {
+            continue;
+        }
+        let info = if activity.info.is_empty() { Value::Null } else { text(String::from_utf8_lossy(&activity.info)) };
+        rows.push(vec![
+            number(connection.id),
+            text(&*activity.user),
+            text(&*activity.host),
+            activity.database.as_deref().map_or(Value::Null, text),
+            text(activity.command),
+            number(state.server.clock.now_ms().saturating_sub(activity.since_ms) / 1000),
+            text(activity.state),
+            info,
+        ]);
+    }
+    rows
+}
+
+fn global_variables(state: &SessionState) -> Rows {
+    pairs(state.variables.show(&state.server.variables, Scope::Global))
+}
+
+fn session_variables(state: &SessionState) -> Rows {
+    pairs(state.variables.show(&state.server.variables, Scope::Either))
+}
+
+fn pairs(list: Vec<(&'static str, String)>) -> Rows {
+    list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
+}
+
+fn status(state: &SessionState) -> Rows {
+    let list = crate::sql::status_values::all(state);
+    list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
+}
+
+fn privileges(state: &SessionState) -> Rows {
+    let list = state.server.accounts.list();
+    list.into_iter()
+        .map(|(user, host, _)| vec![text(format!("'{user}'@'{host}'")), text("def"), text("USAGE"), text("NO")])
+        .collect()
+}
+
+fn transactions(state: &SessionState) -> Rows {
+    let list = state.database.transaction_system().transactions();
+    list.into_iter()
+        .map(|info| {
+            let since = untorn::types::DateTime::from_unix(info.started.as_secs() as i64, 0);
+            vec![
+                number(info.id),
+                text(if info.waiting { "LOCK WAIT" } else { "RUNNING" }),
+                text(since.to_string()),
+                number(info.tag),
+                number(info.locks),
+                number(info.undo_records),
+            ]
+        })
+        .collect()
+}
+
+fn nothing(_: &SessionState) -> Rows {
+    Vec::new()
+}
+
+pub(super) static VIEWS: &[View] = &[
+    view!("ENGINES", [
+        "ENGINE" Text(64), "SUPPORT" Text(8), "COMMENT" Text(80), "TRANSACTIONS" Text(3), "XA" Text(3),
+        "SAVEPOINTS" Text(3),
+    ], |state| engines(state)),
+    view!("CHARACTER_SETS", [
+        "CHARACTER_SET_NAME" Text(64), "DEFAULT_COLLATE_NAME" Text(64), "DESCRIPTION" Text(60), "MAXLEN" Number,
+    ], character_sets),
+    view!("COLLATIONS", [
+        "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64), "ID" Number, "IS_DEFAULT" Text(3),
+        "IS_COMPILED" Text(3), "SORTLEN" Number, "PAD_ATTRIBUTE" Text(9),
+    ], collations),
+    view!("COLLATION_CHARACTER_SET_APPLICABILITY", [
+        "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64),
+    ], applicability),
+    view!("PROCESSLIST", [
+        "ID" Number, "USER" Text(32), "HOST" Text(261), "DB" Text(64), "COMMAND" Text(16), "TIME" Number,
+        "STATE" Text(64), "INFO" Text(65535),
+    ], process_list),
+    view!("GLOBAL_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], global_variables),
+    view!("SESSION_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], session_variables),
+    view!("GLOBAL_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
+    view!("SESSION_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
+    view!("USER_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
+    ], privileges),
+    view!("INNODB_TRX", [
+        "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_MYSQL_THREAD_ID" Number,
+        "TRX_ROWS_LOCKED" Number, "TRX_ROWS_MODIFIED" Number,
+    ], transactions),
+    view!("PLUGINS", [
+        "PLUGIN_NAME" Text(64), "PLUGIN_VERSION" Text(20), "PLUGIN_STATUS" Text(10), "PLUGIN_TYPE" Text(80),
+    ], nothing),
+    view!("INNODB_CMP", [
+        "PAGE_SIZE" Number, "COMPRESS_OPS" Number, "COMPRESS_OPS_OK" Number, "COMPRESS_TIME" Number,
+        "UNCOMPRESS_OPS" Number, "UNCOMPRESS_TIME" Number,
+    ], nothing),
+    view!("INNODB_CMPMEM", [
+        "PAGE_SIZE" Number, "BUFFER_POOL_INSTANCE" Number, "PAGES_USED" Number, "PAGES_FREE" Number,
+        "RELOCATION_OPS" Number, "RELOCATION_TIME" Number,
+    ], nothing),
+];
