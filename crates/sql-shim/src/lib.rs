@@ -8,6 +8,7 @@ pub mod program;
 pub mod result;
 pub mod server;
 pub mod service;
+pub mod session;
 pub mod sql;
 pub mod status;
 pub mod variables;

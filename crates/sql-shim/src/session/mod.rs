@@ -35,7 +35,7 @@ use crate::server::registry::{Connection, Kill, Server};
 use crate::service::{SessionFactory, SessionService};
 use crate::sql::ast::Statement;
 use crate::sql::exec::insert::Changed;
-use crate::sql::exec::{Executor, NoSink, Target};
+use crate::sql::exec::{Executor, Target};
 use crate::sql::expr::types::Type;
 use crate::sql::lexer::LexicalModes;
 use crate::sql::parser;
@@ -99,10 +99,8 @@ pub struct Session {
     /// Statements of PREPARE.
     named_statements: std::collections::HashMap<String, Vec<u8>>,
     table_locks: Option<Vec<TableLock>>,
-    /// FLUSH TABLES … FOR EXPORT: purge stands still.
-    purge_pause: Option<untorn::engine::PurgePause>,
-    /// COMMIT RELEASE asks for the end of the connection.
-    release: bool,
+    /// FLUSH TABLES … FOR EXPORT.
+    export_holds: Vec<untorn::export::ExportHold>,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -140,8 +138,7 @@ impl Session {
             next_read_only: None,
             named_statements: Default::default(),
             table_locks: None,
-            purge_pause: None,
-            release: false,
+            export_holds: Vec::new(),
         }
     }
 
@@ -659,7 +656,7 @@ impl Session {
         self.next_isolation = None;
         self.next_read_only = None;
         self.table_locks = None;
-        self.purge_pause = None;
+        self.export_holds.clear();
         if let Err(error) = self.transaction.rollback().await {
             tracing::error!(%error, "rolling back at the end of a session");
         }
@@ -685,21 +682,5 @@ impl Session {
             columns,
             plan: PlannedStatement { plan: Arc::new(plan), version, sql, database: self.state.current_database() },
         })
-    }
-
-    /// Executes a statement and keeps its rows, for statements made of others.
-    pub(crate) async fn rows_of(&mut self, sql: &str) -> Result<Vec<Vec<Value<'static>>>, Failure> {
-        let parsed = parser::parse(sql.as_bytes(), LexicalModes::default())?;
-        let plan = self.plan(parsed.statement, &[])?;
-        self.ensure_transaction();
-        self.use_tables(&plan).await?;
-        let Plan::Select(select) = &plan else { return Ok(Vec::new()) };
-        let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters: &[] };
-        let mut target: Target<'_, NoSink> = Target::Rows(Vec::new());
-        executor.select(select, &mut target).await?;
-        match target {
-            Target::Rows(rows) => Ok(rows),
-            Target::Sink(_) => Ok(Vec::new()),
-        }
     }
 }

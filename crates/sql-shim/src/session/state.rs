@@ -58,6 +58,7 @@ pub struct SessionState {
     /// How many there were, kept or not.
     pub warning_count: Cell<u64>,
     statement_time: Cell<Option<DateTime>>,
+    fixed_time: Cell<Option<f64>>,
     /// LAST_INSERT_ID().
     pub last_insert_id: Cell<u64>,
     /// What `LAST_INSERT_ID(expr)` said in this statement.
@@ -100,6 +101,7 @@ impl SessionState {
             warnings: RefCell::new(Vec::new()),
             warning_count: Cell::new(0),
             statement_time: Cell::new(None),
+            fixed_time: Cell::new(None),
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
             row_count: Cell::new(0),
@@ -142,10 +144,21 @@ impl SessionState {
         if let Some(now) = self.statement_time.get() {
             return now;
         }
+        if let Some(seconds) = self.fixed_time.get() {
+            let now = DateTime::from_unix(seconds as i64, (seconds.fract() * 1e6) as u32);
+            self.statement_time.set(Some(now));
+            return now;
+        }
         let since = self.database.environment().unix_time();
         let now = DateTime::from_unix(since.as_secs() as i64, since.subsec_micros());
         self.statement_time.set(Some(now));
         now
+    }
+
+    /// `SET timestamp`: a fixed clock, in seconds since 1970; `None` for the real one.
+    pub fn set_timestamp(&self, seconds: Option<f64>) {
+        self.fixed_time.set(seconds.filter(|seconds| *seconds > 0.0));
+        self.statement_time.set(None);
     }
 
     /// The statement's time in the session's zone.

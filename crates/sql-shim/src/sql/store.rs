@@ -6,7 +6,7 @@ use untorn::schema::ColumnDef;
 use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError};
 
 use super::expr::functions;
-use super::value::{Value, collation, convert, decimal, temporal};
+use super::value::{Value, collation, convert, decimal};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::state::SessionState;

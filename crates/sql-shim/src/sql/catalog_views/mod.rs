@@ -3,8 +3,8 @@
 //! A view is a list of columns and a function that makes all its rows. That is enough for clients and tools: the
 //! catalog is in memory and small.
 
-mod server_tables;
-mod table_tables;
+pub mod server_tables;
+pub mod table_tables;
 
 use untorn::types::{ColumnType, SizeClass};
 

@@ -91,7 +91,7 @@ fn pairs(list: Vec<(&'static str, String)>) -> Rows {
 }
 
 fn status(state: &SessionState) -> Rows {
-    let list = crate::sql::status_values::all(state);
+    let list = crate::status::collect(&state.server);
     list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
 }
 

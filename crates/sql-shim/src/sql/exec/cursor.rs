@@ -142,7 +142,7 @@ impl Cursor {
                 return Ok(false);
             }
             if let Some(row) = copied {
-                let fields = row.complete(transaction).await?;
+                let fields = row.complete(transaction, &self.table).await?;
                 match each(RowView::Fields(&fields, columns), None, last)? {
                     Flow::Stop => return Ok(false),
                     Flow::Pause => return Ok(true),
@@ -175,10 +175,14 @@ pub fn copy(row: &Row<'_>, columns: usize, needed: &[u16]) -> CopiedRow {
 
 impl CopiedRow {
     /// Fetches the long columns.
-    pub async fn complete(self, transaction: &engine::Transaction) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+    pub async fn complete(
+        self,
+        transaction: &engine::Transaction,
+        table: &Table,
+    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
         let CopiedRow { mut fields, external } = self;
         for (column, prefix, reference) in external {
-            let bytes = engine::fetch_external(transaction, &prefix, &reference).await?;
+            let bytes = engine::fetch_external(transaction, &table.rows, &prefix, &reference).await?;
             if let Some(place) = fields.get_mut(usize::from(column)) {
                 *place = Some(bytes);
             }

@@ -528,7 +528,7 @@ impl Executor<'_> {
                 None => Ok(()),
                 Some(Ok(shown)) => shown.map(|_| ()),
                 Some(Err(copied)) => {
-                    let fields = copied.complete(self.transaction.state()).await?;
+                    let fields = copied.complete(self.transaction.state(), table).await?;
                     each(RowView::Fields(&fields, &table.def.columns), target).map(|_| ())
                 }
             };

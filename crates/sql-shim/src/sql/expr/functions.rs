@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use untorn::types::{Collation, Date, DateTime, Time};
 
 use super::super::ast::{IntervalUnit, TrimSide};
-use super::super::value::{Value, collation, compare, convert, decimal, temporal};
+use super::super::value::{Value, collation, compare, decimal, temporal};
 use super::types::Type;
 use super::{Context, Evaluated};
 use crate::errors;
@@ -989,6 +989,5 @@ mod tests {
         assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
         let moment = DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
         assert_eq!(date_format(moment, "%W %D %M %Y %h%p"), "Saturday 3rd February 2024 01PM");
-        let _ = convert::format_double(1.0);
     }
 }

@@ -19,7 +19,7 @@ use untorn::types::{Collation, Date};
 
 use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
 use super::store;
-use super::value::{Value, collation, compare, convert, decimal, temporal};
+use super::value::{Value, collation, compare, convert};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::state::SessionState;
@@ -538,8 +538,3 @@ fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Re
 pub fn today(cx: &Context<'_>) -> Date {
     cx.state.now_local().date
 }
-
-// Names used by the modules below.
-pub(crate) use convert::format_double;
-pub(crate) use decimal::format as format_decimal;
-pub(crate) use temporal::format_datetime;

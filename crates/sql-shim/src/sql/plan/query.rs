@@ -68,7 +68,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    pub(super) fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
+    pub(crate) fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
         let Some(limit) = limit else { return Ok(None) };
         let mut binder = Binder::new(self, &[]);
         let count = binder.bind(&limit.count)?.0;

@@ -1,0 +1,590 @@
+//! DDL: from syntax to the engine's definitions. Every such statement commits what is open first.
+
+use untorn::schema::{self, KeyKind, TableDef};
+use untorn::types::{Collation, ColumnType, SizeClass};
+
+use super::failure::Failure;
+use super::{Outcome, Session};
+use crate::errors;
+use crate::result::{ResultSink, SqlError};
+use crate::sql::ast::{self, Alteration, CreateTable, DataType, Expr, Maintenance, Statement, TableName};
+use crate::sql::exec::insert::Changed;
+use crate::sql::expr::bind::Binder;
+use crate::sql::plan::{charset_collation, collation_named};
+use crate::sql::store::Storing;
+use crate::sql::value::Value;
+
+fn done() -> Outcome {
+    Outcome::Done(Changed::default())
+}
+
+/// The collation that CHARACTER SET and COLLATE say, or `default`.
+fn chosen(charset: Option<&str>, collation: Option<&str>, default: Collation) -> Result<Collation, SqlError> {
+    if let Some(collation) = collation {
+        return collation_named(collation).ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]));
+    }
+    match charset {
+        Some(charset) => {
+            charset_collation(charset).ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset]))
+        }
+        None => Ok(default),
+    }
+}
+
+fn size_class(name: &str) -> SizeClass {
+    match name.as_bytes().first() {
+        Some(b'T') if name.len() == 8 => SizeClass::Tiny,
+        Some(b'M') => SizeClass::Medium,
+        Some(b'L') => SizeClass::Long,
+        _ => SizeClass::Normal,
+    }
+}
+
+/// The engine's type of a type as written.
+pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<ColumnType, SqlError> {
+    let unsigned = said.unsigned;
+    let argument = said.arguments.first().copied();
+    let rule = chosen(said.charset.as_deref(), said.collation.as_deref(), default)?;
+    let fraction = || match argument.unwrap_or(0) {
+        digits @ 0..=6 => Ok(digits as u8),
+        digits => Err(errors::error(errors::TOO_BIG_PRECISION, &[&digits, &name, &6])),
+    };
+    let too_long = |max: u32| errors::error(errors::TOO_BIG_FIELDLENGTH, &[&name, &max]);
+    let members = || -> Result<Vec<String>, SqlError> {
+        said.members
+            .iter()
+            .map(|member| {
+                String::from_utf8(member.clone()).map_err(|_| {
+                    errors::error(errors::INVALID_CHARACTER_STRING, &[&"utf8mb4", &String::from_utf8_lossy(member)])
+                })
+            })
+            .collect()
+    };
+    Ok(match said.name.as_str() {
+        "TINYINT" => ColumnType::TinyInt { unsigned },
+        "SMALLINT" => ColumnType::SmallInt { unsigned },
+        "MEDIUMINT" => ColumnType::MediumInt { unsigned },
+        "INT" => ColumnType::Int { unsigned },
+        "BIGINT" => ColumnType::BigInt { unsigned },
+        "FLOAT" => match argument {
+            Some(25..) if said.arguments.len() == 1 => ColumnType::Double,
+            _ => ColumnType::Float,
+        },
+        "DOUBLE" => ColumnType::Double,
+        "DECIMAL" => {
+            let (precision, scale) = (argument.unwrap_or(10), said.arguments.get(1).copied().unwrap_or(0));
+            let precision = if precision == 0 { 10 } else { precision };
+            if precision > 65 {
+                return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &name, &65]));
+            }
+            if scale > 30 {
+                return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &name, &30]));
+            }
+            if scale > precision {
+                return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
+            }
+            ColumnType::Decimal { precision: precision as u8, scale: scale as u8 }
+        }
+        "DATE" => ColumnType::Date,
+        "DATETIME" => ColumnType::DateTime { fraction: fraction()? },
+        "TIMESTAMP" => ColumnType::Timestamp { fraction: fraction()? },
+        "TIME" => ColumnType::Time { fraction: fraction()? },
+        "YEAR" => ColumnType::Year,
+        "CHAR" => {
+            let chars = argument.unwrap_or(1);
+            if chars > 255 {
+                return Err(too_long(255));
+            }
+            if rule == Collation::Binary { ColumnType::Binary { bytes: chars } } else { ColumnType::Char { chars, collation: rule } }
+        }
+        "VARCHAR" => {
+            let chars = argument.ok_or_else(|| errors::syntax(b"", 1))?;
+            if chars > 65_535 / rule.bytes_per_char_max() {
+                return Err(too_long(65_535 / rule.bytes_per_char_max()));
+            }
+            if rule == Collation::Binary { ColumnType::VarBinary { bytes: chars } } else { ColumnType::VarChar { chars, collation: rule } }
+        }
+        "BINARY" => match argument.unwrap_or(1) {
+            bytes @ 0..=255 => ColumnType::Binary { bytes },
+            _ => return Err(too_long(255)),
+        },
+        "VARBINARY" => match argument.unwrap_or(0) {
+            bytes @ 0..=65_535 => ColumnType::VarBinary { bytes },
+            _ => return Err(too_long(65_535)),
+        },
+        text @ ("TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT") => {
+            let size = sized(text, argument);
+            if rule == Collation::Binary { ColumnType::Blob { size } } else { ColumnType::Text { size, collation: rule } }
+        }
+        blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => ColumnType::Blob { size: sized(blob, argument) },
+        "JSON" => ColumnType::Text { size: SizeClass::Long, collation: Collation::Utf8mb4Bin },
+        "ENUM" => ColumnType::Enum { members: members()?, collation: rule },
+        "SET" if said.members.len() <= 64 => ColumnType::Set { members: members()?, collation: rule },
+        "BIT" => match argument.unwrap_or(1) {
+            bits @ 1..=64 => ColumnType::Bit { bits: bits as u8 },
+            bits => return Err(errors::error(errors::TOO_BIG_DISPLAYWIDTH, &[&name, &bits])),
+        },
+        other => return Err(errors::unsupported(other)),
+    })
+}
+
+/// `TEXT(1000)` is the smallest class that holds so much.
+fn sized(name: &str, argument: Option<u32>) -> SizeClass {
+    match argument {
+        Some(bytes) if !name.starts_with(['T', 'M', 'L']) || name == "TEXT" => match bytes {
+            0..=255 => SizeClass::Tiny,
+            256..=65_535 => SizeClass::Normal,
+            65_536..=16_777_215 => SizeClass::Medium,
+            _ => SizeClass::Long,
+        },
+        _ => size_class(name),
+    }
+}
+
+impl Session {
+    pub(super) async fn define<S: ResultSink>(
+        &mut self,
+        statement: &Statement,
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        self.implicit_commit().await?;
+        let database = self.state.database.clone();
+        let timeout = self.lock_wait_timeout();
+        match statement {
+            Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
+                let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
+                if database.database(name).is_some() {
+                    let error = errors::error(errors::DB_CREATE_EXISTS, &[name]);
+                    if !if_not_exists {
+                        return Err(error.into());
+                    }
+                    self.state.note(error);
+                } else {
+                    database.create_database(name, rule)?;
+                }
+                Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
+            }
+            Statement::AlterDatabase { .. } => Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() })),
+            Statement::DropDatabase { name, if_exists } => {
+                if database.database(name).is_none() {
+                    let error = errors::error(errors::DB_DROP_EXISTS, &[name]);
+                    if !if_exists {
+                        return Err(error.into());
+                    }
+                    self.state.note(error);
+                    return Ok(done());
+                }
+                let tables = database.drop_database(name, Some(&self.transaction), timeout).await?;
+                if self.state.current_database().as_deref() == Some(name) {
+                    self.state.set_current_database(None);
+                }
+                Ok(Outcome::Done(Changed { affected: tables as u64, ..Changed::default() }))
+            }
+            Statement::CreateTable(create) => self.create_table(create).await,
+            Statement::DropTable { names, if_exists } => self.drop_tables(names, *if_exists).await,
+            Statement::DropView { names, if_exists } => {
+                for name in names {
+                    let error = errors::error(errors::BAD_TABLE, &[&self.shown(name)?]);
+                    if !if_exists {
+                        return Err(error.into());
+                    }
+                    self.state.note(error);
+                }
+                Ok(done())
+            }
+            Statement::Truncate(name) => {
+                let table = self.planner().engine_table(name)?;
+                self.check_locked(&table.database, &table.name, true)?;
+                database.truncate_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+                Ok(done())
+            }
+            Statement::CreateIndex { key, table } => {
+                self.add_key(table, key).await?;
+                Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+            }
+            Statement::DropIndex { name, table } => {
+                self.drop_key(table, name).await?;
+                Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+            }
+            Statement::AlterTable { table, changes } => self.alter_table(table, changes).await,
+            Statement::RenameTable(pairs) => {
+                for (from, to) in pairs {
+                    self.rename(from, to).await?;
+                }
+                Ok(done())
+            }
+            Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
+            other => Err(errors::unsupported(&format!("{other:?}").chars().take(40).collect::<String>()).into()),
+        }
+    }
+
+    fn shown(&self, name: &TableName) -> Result<String, SqlError> {
+        Ok(format!("{}.{}", self.planner().database_of(name)?, name.name))
+    }
+
+    async fn create_table(&mut self, create: &CreateTable) -> Result<Outcome, Failure> {
+        if create.temporary {
+            return Err(errors::unsupported("TEMPORARY tables").into());
+        }
+        let database = self.planner().database_of(&create.name)?;
+        let engine = self.state.database.clone();
+        let Some(owner) = engine.database(&database) else {
+            return Err(errors::error(errors::BAD_DB, &[&database]).into());
+        };
+        if engine.table(&database, &create.name.name).is_ok() {
+            let error = errors::error(errors::TABLE_EXISTS, &[&create.name.name]);
+            if !create.if_not_exists {
+                return Err(error.into());
+            }
+            self.state.note(error);
+            return Ok(done());
+        }
+        if create.as_query.is_some() {
+            return Err(errors::unsupported("CREATE TABLE … SELECT").into());
+        }
+        let (def, auto_increment) = match &create.like {
+            Some(like) => {
+                let model = self.planner().engine_table(like)?;
+                let mut def = model.def.clone();
+                (def.id, def.space, def.hidden_clustered) = (0, 0, None);
+                def.keys.iter_mut().for_each(|key| (key.id, key.root) = (0, 0));
+                (def, None)
+            }
+            None => self.table_definition(create, owner.collation)?,
+        };
+        engine.create_table(&database, &create.name.name, def).await?;
+        if let Some(next) = auto_increment {
+            let table = engine.table(&database, &create.name.name)?;
+            if let Some(counter) = &table.auto_increment {
+                counter.used(engine.store(), next.saturating_sub(1)).await?;
+            }
+        }
+        Ok(done())
+    }
+
+    /// The definition, and AUTO_INCREMENT of the options.
+    fn table_definition(&self, create: &CreateTable, default: Collation) -> Result<(TableDef, Option<u64>), SqlError> {
+        let mut options = Options::default();
+        for (name, value) in &create.options {
+            options.take(name, value, &self.state)?;
+        }
+        let rule = chosen(options.charset.as_deref(), options.collation.as_deref(), default)?;
+        let mut def = TableDef::new(Vec::new());
+        def.collation = rule;
+        def.comment = options.comment;
+        let mut keys: Vec<ast::KeyDef> = Vec::new();
+        for column in &create.columns {
+            def.columns.push(self.column_definition(column, rule)?);
+            let part = || vec![ast::KeyPart { column: column.name.clone(), length: None, descending: false }];
+            if column.primary {
+                keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Primary, parts: part() });
+            }
+            if column.unique {
+                keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Unique, parts: part() });
+            }
+        }
+        keys.extend(create.keys.iter().cloned());
+        if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
+            return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
+        }
+        for key in &keys {
+            let key = key_definition(&mut def, key)?;
+            def.keys.push(key);
+        }
+        // A foreign key needs an index on its columns; the constraint itself is not enforced.
+        for foreign in &create.foreign_keys {
+            self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
+            let parts = foreign.columns.iter().map(|c| ast::KeyPart { column: c.clone(), length: None, descending: false });
+            let parts: Vec<_> = parts.collect();
+            let covered = keys.iter().any(|key| {
+                key.parts.len() >= parts.len()
+                    && key.parts.iter().zip(&parts).all(|(a, b)| a.column.eq_ignore_ascii_case(&b.column))
+            });
+            if !covered {
+                let key = ast::KeyDef { name: foreign.name.clone(), kind: ast::KeyKind::Plain, parts };
+                let key = key_definition(&mut def, &key)?;
+                def.keys.push(key);
+            }
+        }
+        Ok((def, options.auto_increment))
+    }
+
+    fn column_definition(&self, column: &ast::ColumnDef, rule: Collation) -> Result<schema::ColumnDef, SqlError> {
+        let kind = column_type(&column.name, &column.data_type, rule)?;
+        let mut def = schema::ColumnDef::new(column.name.clone(), kind);
+        def.nullable = column.nullable.unwrap_or(!column.primary);
+        def.auto_increment = column.auto_increment;
+        if column.auto_increment {
+            def.nullable = false;
+        }
+        def.on_update_now = column.on_update_now;
+        def.comment.clone_from(&column.comment);
+        let invalid = || errors::error(errors::INVALID_DEFAULT, &[&column.name]);
+        def.default = match &column.default {
+            None | Some(Expr::Null) => {
+                if matches!(column.default, Some(Expr::Null)) && !def.nullable {
+                    return Err(invalid());
+                }
+                None
+            }
+            Some(Expr::Function { name, .. })
+                if ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].contains(&name.as_str()) =>
+            {
+                if !matches!(def.kind, ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }) {
+                    return Err(invalid());
+                }
+                Some(schema::Default::CurrentTimestamp)
+            }
+            Some(_) if def.kind.is_blob() => return Err(errors::error(errors::BLOB_CANT_HAVE_DEFAULT, &[&column.name])),
+            Some(_) if def.auto_increment => return Err(invalid()),
+            Some(expr) => {
+                let planner = self.planner();
+                let value = Binder::new(&planner, &[]).constant(expr)?;
+                let mut bytes = Vec::new();
+                let storing = Storing { state: &self.state, row: 1, lenient: false };
+                storing.encode(&value, &def, &mut bytes).map_err(|_| invalid())?;
+                let stored = crate::sql::store::decode(&bytes, &def.kind, self.state.time_zone_offset());
+                let text = match &value {
+                    Value::Text(text, _) if def.kind.is_string() => text.to_vec(),
+                    _ => stored.to_text().into_owned(),
+                };
+                Some(schema::Default::Literal(text))
+            }
+        };
+        Ok(def)
+    }
+
+    async fn drop_tables(&mut self, names: &[TableName], if_exists: bool) -> Result<Outcome, Failure> {
+        let engine = self.state.database.clone();
+        let mut missing = Vec::new();
+        let mut found = Vec::new();
+        for name in names {
+            let database = self.planner().database_of(name)?;
+            match engine.table(&database, &name.name) {
+                Ok(table) => {
+                    self.check_locked(&table.database, &table.name, true)?;
+                    found.push(table);
+                }
+                Err(_) => missing.push(format!("{database}.{}", name.name)),
+            }
+        }
+        if !missing.is_empty() {
+            let error = errors::error(errors::BAD_TABLE, &[&missing.join(",")]);
+            if !if_exists {
+                return Err(error.into());
+            }
+            for name in &missing {
+                self.state.note(errors::error(errors::BAD_TABLE, &[name]));
+            }
+        }
+        for table in found {
+            let timeout = self.lock_wait_timeout();
+            engine.drop_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+        }
+        Ok(done())
+    }
+
+    async fn add_key(&mut self, name: &TableName, key: &ast::KeyDef) -> Result<(), Failure> {
+        let table = self.planner().engine_table(name)?;
+        let mut def = table.def.clone();
+        let key = key_definition(&mut def, key)?;
+        if def.key_named(&key.name).is_some() {
+            return Err(errors::error(errors::DUP_KEYNAME, &[&key.name]).into());
+        }
+        let engine = self.state.database.clone();
+        let timeout = self.lock_wait_timeout();
+        match engine.create_index(&table.database, &table.name, key, Some(&self.transaction), timeout).await {
+            Err(untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry })) => {
+                let fresh = engine.table(&table.database, &table.name)?;
+                Err(crate::sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn drop_key(&mut self, name: &TableName, key: &str) -> Result<(), Failure> {
+        let table = self.planner().engine_table(name)?;
+        if table.def.key_named(key).is_none() {
+            return Err(errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[&key]).into());
+        }
+        let engine = self.state.database.clone();
+        let timeout = self.lock_wait_timeout();
+        engine.drop_index(&table.database, &table.name, key, Some(&self.transaction), timeout).await?;
+        Ok(())
+    }
+
+    async fn rename(&mut self, from: &TableName, to: &TableName) -> Result<(), Failure> {
+        let table = self.planner().engine_table(from)?;
+        let database = self.planner().database_of(to)?;
+        let engine = self.state.database.clone();
+        let timeout = self.lock_wait_timeout();
+        let (from, to) = ((&*table.database, &*table.name), (&*database, &*to.name));
+        engine.rename_table(from, to, Some(&self.transaction), timeout).await?;
+        Ok(())
+    }
+
+    async fn alter_table(&mut self, name: &TableName, changes: &[Alteration]) -> Result<Outcome, Failure> {
+        self.planner().engine_table(name)?;
+        for change in changes {
+            match change {
+                Alteration::AddKey(key) if key.kind == ast::KeyKind::Primary => {
+                    return Err(errors::unsupported("ALTER TABLE … ADD PRIMARY KEY").into());
+                }
+                Alteration::AddKey(key) => self.add_key(name, key).await?,
+                Alteration::DropKey(Some(key)) => self.drop_key(name, key).await?,
+                Alteration::DropKey(None) => return Err(errors::unsupported("ALTER TABLE … DROP PRIMARY KEY").into()),
+                Alteration::AddForeignKey(_) => {
+                    self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
+                }
+                Alteration::RenameTo(to) => self.rename(name, to).await?,
+                Alteration::Keys | Alteration::Rebuild | Alteration::DropForeignKey(_) => {}
+                Alteration::Option(option, value) => {
+                    if option == "AUTO_INCREMENT" {
+                        let table = self.planner().engine_table(name)?;
+                        let next: u64 = value.parse().unwrap_or(1);
+                        if let Some(counter) = &table.auto_increment {
+                            counter.used(self.state.database.store(), next.saturating_sub(1)).await?;
+                        }
+                    }
+                }
+                Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
+                    return Err(errors::unsupported("ALTER TABLE … COLUMN").into());
+                }
+                Alteration::RenameKey(..) => return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into()),
+                Alteration::DiscardTablespace | Alteration::ImportTablespace => {
+                    return Err(errors::unsupported("ALTER TABLE … TABLESPACE").into());
+                }
+            }
+        }
+        Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+    }
+
+    async fn maintain<S: ResultSink>(
+        &mut self,
+        what: Maintenance,
+        tables: &[TableName],
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        let operation = match what {
+            Maintenance::Analyze => "analyze",
+            Maintenance::Check => "check",
+            Maintenance::Optimize => "optimize",
+            Maintenance::Repair => "repair",
+            Maintenance::Checksum => return Err(errors::unsupported("CHECKSUM TABLE").into()),
+        };
+        let engine = self.state.database.clone();
+        let mut rows: Vec<[String; 4]> = Vec::new();
+        for name in tables {
+            let shown = self.shown(name)?;
+            let mut push = |kind: &str, text: &str| {
+                rows.push([shown.clone(), operation.to_owned(), kind.to_owned(), text.to_owned()]);
+            };
+            let table = match self.planner().engine_table(name) {
+                Ok(table) => table,
+                Err(error) => {
+                    push("Error", &error.message);
+                    push("status", "Operation failed");
+                    continue;
+                }
+            };
+            match what {
+                Maintenance::Check => {
+                    let timeout = self.lock_wait_timeout();
+                    let report = engine.check_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+                    report.problems.iter().for_each(|problem| push("error", problem));
+                    push("status", if report.is_sound() { "OK" } else { "Corrupt" });
+                }
+                Maintenance::Optimize => {
+                    push("note", "Table does not support optimize, doing recreate + analyze instead");
+                    push("status", "OK");
+                }
+                Maintenance::Repair => push("note", "The storage engine for the table doesn't support repair"),
+                _ => push("status", "OK"),
+            }
+        }
+        let columns = [("Table", 128), ("Op", 10), ("Msg_type", 10), ("Msg_text", 131_072)];
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Value::text).collect()).collect();
+        self.send_texts(&columns, rows, out, more).await
+    }
+}
+
+fn no_records() -> String {
+    "Records: 0  Duplicates: 0  Warnings: 0".to_owned()
+}
+
+/// The engine's definition of a key, with a name made up where none is given.
+fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDef, SqlError> {
+    let kind = match key.kind {
+        ast::KeyKind::Primary => KeyKind::Primary,
+        ast::KeyKind::Unique => KeyKind::Unique,
+        ast::KeyKind::Plain => KeyKind::Secondary,
+        ast::KeyKind::Other => return Err(errors::unsupported("FULLTEXT and SPATIAL indexes")),
+    };
+    let mut parts = Vec::new();
+    for part in &key.parts {
+        let column = def
+            .column_number(&part.column)
+            .ok_or_else(|| errors::error(errors::KEY_COLUMN_MISSING, &[&part.column]))?;
+        let column_def = &mut def.columns[usize::from(column)];
+        if kind == KeyKind::Primary {
+            column_def.nullable = false;
+        }
+        // A prefix of the whole length is no prefix.
+        let whole = match &column_def.kind {
+            ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => Some(*chars),
+            ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => Some(*bytes),
+            _ => None,
+        };
+        let prefix_chars = part.length.filter(|length| Some(*length) != whole);
+        parts.push(schema::KeyPart { column, prefix_chars });
+    }
+    let name = match (&key.name, kind) {
+        (_, KeyKind::Primary) => "PRIMARY".to_owned(),
+        (Some(name), _) => name.clone(),
+        (None, _) => {
+            let base = key.parts.first().map_or("key", |part| part.column.as_str()).to_owned();
+            let mut name = base.clone();
+            let mut number = 2;
+            while def.key_named(&name).is_some() {
+                name = format!("{base}_{number}");
+                number += 1;
+            }
+            name
+        }
+    };
+    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0 })
+}
+
+/// Options of a table.
+#[derive(Default)]
+struct Options {
+    charset: Option<String>,
+    collation: Option<String>,
+    comment: String,
+    auto_increment: Option<u64>,
+}
+
+impl Options {
+    fn take(&mut self, name: &str, value: &str, state: &super::state::SessionState) -> Result<(), SqlError> {
+        match name {
+            "CHARSET" => self.charset = Some(value.to_owned()),
+            "COLLATE" => self.collation = Some(value.to_owned()),
+            "COMMENT" => value.clone_into(&mut self.comment),
+            "AUTO_INCREMENT" => self.auto_increment = value.parse().ok(),
+            "ENGINE" | "TYPE" => {
+                let known = ["INNODB", "MYISAM", "MEMORY", "HEAP", "ARIA", "MERGE", "CSV", "ARCHIVE", "BLACKHOLE"];
+                let upper = value.to_ascii_uppercase();
+                if !known.contains(&upper.as_str()) {
+                    return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&value]));
+                }
+                if upper != "INNODB" {
+                    state.warn(errors::error(errors::WARN_USING_OTHER_HANDLER, &[&"InnoDB", &"?"]));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,538 @@
+//! SHOW, DESCRIBE and EXPLAIN: rows made from the catalog and the server's state, filtered by LIKE or WHERE.
+
+mod innodb_status;
+
+use std::sync::Arc;
+
+use untorn::schema::{ColumnDef, KeyKind};
+use untorn::types::Collation;
+
+use super::failure::Failure;
+use super::state::Level;
+use super::{Outcome, Session};
+use crate::errors;
+use crate::result::{ResultColumns, ResultSink, SqlError};
+use crate::sql::ast::{Limit, Show, ShowFilter, ShowKind, Statement, TableName};
+use crate::sql::catalog_views::{self, column_type_text, number, text};
+use crate::sql::exec::{Rows, output};
+use crate::sql::expr::bind::Binder;
+use crate::sql::expr::types::Type;
+use crate::sql::expr::{Context, RowView};
+use crate::sql::plan::access::Path;
+use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
+use crate::sql::plan::{Plan, SelectPlan};
+use crate::sql::value::{Value, collation};
+use crate::variables::Scope;
+use catalog_views::table_tables::{create_statement, default_text, extra, key_of_column, sizes};
+use catalog_views::server_tables;
+
+/// A result in memory.
+pub struct Answer {
+    columns: Vec<(String, Type)>,
+    rows: Rows,
+}
+
+impl Answer {
+    fn texts(columns: &[(&str, u32)], rows: Rows) -> Answer {
+        let columns = columns.iter().map(|(name, length)| ((*name).to_owned(), Type::text(*length)));
+        Answer { columns: columns.collect(), rows }
+    }
+
+    /// Turns a column into BIGINT UNSIGNED.
+    fn number(mut self, column: usize) -> Answer {
+        if let Some((_, ty)) = self.columns.get_mut(column) {
+            *ty = Type::UINT;
+        }
+        self
+    }
+}
+
+fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
+    match filter {
+        Some(ShowFilter::Like(pattern)) => Some(pattern),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// Executes SHOW, DESCRIBE, EXPLAIN.
+    pub(super) async fn show_statement<S: ResultSink>(
+        &mut self,
+        statement: &Statement,
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        let answer = match statement {
+            Statement::Show(show) => self.show(show)?,
+            Statement::Describe { table, column } => {
+                let columns = self.columns_of(table, false)?;
+                match column {
+                    Some(pattern) => self.filtered(columns, Some(&ShowFilter::Like(pattern.clone())), 0)?,
+                    None => columns,
+                }
+            }
+            Statement::Explain(inner) => self.explain(inner)?,
+            _ => return Ok(Outcome::Answered),
+        };
+        self.send(answer, out).await?;
+        let _ = more;
+        Ok(Outcome::Rows)
+    }
+
+    /// Sends rows of texts.
+    pub(super) async fn send_texts<S: ResultSink>(
+        &mut self,
+        columns: &[(&str, u32)],
+        rows: Rows,
+        out: &mut S,
+        _more: bool,
+    ) -> Result<Outcome, Failure> {
+        self.send(Answer::texts(columns, rows), out).await?;
+        Ok(Outcome::Rows)
+    }
+
+    async fn send<S: ResultSink>(&mut self, answer: Answer, out: &mut S) -> Result<(), Failure> {
+        let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
+        out.columns(&ResultColumns::new(metas));
+        for row in &answer.rows {
+            out.row_begin();
+            for (value, (_, ty)) in row.iter().zip(&answer.columns) {
+                output::announced(out, value, ty);
+            }
+            out.row_end();
+            out.flush_if_full().await?;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, show: &Show) -> Result<Answer, SqlError> {
+        let filter = show.filter.as_ref();
+        let state = &self.state;
+        let answer = match &show.kind {
+            ShowKind::Databases => {
+                let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]).collect();
+                let name = match like_filter(filter) {
+                    Some(pattern) => format!("Database ({})", String::from_utf8_lossy(pattern)),
+                    None => "Database".to_owned(),
+                };
+                Answer { columns: vec![(name, Type::text(64))], rows }
+            }
+            ShowKind::Tables { full, database } => self.tables(*full, database.as_deref(), filter)?,
+            ShowKind::TableStatus { database } => self.table_status(database.as_deref())?,
+            ShowKind::OpenTables { .. } => {
+                Answer::texts(&[("Database", 64), ("Table", 64), ("In_use", 20), ("Name_locked", 20)], Vec::new())
+            }
+            ShowKind::Columns { full, table } => self.columns_of(table, *full)?,
+            ShowKind::Index { table } => self.indexes(table)?,
+            ShowKind::CreateTable(name) => self.create_table_text(name)?,
+            ShowKind::CreateDatabase { name, if_not_exists } => self.create_database_text(name, *if_not_exists)?,
+            ShowKind::Variables { global } => {
+                let scope = if *global { Scope::Global } else { Scope::Either };
+                let list = state.variables.show(&state.server.variables, scope);
+                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]).collect();
+                Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
+            }
+            ShowKind::Status { .. } => {
+                let list = crate::status::collect(&state.server);
+                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]).collect();
+                Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
+            }
+            ShowKind::ProcessList { full } => {
+                let mut rows = server_tables::process_list(state);
+                if !full {
+                    for row in &mut rows {
+                        if let Some(Value::Text(info, _)) = row.last_mut() {
+                            let end = collation::char_offset(info, 100, Collation::Utf8mb4GeneralCi);
+                            info.to_mut().truncate(end);
+                        }
+                    }
+                }
+                Answer::texts(
+                    &[("Id", 21), ("User", 32), ("Host", 261), ("db", 64), ("Command", 16), ("Time", 7), ("State", 64), ("Info", 100)],
+                    rows,
+                )
+                .number(0)
+            }
+            ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,
+            ShowKind::Errors { limit, count } => self.warning_rows(limit.as_ref(), *count, true)?,
+            ShowKind::Engines => Answer::texts(
+                &[("Engine", 64), ("Support", 8), ("Comment", 80), ("Transactions", 3), ("XA", 3), ("Savepoints", 3)],
+                server_tables::engines(state),
+            ),
+            ShowKind::EngineStatus { engine, what } => {
+                if !engine.eq_ignore_ascii_case("innodb") {
+                    return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[engine]));
+                }
+                let rows = match what.as_str() {
+                    "STATUS" => vec![vec![text("InnoDB"), text(""), text(innodb_status::text(state))]],
+                    _ => Vec::new(),
+                };
+                Answer::texts(&[("Type", 10), ("Name", 512), ("Status", 65_535)], rows)
+            }
+            ShowKind::Plugins => Answer::texts(
+                &[("Name", 64), ("Status", 10), ("Type", 80), ("Library", 64), ("License", 80)],
+                vec![vec![text("InnoDB"), text("ACTIVE"), text("STORAGE ENGINE"), Value::Null, text("MIT OR Apache-2.0")]],
+            ),
+            ShowKind::Privileges => Answer::texts(&[("Privilege", 64), ("Context", 64), ("Comment", 128)], Vec::new()),
+            ShowKind::CharacterSets => Answer::texts(
+                &[("Charset", 64), ("Description", 2048), ("Default collation", 64), ("Maxlen", 3)],
+                server_tables::character_sets(state)
+                    .into_iter()
+                    .map(|row| vec![row[0].clone(), row[2].clone(), row[1].clone(), row[3].clone()])
+                    .collect(),
+            )
+            .number(3),
+            ShowKind::Collations => Answer::texts(
+                &[("Collation", 64), ("Charset", 64), ("Id", 20), ("Default", 3), ("Compiled", 3), ("Sortlen", 3), ("Pad_attribute", 9)],
+                server_tables::collations(state),
+            )
+            .number(2)
+            .number(5),
+            ShowKind::Grants(account) => {
+                let (user, host) = match account {
+                    Some(account) if !account.current => (account.user.clone(), account.host.clone()),
+                    _ => state.connection.with_activity(|a| (a.user.to_string(), a.account_host.to_string())),
+                };
+                let rows = state.server.accounts.grants(&user, &host)?;
+                let name = format!("Grants for {user}@{host}");
+                Answer { columns: vec![(name, Type::text(1024))], rows: rows.into_iter().map(|row| vec![text(row)]).collect() }
+            }
+            ShowKind::Empty(columns) => {
+                let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
+                Answer::texts(&columns, Vec::new())
+            }
+        };
+        self.filtered(answer, filter, 0)
+    }
+
+    /// Applies LIKE to a column, or WHERE.
+    fn filtered(&self, mut answer: Answer, filter: Option<&ShowFilter>, column: usize) -> Result<Answer, SqlError> {
+        match filter {
+            None => {}
+            Some(ShowFilter::Like(pattern)) => {
+                let matches = |row: &Vec<Value<'static>>| {
+                    row.get(column).is_some_and(|value| {
+                        collation::like(&value.to_text(), pattern, b'\\', Collation::Utf8mb4GeneralCi)
+                    })
+                };
+                answer.rows.retain(matches);
+            }
+            Some(ShowFilter::Where(expr)) => {
+                let columns = answer.columns.iter();
+                let columns = columns.map(|(name, ty)| SourceColumn { name: name.clone(), ty: *ty, flags: 0, merged: false });
+                let sources = [Source {
+                    database: String::new(),
+                    alias: String::new(),
+                    table: String::new(),
+                    columns: columns.collect(),
+                    kind: SourceKind::View(catalog_views::all()[0]),
+                }];
+                let planner = self.planner();
+                let mut binder = Binder::new(&planner, &sources);
+                binder.clause = "where clause";
+                let condition = binder.bind(expr)?.0;
+                let mut kept = Vec::new();
+                for row in answer.rows {
+                    let views = [RowView::Values(&row)];
+                    let cx = Context { rows: &views, ..Context::constant(&self.state, &[]) };
+                    if condition.truth(&cx)? == Some(true) {
+                        kept.push(row);
+                    }
+                }
+                answer.rows = kept;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn database_named(&self, name: Option<&str>) -> Result<String, SqlError> {
+        let said = name.map(str::to_owned);
+        let name = said.or_else(|| self.state.current_database().map(|name| name.to_string()));
+        let name = name.ok_or_else(|| errors::error(errors::NO_DB, &[]))?;
+        if !catalog_views::is_view_database(&name) && self.state.database.database(&name).is_none() {
+            return Err(errors::error(errors::BAD_DB, &[&name]));
+        }
+        Ok(name)
+    }
+
+    fn tables(&self, full: bool, database: Option<&str>, filter: Option<&ShowFilter>) -> Result<Answer, SqlError> {
+        let database = self.database_named(database)?;
+        let (names, kind): (Vec<String>, &str) = if catalog_views::is_view_database(&database) {
+            let mut names: Vec<String> = catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
+            names.sort();
+            (names, "SYSTEM VIEW")
+        } else {
+            (self.state.database.tables(&database).iter().map(|table| table.name.clone()).collect(), "BASE TABLE")
+        };
+        let mut column = format!("Tables_in_{database}");
+        if let Some(pattern) = like_filter(filter) {
+            column.push_str(&format!(" ({})", String::from_utf8_lossy(pattern)));
+        }
+        let mut columns = vec![(column, Type::text(64))];
+        if full {
+            columns.push(("Table_type".to_owned(), Type::text(11)));
+        }
+        let row = |name: String| if full { vec![text(name), text(kind)] } else { vec![text(name)] };
+        Ok(Answer { columns, rows: names.into_iter().map(row).collect() })
+    }
+
+    fn table_status(&self, database: Option<&str>) -> Result<Answer, SqlError> {
+        let database = self.database_named(database)?;
+        let rows = self.state.database.tables(&database);
+        let rows = rows.iter().map(|table| {
+            let (data, index, row) = sizes(table);
+            let created = untorn::types::DateTime::from_unix(table.def.created_unix_s as i64, 0);
+            vec![
+                text(&*table.name),
+                text("InnoDB"),
+                number(10u64),
+                text("Dynamic"),
+                number(table.row_count_estimate()),
+                number(row),
+                number(data),
+                number(0u64),
+                number(index),
+                number(0u64),
+                table.auto_increment.as_ref().map_or(Value::Null, |counter| number(counter.next())),
+                text(created.to_string()),
+                Value::Null,
+                Value::Null,
+                text(table.def.collation.name()),
+                Value::Null,
+                text(""),
+                text(&*table.def.comment),
+            ]
+        });
+        let answer = Answer::texts(
+            &[
+                ("Name", 64), ("Engine", 64), ("Version", 21), ("Row_format", 10), ("Rows", 21), ("Avg_row_length", 21),
+                ("Data_length", 21), ("Max_data_length", 21), ("Index_length", 21), ("Data_free", 21),
+                ("Auto_increment", 21), ("Create_time", 19), ("Update_time", 19), ("Check_time", 19), ("Collation", 64),
+                ("Checksum", 21), ("Create_options", 256), ("Comment", 2048),
+            ],
+            rows.collect(),
+        );
+        Ok([2, 4, 5, 6, 7, 8, 9, 10].into_iter().fold(answer, Answer::number))
+    }
+
+    fn columns_of(&self, name: &TableName, full: bool) -> Result<Answer, SqlError> {
+        let source = self.planner().named_source(name, None)?;
+        let mut rows = Vec::new();
+        for (at, column) in source.columns.iter().enumerate() {
+            let table = source.engine_table();
+            let def: Option<&ColumnDef> = table.and_then(|table| table.def.columns.get(at));
+            let kind = def.map_or_else(|| "varchar(64)".to_owned(), |def| column_type_text(&def.kind));
+            let key = table.map_or("", |table| key_of_column(&table.def, at));
+            let null = text(if column.ty.nullable { "YES" } else { "NO" });
+            let default = def.map_or(Value::Null, default_text);
+            let extra = text(def.map_or_else(String::new, extra));
+            rows.push(if full {
+                let rule = match def {
+                    Some(def) if def.kind.collation() == Collation::Binary => Value::Null,
+                    Some(def) => text(def.kind.collation().name()),
+                    None => text("utf8mb4_general_ci"),
+                };
+                let comment = text(def.map_or("", |def| def.comment.as_str()));
+                let rights = text("select,insert,update,references");
+                vec![text(&*column.name), text(kind), rule, null, text(key), default, extra, rights, comment]
+            } else {
+                vec![text(&*column.name), text(kind), null, text(key), default, extra]
+            });
+        }
+        Ok(if full {
+            Answer::texts(
+                &[
+                    ("Field", 64), ("Type", 65_535), ("Collation", 64), ("Null", 3), ("Key", 3), ("Default", 65_535),
+                    ("Extra", 256), ("Privileges", 154), ("Comment", 1024),
+                ],
+                rows,
+            )
+        } else {
+            Answer::texts(
+                &[("Field", 64), ("Type", 65_535), ("Null", 3), ("Key", 3), ("Default", 65_535), ("Extra", 256)],
+                rows,
+            )
+        })
+    }
+
+    fn indexes(&self, name: &TableName) -> Result<Answer, SqlError> {
+        let table = self.planner().engine_table(name)?;
+        let mut rows = Vec::new();
+        for key in &table.def.keys {
+            for (at, part) in key.parts.iter().enumerate() {
+                let column = &table.def.columns[usize::from(part.column)];
+                rows.push(vec![
+                    text(&*table.name),
+                    number(u64::from(key.kind == KeyKind::Secondary)),
+                    text(&*key.name),
+                    number(at + 1),
+                    text(&*column.name),
+                    text("A"),
+                    number(table.row_count_estimate()),
+                    part.prefix_chars.map_or(Value::Null, number),
+                    Value::Null,
+                    text(if column.nullable { "YES" } else { "" }),
+                    text("BTREE"),
+                    text(""),
+                    text(""),
+                    text("YES"),
+                    Value::Null,
+                ]);
+            }
+        }
+        let answer = Answer::texts(
+            &[
+                ("Table", 64), ("Non_unique", 1), ("Key_name", 64), ("Seq_in_index", 2), ("Column_name", 64),
+                ("Collation", 1), ("Cardinality", 21), ("Sub_part", 3), ("Packed", 10), ("Null", 3), ("Index_type", 16),
+                ("Comment", 16), ("Index_comment", 2048), ("Visible", 3), ("Expression", 65_535),
+            ],
+            rows,
+        );
+        Ok([1, 3, 6, 7].into_iter().fold(answer, Answer::number))
+    }
+
+    fn create_table_text(&self, name: &TableName) -> Result<Answer, SqlError> {
+        let table = self.planner().engine_table(name)?;
+        let rows = vec![vec![text(&*table.name), text(create_statement(&table))]];
+        Ok(Answer::texts(&[("Table", 64), ("Create Table", 65_535)], rows))
+    }
+
+    fn create_database_text(&self, name: &str, if_not_exists: bool) -> Result<Answer, SqlError> {
+        let rule = match self.state.database.database(name) {
+            Some(def) => def.collation,
+            None if catalog_views::is_view_database(name) => Collation::Utf8mb4GeneralCi,
+            None => return Err(errors::error(errors::BAD_DB, &[&name])),
+        };
+        let clause = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
+        let statement = format!(
+            "CREATE DATABASE {clause}`{name}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+            rule.charset(),
+            rule.name()
+        );
+        Ok(Answer::texts(&[("Database", 64), ("Create Database", 1024)], vec![vec![text(name), text(statement)]]))
+    }
+
+    fn warning_rows(&self, limit: Option<&Limit>, count: bool, errors_only: bool) -> Result<Answer, SqlError> {
+        let warnings = self.state.warnings.borrow();
+        let lines = warnings.iter().filter(|(level, _)| !errors_only || *level == Level::Error);
+        if count {
+            let name = if errors_only { "@@session.error_count" } else { "@@session.warning_count" };
+            let total = if errors_only { lines.count() as u64 } else { self.state.warning_count.get() };
+            return Ok(Answer::texts(&[(name, 21)], vec![vec![number(total)]]).number(0));
+        }
+        let (mut skip, mut take) = (0, usize::MAX);
+        if let Some((most, offset)) = self.planner().limit(limit)? {
+            let cx = Context::constant(&self.state, &[]);
+            take = most.eval(&cx)?.to_bits() as usize;
+            skip = offset.map(|offset| offset.eval(&cx).map(|v| v.to_bits() as usize)).transpose()?.unwrap_or(0);
+        }
+        let rows = lines
+            .skip(skip)
+            .take(take)
+            .map(|(level, error)| vec![text(level.name()), number(error.code), text(&*error.message)])
+            .collect();
+        Ok(Answer::texts(&[("Level", 7), ("Code", 4), ("Message", 512)], rows).number(1))
+    }
+
+    /// EXPLAIN of a query: a row for each step of the join.
+    fn explain(&self, statement: &Statement) -> Result<Answer, SqlError> {
+        let plan = self.planner().plan(statement.clone())?;
+        let mut rows = Vec::new();
+        match &plan {
+            Plan::Select(select) => explain_select(select, 1, &mut rows),
+            Plan::Update(update) => rows.push(explain_path(1, "UPDATE", &update.target.source, &update.target.path, "Using where")),
+            Plan::Delete(delete) => rows.push(explain_path(1, "DELETE", &delete.target.source, &delete.target.path, "Using where")),
+            Plan::Insert(insert) => rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), "")),
+            Plan::Command(_) => {}
+        }
+        let answer = Answer::texts(
+            &[
+                ("id", 3), ("select_type", 19), ("table", 64), ("partitions", 64), ("type", 10), ("possible_keys", 4096),
+                ("key", 64), ("key_len", 4096), ("ref", 1024), ("rows", 21), ("filtered", 5), ("Extra", 255),
+            ],
+            rows,
+        );
+        Ok(answer.number(0).number(9))
+    }
+
+    /// COM_FIELD_LIST.
+    pub(super) fn field_definitions(&self, table: &str, pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
+        let name = TableName { database: None, name: table.to_owned() };
+        let source = self.planner().named_source(&name, None)?;
+        let mut metas = Vec::new();
+        for (at, column) in source.columns.iter().enumerate() {
+            let matches = pattern.is_empty()
+                || collation::like(column.name.as_bytes(), pattern, b'\\', Collation::Utf8mb4GeneralCi);
+            if matches {
+                let mut meta = source.meta(at as u16, &column.name);
+                let def = source.engine_table().and_then(|table| table.def.columns.get(at));
+                meta.default = def.and_then(|def| match default_text(def) {
+                    Value::Null => None,
+                    value => Some(value.to_text().into_owned()),
+                });
+                metas.push(meta);
+            }
+        }
+        Ok(ResultColumns::new(metas))
+    }
+}
+
+fn explain_select(plan: &SelectPlan, id: u64, rows: &mut Rows) {
+    let kind = if plan.subqueries.is_empty() && plan.unions.is_empty() { "SIMPLE" } else { "PRIMARY" };
+    for step in &plan.steps {
+        let source = &plan.sources[step.source];
+        let mut extra = Vec::new();
+        if !step.filter.is_empty() {
+            extra.push("Using where");
+        }
+        if step.path.covering {
+            extra.push("Using index");
+        }
+        if plan.grouping.as_ref().is_some_and(|grouping| !grouping.keys.is_empty()) {
+            extra.push("Using temporary");
+        }
+        if !plan.order.is_empty() {
+            extra.push("Using filesort");
+        }
+        rows.push(explain_path(id, kind, source, &step.path, &extra.join("; ")));
+    }
+    if plan.steps.is_empty() {
+        let mut row = vec![number(id), text(kind)];
+        row.extend(std::iter::repeat_n(Value::Null, 9));
+        row.push(text("No tables used"));
+        rows.push(row);
+    }
+    for (at, subquery) in plan.subqueries.iter().enumerate() {
+        explain_select(subquery, id + 1 + at as u64, rows);
+    }
+}
+
+fn explain_path(id: u64, kind: &str, source: &Source, path: &Path, extra: &str) -> Vec<Value<'static>> {
+    let access = match (path.unique, path.equal.is_empty(), path.last.is_empty()) {
+        (true, ..) => "const",
+        (_, false, true) => "ref",
+        (_, _, false) => "range",
+        (_, true, true) if path.covering => "index",
+        _ => "ALL",
+    };
+    let key = source.engine_table().and_then(|table| match path.index {
+        untorn::engine::ScanIndex::Clustered => table.def.clustered_key().filter(|_| access != "ALL"),
+        untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
+    });
+    let key = key.map_or(Value::Null, |key| text(&*key.name));
+    let estimate = source.engine_table().map_or(0, |table| table.row_count_estimate());
+    vec![
+        number(id),
+        text(kind),
+        text(&*source.alias),
+        Value::Null,
+        text(access),
+        key.clone(),
+        key,
+        Value::Null,
+        Value::Null,
+        number(if path.unique { 1 } else { estimate.max(1) }),
+        text("100.00"),
+        if extra.is_empty() { Value::Null } else { text(extra) },
+    ]
+}
