@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::session::state::SessionState;
 use crate::sql::ast::{Query, SelectItem, Statement, TableRef};
 use crate::sql::expr::types::Type;
-use crate::sql::lexer::{LexicalModes, Lexer, TokenKind, unquote};
+use crate::sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
 use crate::sql::parser;
 use crate::sql::plan::{Plan, Planner};
 use crate::sql::value::{Value, decimal};
@@ -42,10 +42,12 @@ enum Literal {
 /// A statement without its literals.
 #[derive(Debug, Default)]
 pub struct Fingerprint {
-    /// Everything but the literals; a `?` and a letter for each of them.
+    /// The statement with `?` for literals, then the kinds of the literals.
     pub key: Vec<u8>,
-    /// The statement with `?` for literals.
-    text: Vec<u8>,
+    /// Length of the statement in `key`.
+    text_length: usize,
+    /// End of the last token, to copy what is between tokens: names of result columns are made of the text as typed.
+    copied: usize,
     literals: Vec<Literal>,
     kinds: Vec<LiteralKind>,
 }
@@ -54,14 +56,29 @@ impl Fingerprint {
     /// Takes the fingerprint of `sql`; `false` when it is not a statement for the cache.
     pub fn of(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
         self.key.clear();
-        self.text.clear();
+        self.copied = 0;
         self.literals.clear();
         self.kinds.clear();
         let first = sql.trim_ascii_start();
-        let starts = |word: &[u8]| first.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
+        let starts =
+            |word: &[u8]| first.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
         let fits = sql.len() <= TEXT_BYTES_MAX
-            && (starts(b"SELECT") || starts(b"INSERT") || starts(b"UPDATE") || starts(b"DELETE") || starts(b"REPLACE"));
-        fits && self.walk(sql, modes)
+            && (starts(b"SELECT")
+                || starts(b"INSERT")
+                || starts(b"UPDATE")
+                || starts(b"DELETE")
+                || starts(b"REPLACE"));
+        if !(fits && self.walk(sql, modes)) {
+            return false;
+        }
+        self.text_length = self.key.len();
+        self.key.extend(self.kinds.iter().map(|kind| match kind {
+            LiteralKind::Integer => b'i',
+            LiteralKind::Decimal => b'd',
+            LiteralKind::Float => b'f',
+            LiteralKind::Text => b't',
+        }));
+        true
     }
 
     fn walk(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
@@ -72,6 +89,10 @@ impl Fingerprint {
         loop {
             let token = lexer.next_token();
             let bytes = lexer.slice(token);
+            if token.kind != TokenKind::End && bytes != b";" {
+                self.key.extend_from_slice(sql.get(self.copied..token.start as usize).unwrap_or_default());
+                self.copied = token.end as usize;
+            }
             match token.kind {
                 TokenKind::End => return true,
                 TokenKind::Integer | TokenKind::Decimal | TokenKind::Float if lifting => {
@@ -87,13 +108,16 @@ impl Fingerprint {
                 }
                 TokenKind::Word => {
                     let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
-                    if ["CAST", "CONVERT", "GROUP", "INTO"].iter().any(|w| is(w)) && !(is("INTO") && self.is_insert()) {
+                    if ["CAST", "CONVERT", "GROUP", "INTO"].iter().any(|w| is(w))
+                        && !(is("INTO") && self.is_insert())
+                    {
                         return false;
                     }
                     lifting = (lifting && !is("ORDER")) || is("LIMIT");
-                    value_place = ["LIKE", "AND", "OR", "NOT", "BETWEEN", "THEN", "ELSE", "WHEN", "WHERE", "ON", "XOR"]
-                        .iter()
-                        .any(|w| is(w));
+                    value_place =
+                        ["LIKE", "AND", "OR", "NOT", "BETWEEN", "THEN", "ELSE", "WHEN", "WHERE", "ON", "XOR"]
+                            .iter()
+                            .any(|w| is(w));
                     self.copy(bytes);
                 }
                 TokenKind::QuotedName => {
@@ -106,7 +130,10 @@ impl Fingerprint {
                         let rest = sql.get(token.end as usize..).unwrap_or_default();
                         return parser::is_blank(rest, modes);
                     }
-                    value_place = matches!(bytes, b"(" | b"," | b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-");
+                    value_place = matches!(
+                        bytes,
+                        b"(" | b"," | b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-"
+                    );
                     self.copy(bytes);
                 }
                 _ => return false,
@@ -120,21 +147,11 @@ impl Fingerprint {
 
     fn copy(&mut self, bytes: &[u8]) {
         self.key.extend_from_slice(bytes);
-        self.key.push(b' ');
-        self.text.extend_from_slice(bytes);
-        self.text.push(b' ');
     }
 
     fn placeholder(&mut self, kind: LiteralKind) {
         self.kinds.push(kind);
-        let letter = match kind {
-            LiteralKind::Integer => b'i',
-            LiteralKind::Decimal => b'd',
-            LiteralKind::Float => b'f',
-            LiteralKind::Text => b't',
-        };
-        self.key.extend_from_slice(&[b'?', letter, b' ']);
-        self.text.extend_from_slice(b"? ");
+        self.key.push(b'?');
     }
 
     fn number(&mut self, kind: TokenKind, bytes: &[u8]) -> bool {
@@ -165,9 +182,10 @@ impl Fingerprint {
                 Literal::UInt(v) => Value::UInt(*v),
                 Literal::Double(v) => Value::Double(*v),
                 Literal::Decimal(text) => decimal::parse(text).map_or(Value::Null, Value::Decimal),
-                Literal::Text(bytes) => {
-                    Value::Text(std::borrow::Cow::Borrowed(bytes), crate::sql::value::Collation::Utf8mb4GeneralCi)
-                }
+                Literal::Text(bytes) => Value::Text(
+                    std::borrow::Cow::Borrowed(bytes),
+                    crate::sql::value::Collation::Utf8mb4GeneralCi,
+                ),
             })
             .collect()
     }
@@ -216,7 +234,7 @@ fn is_shapely(statement: &Statement) -> bool {
 /// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are left to the
 /// run with literals, so that their texts are right.
 pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<Plan> {
-    let parsed = parser::parse(&fingerprint.text, modes).ok()?;
+    let parsed = parser::parse(&fingerprint.key[..fingerprint.text_length], modes).ok()?;
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
         return None;
     }
@@ -255,7 +273,13 @@ impl StatementCache {
     }
 
     /// Remembers a plan, or that there is none. The cache starts anew when it is full.
-    pub fn add(&mut self, key: Vec<u8>, version: u64, database: Option<Arc<str>>, plan: Option<Plan>) -> Option<Arc<Plan>> {
+    pub fn add(
+        &mut self,
+        key: Vec<u8>,
+        version: u64,
+        database: Option<Arc<str>>,
+        plan: Option<Plan>,
+    ) -> Option<Arc<Plan>> {
         if self.entries.len() >= PLANS_MAX {
             self.entries.clear();
         }
@@ -282,9 +306,9 @@ mod tests {
 
     #[test]
     fn literals_are_lifted() {
-        assert_eq!(key("SELECT c FROM t WHERE id=5"), key("SELECT c FROM t WHERE id = 77 ;"));
+        assert_eq!(key("SELECT c FROM t WHERE id=5"), key("SELECT c FROM t WHERE id=77;"));
         assert_ne!(key("SELECT c FROM t WHERE id=5"), key("SELECT c FROM t WHERE id='5'"));
-        assert_eq!(key("INSERT INTO t VALUES (1,'a''b')"), key("INSERT INTO t VALUES (2, 'x')"));
+        assert_eq!(key("INSERT INTO t VALUES (1,'a''b')"), key("INSERT INTO t VALUES (2,'x')"));
         assert_ne!(key("SELECT a FROM t ORDER BY 1"), key("SELECT a FROM t ORDER BY 2"));
         assert_eq!(key("SELECT a FROM t ORDER BY a LIMIT 1"), key("SELECT a FROM t ORDER BY a LIMIT 9"));
     }

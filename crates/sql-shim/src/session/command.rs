@@ -115,7 +115,9 @@ impl Session {
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => {
                 if self.named_statements.remove(&name.to_ascii_lowercase()).is_none() {
-                    return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into());
+                    return Err(
+                        errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into()
+                    );
                 }
                 Ok(done())
             }
@@ -247,7 +249,12 @@ impl Session {
         self.state.variables.set(&server.variables, name, variables::Scope::Session, Some(value))
     }
 
-    async fn set_system(&mut self, scope: Option<Scope>, name: &str, value: Option<Value<'static>>) -> Result<(), Failure> {
+    async fn set_system(
+        &mut self,
+        scope: Option<Scope>,
+        name: &str,
+        value: Option<Value<'static>>,
+    ) -> Result<(), Failure> {
         match (name, &value) {
             ("last_insert_id" | "identity", Some(value)) => {
                 self.state.last_insert_id.set(value.to_bits());
@@ -333,7 +340,11 @@ impl Session {
         let mut held = Vec::new();
         for lock in locks {
             let table = self.planner().engine_table(&lock.table)?;
-            held.push(TableLock { database: table.database.clone(), table: table.name.clone(), write: lock.write });
+            held.push(TableLock {
+                database: table.database.clone(),
+                table: table.name.clone(),
+                write: lock.write,
+            });
         }
         self.table_locks = Some(held);
         Ok(done())
@@ -344,7 +355,9 @@ impl Session {
         let Some(locks) = &self.table_locks else { return Ok(()) };
         match locks.iter().find(|lock| lock.database == database && lock.table == table) {
             None => Err(errors::error(errors::TABLE_NOT_LOCKED, &[&table])),
-            Some(lock) if writes && !lock.write => Err(errors::error(errors::TABLE_NOT_LOCKED_FOR_WRITE, &[&table])),
+            Some(lock) if writes && !lock.write => {
+                Err(errors::error(errors::TABLE_NOT_LOCKED_FOR_WRITE, &[&table]))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -357,7 +370,9 @@ impl Session {
                     let table = self.planner().engine_table(name)?;
                     let timeout = self.lock_wait_timeout();
                     let database = self.state.database.clone();
-                    let hold = database.export_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+                    let hold = database
+                        .export_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                        .await?;
                     self.export_holds.push(hold);
                 }
             }
@@ -403,7 +418,9 @@ impl Session {
         if !account.current {
             return (account.user.clone(), account.host.clone());
         }
-        self.state.connection.with_activity(|activity| (activity.user.to_string(), activity.account_host.to_string()))
+        self.state
+            .connection
+            .with_activity(|activity| (activity.user.to_string(), activity.account_host.to_string()))
     }
 
     fn accounts(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
@@ -447,7 +464,13 @@ impl Session {
                         accounts.create(&user, &host, &identification(said), true)?;
                     }
                     let object = self.grant_object(grant);
-                    accounts.grant(&user, &host, &grant.privileges.join(", "), &object, grant.grant_option)?;
+                    accounts.grant(
+                        &user,
+                        &host,
+                        &grant.privileges.join(", "),
+                        &object,
+                        grant.grant_option,
+                    )?;
                 }
             }
             Statement::Revoke(grant) => {

@@ -21,12 +21,12 @@ fn done() -> Outcome {
 /// The collation that CHARACTER SET and COLLATE say, or `default`.
 fn chosen(charset: Option<&str>, collation: Option<&str>, default: Collation) -> Result<Collation, SqlError> {
     if let Some(collation) = collation {
-        return collation_named(collation).ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]));
+        return collation_named(collation)
+            .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]));
     }
     match charset {
-        Some(charset) => {
-            charset_collation(charset).ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset]))
-        }
+        Some(charset) => charset_collation(charset)
+            .ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset])),
         None => Ok(default),
     }
 }
@@ -55,7 +55,10 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
             .iter()
             .map(|member| {
                 String::from_utf8(member.clone()).map_err(|_| {
-                    errors::error(errors::INVALID_CHARACTER_STRING, &[&"utf8mb4", &String::from_utf8_lossy(member)])
+                    errors::error(
+                        errors::INVALID_CHARACTER_STRING,
+                        &[&"utf8mb4", &String::from_utf8_lossy(member)],
+                    )
                 })
             })
             .collect()
@@ -95,14 +98,22 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
             if chars > 255 {
                 return Err(too_long(255));
             }
-            if rule == Collation::Binary { ColumnType::Binary { bytes: chars } } else { ColumnType::Char { chars, collation: rule } }
+            if rule == Collation::Binary {
+                ColumnType::Binary { bytes: chars }
+            } else {
+                ColumnType::Char { chars, collation: rule }
+            }
         }
         "VARCHAR" => {
             let chars = argument.ok_or_else(|| errors::syntax(b"", 1))?;
             if chars > 65_535 / rule.bytes_per_char_max() {
                 return Err(too_long(65_535 / rule.bytes_per_char_max()));
             }
-            if rule == Collation::Binary { ColumnType::VarBinary { bytes: chars } } else { ColumnType::VarChar { chars, collation: rule } }
+            if rule == Collation::Binary {
+                ColumnType::VarBinary { bytes: chars }
+            } else {
+                ColumnType::VarChar { chars, collation: rule }
+            }
         }
         "BINARY" => match argument.unwrap_or(1) {
             bytes @ 0..=255 => ColumnType::Binary { bytes },
@@ -114,9 +125,15 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         },
         text @ ("TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT") => {
             let size = sized(text, argument);
-            if rule == Collation::Binary { ColumnType::Blob { size } } else { ColumnType::Text { size, collation: rule } }
+            if rule == Collation::Binary {
+                ColumnType::Blob { size }
+            } else {
+                ColumnType::Text { size, collation: rule }
+            }
         }
-        blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => ColumnType::Blob { size: sized(blob, argument) },
+        blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => {
+            ColumnType::Blob { size: sized(blob, argument) }
+        }
         "JSON" => ColumnType::Text { size: SizeClass::Long, collation: Collation::Utf8mb4Bin },
         "ENUM" => ColumnType::Enum { members: members()?, collation: rule },
         "SET" if said.members.len() <= 64 => ColumnType::Set { members: members()?, collation: rule },
@@ -165,7 +182,9 @@ impl Session {
                 }
                 Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
             }
-            Statement::AlterDatabase { .. } => Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() })),
+            Statement::AlterDatabase { .. } => {
+                Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
+            }
             Statement::DropDatabase { name, if_exists } => {
                 if database.database(name).is_none() {
                     let error = errors::error(errors::DB_DROP_EXISTS, &[name]);
@@ -196,7 +215,9 @@ impl Session {
             Statement::Truncate(name) => {
                 let table = self.planner().engine_table(name)?;
                 self.check_locked(&table.database, &table.name, true)?;
-                database.truncate_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+                database
+                    .truncate_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                    .await?;
                 Ok(done())
             }
             Statement::CreateIndex { key, table } => {
@@ -215,7 +236,9 @@ impl Session {
                 Ok(done())
             }
             Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
-            other => Err(errors::unsupported(&format!("{other:?}").chars().take(40).collect::<String>()).into()),
+            other => {
+                Err(errors::unsupported(&format!("{other:?}").chars().take(40).collect::<String>()).into())
+            }
         }
     }
 
@@ -264,7 +287,11 @@ impl Session {
     }
 
     /// The definition, and AUTO_INCREMENT of the options.
-    fn table_definition(&self, create: &CreateTable, default: Collation) -> Result<(TableDef, Option<u64>), SqlError> {
+    fn table_definition(
+        &self,
+        create: &CreateTable,
+        default: Collation,
+    ) -> Result<(TableDef, Option<u64>), SqlError> {
         let mut options = Options::default();
         for (name, value) in &create.options {
             options.take(name, value, &self.state)?;
@@ -295,7 +322,11 @@ impl Session {
         // A foreign key needs an index on its columns; the constraint itself is not enforced.
         for foreign in &create.foreign_keys {
             self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
-            let parts = foreign.columns.iter().map(|c| ast::KeyPart { column: c.clone(), length: None, descending: false });
+            let parts = foreign.columns.iter().map(|c| ast::KeyPart {
+                column: c.clone(),
+                length: None,
+                descending: false,
+            });
             let parts: Vec<_> = parts.collect();
             let covered = keys.iter().any(|key| {
                 key.parts.len() >= parts.len()
@@ -310,7 +341,11 @@ impl Session {
         Ok((def, options.auto_increment))
     }
 
-    fn column_definition(&self, column: &ast::ColumnDef, rule: Collation) -> Result<schema::ColumnDef, SqlError> {
+    fn column_definition(
+        &self,
+        column: &ast::ColumnDef,
+        rule: Collation,
+    ) -> Result<schema::ColumnDef, SqlError> {
         let kind = column_type(&column.name, &column.data_type, rule)?;
         let mut def = schema::ColumnDef::new(column.name.clone(), kind);
         def.nullable = column.nullable.unwrap_or(!column.primary);
@@ -336,7 +371,9 @@ impl Session {
                 }
                 Some(schema::Default::CurrentTimestamp)
             }
-            Some(_) if def.kind.is_blob() => return Err(errors::error(errors::BLOB_CANT_HAVE_DEFAULT, &[&column.name])),
+            Some(_) if def.kind.is_blob() => {
+                return Err(errors::error(errors::BLOB_CANT_HAVE_DEFAULT, &[&column.name]));
+            }
             Some(_) if def.auto_increment => return Err(invalid()),
             Some(expr) => {
                 let planner = self.planner();
@@ -433,7 +470,9 @@ impl Session {
                 }
                 Alteration::AddKey(key) => self.add_key(name, key).await?,
                 Alteration::DropKey(Some(key)) => self.drop_key(name, key).await?,
-                Alteration::DropKey(None) => return Err(errors::unsupported("ALTER TABLE … DROP PRIMARY KEY").into()),
+                Alteration::DropKey(None) => {
+                    return Err(errors::unsupported("ALTER TABLE … DROP PRIMARY KEY").into());
+                }
                 Alteration::AddForeignKey(_) => {
                     self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
                 }
@@ -451,7 +490,9 @@ impl Session {
                 Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
                     return Err(errors::unsupported("ALTER TABLE … COLUMN").into());
                 }
-                Alteration::RenameKey(..) => return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into()),
+                Alteration::RenameKey(..) => {
+                    return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into());
+                }
                 Alteration::DiscardTablespace | Alteration::ImportTablespace => {
                     return Err(errors::unsupported("ALTER TABLE … TABLESPACE").into());
                 }
@@ -492,7 +533,9 @@ impl Session {
             match what {
                 Maintenance::Check => {
                     let timeout = self.lock_wait_timeout();
-                    let report = engine.check_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+                    let report = engine
+                        .check_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                        .await?;
                     report.problems.iter().for_each(|problem| push("error", problem));
                     push("status", if report.is_sound() { "OK" } else { "Corrupt" });
                 }
@@ -500,7 +543,9 @@ impl Session {
                     push("note", "Table does not support optimize, doing recreate + analyze instead");
                     push("status", "OK");
                 }
-                Maintenance::Repair => push("note", "The storage engine for the table doesn't support repair"),
+                Maintenance::Repair => {
+                    push("note", "The storage engine for the table doesn't support repair")
+                }
                 _ => push("status", "OK"),
             }
         }
@@ -574,7 +619,8 @@ impl Options {
             "COMMENT" => value.clone_into(&mut self.comment),
             "AUTO_INCREMENT" => self.auto_increment = value.parse().ok(),
             "ENGINE" | "TYPE" => {
-                let known = ["INNODB", "MYISAM", "MEMORY", "HEAP", "ARIA", "MERGE", "CSV", "ARCHIVE", "BLACKHOLE"];
+                let known =
+                    ["INNODB", "MYISAM", "MEMORY", "HEAP", "ARIA", "MERGE", "CSV", "ARCHIVE", "BLACKHOLE"];
                 let upper = value.to_ascii_uppercase();
                 if !known.contains(&upper.as_str()) {
                     return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&value]));

@@ -381,7 +381,10 @@ impl Session {
     fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
         let error = match failure {
             Failure::Sql(error) | Failure::RolledBack(error) => error,
-            Failure::Stale => errors::error(errors::UNKNOWN_ERROR, &[&"The table changed while the statement started; try again"]),
+            Failure::Stale => errors::error(
+                errors::UNKNOWN_ERROR,
+                &[&"The table changed while the statement started; try again"],
+            ),
             Failure::Gone(error) => return Err(error),
         };
         self.state.note_error(&error);
@@ -391,7 +394,12 @@ impl Session {
     }
 
     /// Runs one statement of text that is not in the cache; returns the bytes it took.
-    async fn run_text<S: ResultSink>(&mut self, sql: &[u8], many: bool, out: &mut S) -> Result<usize, (Failure, usize)> {
+    async fn run_text<S: ResultSink>(
+        &mut self,
+        sql: &[u8],
+        many: bool,
+        out: &mut S,
+    ) -> Result<usize, (Failure, usize)> {
         let modes = self.modes();
         let parsed = parser::parse(sql, modes).map_err(|error| (error.into(), sql.len()))?;
         let consumed = parsed.consumed;
@@ -438,7 +446,11 @@ impl Session {
         result
     }
 
-    async fn run_fingerprint<S: ResultSink>(&mut self, fingerprint: &Fingerprint, out: &mut S) -> Option<Result<(), Failure>> {
+    async fn run_fingerprint<S: ResultSink>(
+        &mut self,
+        fingerprint: &Fingerprint,
+        out: &mut S,
+    ) -> Option<Result<(), Failure>> {
         let version = self.state.database.catalog_version();
         let database = self.state.current_database();
         for _ in 0..8 {
@@ -469,7 +481,11 @@ fn keeps_warnings(plan: &Plan) -> bool {
 }
 
 /// Runs a plan of data.
-async fn execute<S: ResultSink>(executor: &mut Executor<'_>, plan: &Plan, out: &mut S) -> Result<Outcome, Failure> {
+async fn execute<S: ResultSink>(
+    executor: &mut Executor<'_>,
+    plan: &Plan,
+    out: &mut S,
+) -> Result<Outcome, Failure> {
     match plan {
         Plan::Select(select) if !select.into.is_empty() => {
             let rows = executor.rows(select).await?;
@@ -639,7 +655,11 @@ impl SessionService for Session {
     }
 
     fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive { "interactive_timeout" } else { "wait_timeout" };
+        let name = if self.state.connection.client_flags().interactive {
+            "interactive_timeout"
+        } else {
+            "wait_timeout"
+        };
         match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
             Ok(variables::Value::UInt(seconds)) => seconds,
             Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
@@ -680,7 +700,12 @@ impl Session {
             sql: sql.clone(),
             params,
             columns,
-            plan: PlannedStatement { plan: Arc::new(plan), version, sql, database: self.state.current_database() },
+            plan: PlannedStatement {
+                plan: Arc::new(plan),
+                version,
+                sql,
+                database: self.state.current_database(),
+            },
         })
     }
 }

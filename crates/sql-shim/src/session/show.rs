@@ -23,8 +23,8 @@ use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
 use crate::sql::plan::{Plan, SelectPlan};
 use crate::sql::value::{Value, collation};
 use crate::variables::Scope;
-use catalog_views::table_tables::{create_statement, default_text, extra, key_of_column, sizes};
 use catalog_views::server_tables;
+use catalog_views::table_tables::{create_statement, default_text, extra, key_of_column, sizes};
 
 /// A result in memory.
 pub struct Answer {
@@ -110,7 +110,8 @@ impl Session {
         let state = &self.state;
         let answer = match &show.kind {
             ShowKind::Databases => {
-                let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]).collect();
+                let rows =
+                    catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]).collect();
                 let name = match like_filter(filter) {
                     Some(pattern) => format!("Database ({})", String::from_utf8_lossy(pattern)),
                     None => "Database".to_owned(),
@@ -119,13 +120,16 @@ impl Session {
             }
             ShowKind::Tables { full, database } => self.tables(*full, database.as_deref(), filter)?,
             ShowKind::TableStatus { database } => self.table_status(database.as_deref())?,
-            ShowKind::OpenTables { .. } => {
-                Answer::texts(&[("Database", 64), ("Table", 64), ("In_use", 20), ("Name_locked", 20)], Vec::new())
-            }
+            ShowKind::OpenTables { .. } => Answer::texts(
+                &[("Database", 64), ("Table", 64), ("In_use", 20), ("Name_locked", 20)],
+                Vec::new(),
+            ),
             ShowKind::Columns { full, table } => self.columns_of(table, *full)?,
             ShowKind::Index { table } => self.indexes(table)?,
             ShowKind::CreateTable(name) => self.create_table_text(name)?,
-            ShowKind::CreateDatabase { name, if_not_exists } => self.create_database_text(name, *if_not_exists)?,
+            ShowKind::CreateDatabase { name, if_not_exists } => {
+                self.create_database_text(name, *if_not_exists)?
+            }
             ShowKind::Variables { global } => {
                 let scope = if *global { Scope::Global } else { Scope::Either };
                 let list = state.variables.show(&state.server.variables, scope);
@@ -148,7 +152,16 @@ impl Session {
                     }
                 }
                 Answer::texts(
-                    &[("Id", 21), ("User", 32), ("Host", 261), ("db", 64), ("Command", 16), ("Time", 7), ("State", 64), ("Info", 100)],
+                    &[
+                        ("Id", 21),
+                        ("User", 32),
+                        ("Host", 261),
+                        ("db", 64),
+                        ("Command", 16),
+                        ("Time", 7),
+                        ("State", 64),
+                        ("Info", 100),
+                    ],
                     rows,
                 )
                 .number(0)
@@ -156,7 +169,14 @@ impl Session {
             ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,
             ShowKind::Errors { limit, count } => self.warning_rows(limit.as_ref(), *count, true)?,
             ShowKind::Engines => Answer::texts(
-                &[("Engine", 64), ("Support", 8), ("Comment", 80), ("Transactions", 3), ("XA", 3), ("Savepoints", 3)],
+                &[
+                    ("Engine", 64),
+                    ("Support", 8),
+                    ("Comment", 80),
+                    ("Transactions", 3),
+                    ("XA", 3),
+                    ("Savepoints", 3),
+                ],
                 server_tables::engines(state),
             ),
             ShowKind::EngineStatus { engine, what } => {
@@ -171,9 +191,17 @@ impl Session {
             }
             ShowKind::Plugins => Answer::texts(
                 &[("Name", 64), ("Status", 10), ("Type", 80), ("Library", 64), ("License", 80)],
-                vec![vec![text("InnoDB"), text("ACTIVE"), text("STORAGE ENGINE"), Value::Null, text("MIT OR Apache-2.0")]],
+                vec![vec![
+                    text("InnoDB"),
+                    text("ACTIVE"),
+                    text("STORAGE ENGINE"),
+                    Value::Null,
+                    text("MIT OR Apache-2.0"),
+                ]],
             ),
-            ShowKind::Privileges => Answer::texts(&[("Privilege", 64), ("Context", 64), ("Comment", 128)], Vec::new()),
+            ShowKind::Privileges => {
+                Answer::texts(&[("Privilege", 64), ("Context", 64), ("Comment", 128)], Vec::new())
+            }
             ShowKind::CharacterSets => Answer::texts(
                 &[("Charset", 64), ("Description", 2048), ("Default collation", 64), ("Maxlen", 3)],
                 server_tables::character_sets(state)
@@ -183,7 +211,15 @@ impl Session {
             )
             .number(3),
             ShowKind::Collations => Answer::texts(
-                &[("Collation", 64), ("Charset", 64), ("Id", 20), ("Default", 3), ("Compiled", 3), ("Sortlen", 3), ("Pad_attribute", 9)],
+                &[
+                    ("Collation", 64),
+                    ("Charset", 64),
+                    ("Id", 20),
+                    ("Default", 3),
+                    ("Compiled", 3),
+                    ("Sortlen", 3),
+                    ("Pad_attribute", 9),
+                ],
                 server_tables::collations(state),
             )
             .number(2)
@@ -195,7 +231,10 @@ impl Session {
                 };
                 let rows = state.server.accounts.grants(&user, &host)?;
                 let name = format!("Grants for {user}@{host}");
-                Answer { columns: vec![(name, Type::text(1024))], rows: rows.into_iter().map(|row| vec![text(row)]).collect() }
+                Answer {
+                    columns: vec![(name, Type::text(1024))],
+                    rows: rows.into_iter().map(|row| vec![text(row)]).collect(),
+                }
             }
             ShowKind::Empty(columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
@@ -206,7 +245,12 @@ impl Session {
     }
 
     /// Applies LIKE to a column, or WHERE.
-    fn filtered(&self, mut answer: Answer, filter: Option<&ShowFilter>, column: usize) -> Result<Answer, SqlError> {
+    fn filtered(
+        &self,
+        mut answer: Answer,
+        filter: Option<&ShowFilter>,
+        column: usize,
+    ) -> Result<Answer, SqlError> {
         match filter {
             None => {}
             Some(ShowFilter::Like(pattern)) => {
@@ -219,7 +263,12 @@ impl Session {
             }
             Some(ShowFilter::Where(expr)) => {
                 let columns = answer.columns.iter();
-                let columns = columns.map(|(name, ty)| SourceColumn { name: name.clone(), ty: *ty, flags: 0, merged: false });
+                let columns = columns.map(|(name, ty)| SourceColumn {
+                    name: name.clone(),
+                    ty: *ty,
+                    flags: 0,
+                    merged: false,
+                });
                 let sources = [Source {
                     database: String::new(),
                     alias: String::new(),
@@ -255,14 +304,23 @@ impl Session {
         Ok(name)
     }
 
-    fn tables(&self, full: bool, database: Option<&str>, filter: Option<&ShowFilter>) -> Result<Answer, SqlError> {
+    fn tables(
+        &self,
+        full: bool,
+        database: Option<&str>,
+        filter: Option<&ShowFilter>,
+    ) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
         let (names, kind): (Vec<String>, &str) = if catalog_views::is_view_database(&database) {
-            let mut names: Vec<String> = catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
+            let mut names: Vec<String> =
+                catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
             names.sort();
             (names, "SYSTEM VIEW")
         } else {
-            (self.state.database.tables(&database).iter().map(|table| table.name.clone()).collect(), "BASE TABLE")
+            (
+                self.state.database.tables(&database).iter().map(|table| table.name.clone()).collect(),
+                "BASE TABLE",
+            )
         };
         let mut column = format!("Tables_in_{database}");
         if let Some(pattern) = like_filter(filter) {
@@ -305,10 +363,24 @@ impl Session {
         });
         let answer = Answer::texts(
             &[
-                ("Name", 64), ("Engine", 64), ("Version", 21), ("Row_format", 10), ("Rows", 21), ("Avg_row_length", 21),
-                ("Data_length", 21), ("Max_data_length", 21), ("Index_length", 21), ("Data_free", 21),
-                ("Auto_increment", 21), ("Create_time", 19), ("Update_time", 19), ("Check_time", 19), ("Collation", 64),
-                ("Checksum", 21), ("Create_options", 256), ("Comment", 2048),
+                ("Name", 64),
+                ("Engine", 64),
+                ("Version", 21),
+                ("Row_format", 10),
+                ("Rows", 21),
+                ("Avg_row_length", 21),
+                ("Data_length", 21),
+                ("Max_data_length", 21),
+                ("Index_length", 21),
+                ("Data_free", 21),
+                ("Auto_increment", 21),
+                ("Create_time", 19),
+                ("Update_time", 19),
+                ("Check_time", 19),
+                ("Collation", 64),
+                ("Checksum", 21),
+                ("Create_options", 256),
+                ("Comment", 2048),
             ],
             rows.collect(),
         );
@@ -342,14 +414,28 @@ impl Session {
         Ok(if full {
             Answer::texts(
                 &[
-                    ("Field", 64), ("Type", 65_535), ("Collation", 64), ("Null", 3), ("Key", 3), ("Default", 65_535),
-                    ("Extra", 256), ("Privileges", 154), ("Comment", 1024),
+                    ("Field", 64),
+                    ("Type", 65_535),
+                    ("Collation", 64),
+                    ("Null", 3),
+                    ("Key", 3),
+                    ("Default", 65_535),
+                    ("Extra", 256),
+                    ("Privileges", 154),
+                    ("Comment", 1024),
                 ],
                 rows,
             )
         } else {
             Answer::texts(
-                &[("Field", 64), ("Type", 65_535), ("Null", 3), ("Key", 3), ("Default", 65_535), ("Extra", 256)],
+                &[
+                    ("Field", 64),
+                    ("Type", 65_535),
+                    ("Null", 3),
+                    ("Key", 3),
+                    ("Default", 65_535),
+                    ("Extra", 256),
+                ],
                 rows,
             )
         })
@@ -382,9 +468,21 @@ impl Session {
         }
         let answer = Answer::texts(
             &[
-                ("Table", 64), ("Non_unique", 1), ("Key_name", 64), ("Seq_in_index", 2), ("Column_name", 64),
-                ("Collation", 1), ("Cardinality", 21), ("Sub_part", 3), ("Packed", 10), ("Null", 3), ("Index_type", 16),
-                ("Comment", 16), ("Index_comment", 2048), ("Visible", 3), ("Expression", 65_535),
+                ("Table", 64),
+                ("Non_unique", 1),
+                ("Key_name", 64),
+                ("Seq_in_index", 2),
+                ("Column_name", 64),
+                ("Collation", 1),
+                ("Cardinality", 21),
+                ("Sub_part", 3),
+                ("Packed", 10),
+                ("Null", 3),
+                ("Index_type", 16),
+                ("Comment", 16),
+                ("Index_comment", 2048),
+                ("Visible", 3),
+                ("Expression", 65_535),
             ],
             rows,
         );
@@ -409,10 +507,18 @@ impl Session {
             rule.charset(),
             rule.name()
         );
-        Ok(Answer::texts(&[("Database", 64), ("Create Database", 1024)], vec![vec![text(name), text(statement)]]))
+        Ok(Answer::texts(
+            &[("Database", 64), ("Create Database", 1024)],
+            vec![vec![text(name), text(statement)]],
+        ))
     }
 
-    fn warning_rows(&self, limit: Option<&Limit>, count: bool, errors_only: bool) -> Result<Answer, SqlError> {
+    fn warning_rows(
+        &self,
+        limit: Option<&Limit>,
+        count: bool,
+        errors_only: bool,
+    ) -> Result<Answer, SqlError> {
         let warnings = self.state.warnings.borrow();
         let lines = warnings.iter().filter(|(level, _)| !errors_only || *level == Level::Error);
         if count {
@@ -424,7 +530,8 @@ impl Session {
         if let Some((most, offset)) = self.planner().limit(limit)? {
             let cx = Context::constant(&self.state, &[]);
             take = most.eval(&cx)?.to_bits() as usize;
-            skip = offset.map(|offset| offset.eval(&cx).map(|v| v.to_bits() as usize)).transpose()?.unwrap_or(0);
+            skip =
+                offset.map(|offset| offset.eval(&cx).map(|v| v.to_bits() as usize)).transpose()?.unwrap_or(0);
         }
         let rows = lines
             .skip(skip)
@@ -440,15 +547,39 @@ impl Session {
         let mut rows = Vec::new();
         match &plan {
             Plan::Select(select) => explain_select(select, 1, &mut rows),
-            Plan::Update(update) => rows.push(explain_path(1, "UPDATE", &update.target.source, &update.target.path, "Using where")),
-            Plan::Delete(delete) => rows.push(explain_path(1, "DELETE", &delete.target.source, &delete.target.path, "Using where")),
-            Plan::Insert(insert) => rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), "")),
+            Plan::Update(update) => rows.push(explain_path(
+                1,
+                "UPDATE",
+                &update.target.source,
+                &update.target.path,
+                "Using where",
+            )),
+            Plan::Delete(delete) => rows.push(explain_path(
+                1,
+                "DELETE",
+                &delete.target.source,
+                &delete.target.path,
+                "Using where",
+            )),
+            Plan::Insert(insert) => {
+                rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), ""))
+            }
             Plan::Command(_) => {}
         }
         let answer = Answer::texts(
             &[
-                ("id", 3), ("select_type", 19), ("table", 64), ("partitions", 64), ("type", 10), ("possible_keys", 4096),
-                ("key", 64), ("key_len", 4096), ("ref", 1024), ("rows", 21), ("filtered", 5), ("Extra", 255),
+                ("id", 3),
+                ("select_type", 19),
+                ("table", 64),
+                ("partitions", 64),
+                ("type", 10),
+                ("possible_keys", 4096),
+                ("key", 64),
+                ("key_len", 4096),
+                ("ref", 1024),
+                ("rows", 21),
+                ("filtered", 5),
+                ("Extra", 255),
             ],
             rows,
         );
@@ -456,7 +587,11 @@ impl Session {
     }
 
     /// COM_FIELD_LIST.
-    pub(super) fn field_definitions(&self, table: &str, pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
+    pub(super) fn field_definitions(
+        &self,
+        table: &str,
+        pattern: &[u8],
+    ) -> Result<Arc<ResultColumns>, SqlError> {
         let name = TableName { database: None, name: table.to_owned() };
         let source = self.planner().named_source(&name, None)?;
         let mut metas = Vec::new();

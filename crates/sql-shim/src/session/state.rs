@@ -203,7 +203,8 @@ impl SessionState {
             "last_insert_id" | "identity" => return Ok(Value::UInt(self.last_insert_id.get())),
             "warning_count" => return Ok(Value::UInt(self.warning_count.get())),
             "error_count" => {
-                let errors = self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
+                let errors =
+                    self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
                 return Ok(Value::UInt(errors as u64));
             }
             "timestamp" => {

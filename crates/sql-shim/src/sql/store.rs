@@ -51,9 +51,10 @@ pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'
         ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
             Value::Text(Cow::Borrowed(bytes), *collation)
         }
-        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } | ColumnType::Bit { .. } => {
-            Value::Text(Cow::Borrowed(bytes), Collation::Binary)
-        }
+        ColumnType::Binary { .. }
+        | ColumnType::VarBinary { .. }
+        | ColumnType::Blob { .. }
+        | ColumnType::Bit { .. } => Value::Text(Cow::Borrowed(bytes), Collation::Binary),
         kind => match kind.integer() {
             Some((_, true)) => Value::UInt(unsigned(bytes)),
             Some((_, false)) => Value::Int(signed_int(bytes)),
@@ -88,7 +89,9 @@ fn decode_other<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value
 /// Digits of a second a column keeps.
 pub fn fraction(kind: &ColumnType) -> u8 {
     match kind {
-        ColumnType::DateTime { fraction } | ColumnType::Timestamp { fraction } | ColumnType::Time { fraction } => *fraction,
+        ColumnType::DateTime { fraction }
+        | ColumnType::Timestamp { fraction }
+        | ColumnType::Time { fraction } => *fraction,
         _ => 0,
     }
 }
@@ -177,8 +180,12 @@ impl Storing<'_> {
     fn put(&self, value: &types::Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
         match types::encode(value, &column.kind, out) {
             Ok(()) => Ok(()),
-            Err(EncodeError::OutOfRange) => Err(errors::error(errors::WARN_DATA_OUT_OF_RANGE, &[&column.name, &self.row])),
-            Err(EncodeError::TooLong) => Err(errors::error(errors::DATA_TOO_LONG, &[&column.name, &self.row])),
+            Err(EncodeError::OutOfRange) => {
+                Err(errors::error(errors::WARN_DATA_OUT_OF_RANGE, &[&column.name, &self.row]))
+            }
+            Err(EncodeError::TooLong) => {
+                Err(errors::error(errors::DATA_TOO_LONG, &[&column.name, &self.row]))
+            }
             Err(EncodeError::Invalid | EncodeError::WrongKind) => Err(errors::error(
                 errors::TRUNCATED_WRONG_VALUE_FOR_FIELD,
                 &[&kind_name(&column.kind), &"", &column.name, &self.row],
@@ -201,7 +208,14 @@ impl Storing<'_> {
         self.complain(errors::WARN_DATA_TRUNCATED, column)
     }
 
-    fn integer(&self, value: &Value<'_>, column: &ColumnDef, width: usize, unsigned: bool, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    fn integer(
+        &self,
+        value: &Value<'_>,
+        column: &ColumnDef,
+        width: usize,
+        unsigned: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
         let wide = match value {
             Value::Int(v) => i128::from(*v),
             value => {
@@ -231,7 +245,14 @@ impl Storing<'_> {
         self.put(&types::Value::Double(number), column, out)
     }
 
-    fn decimal(&self, value: &Value<'_>, column: &ColumnDef, precision: u8, scale: u8, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    fn decimal(
+        &self,
+        value: &Value<'_>,
+        column: &ColumnDef,
+        precision: u8,
+        scale: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
         self.check_number(value, column)?;
         let exact = value.to_decimal();
         let rounded = decimal::round(&exact, i64::from(scale));
@@ -303,7 +324,8 @@ impl Storing<'_> {
             && !text.is_ascii()
             && let Err(error) = std::str::from_utf8(text)
         {
-            let shown: String = text[error.valid_up_to()..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+            let shown: String =
+                text[error.valid_up_to()..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
             self.incorrect(&Value::text(shown), column)?;
             text = &text[..error.valid_up_to()];
         }
@@ -342,7 +364,9 @@ impl Storing<'_> {
 
     fn members(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let stored = match (&column.kind, value) {
-            (ColumnType::Bit { .. }, Value::Text(bytes, _)) => types::Value::UInt(unsigned(&bytes[bytes.len().saturating_sub(8)..])),
+            (ColumnType::Bit { .. }, Value::Text(bytes, _)) => {
+                types::Value::UInt(unsigned(&bytes[bytes.len().saturating_sub(8)..]))
+            }
             (_, Value::Text(text, _)) => types::Value::Bytes(Cow::Borrowed(text.as_ref())),
             (_, other) => types::Value::UInt(other.to_bits()),
         };

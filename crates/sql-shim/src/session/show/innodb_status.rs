@@ -72,7 +72,8 @@ pub fn text(state: &SessionState) -> String {
         pool.oldest_modification.map_or_else(|| redo.current.to_string(), |lsn| lsn.to_string())
     );
     let _ = writeln!(out, "Last checkpoint at           {}", redo.checkpoint);
-    let _ = writeln!(out, "Checkpoint age               {}", redo.current.0.saturating_sub(redo.checkpoint.0));
+    let _ =
+        writeln!(out, "Checkpoint age               {}", redo.current.0.saturating_sub(redo.checkpoint.0));
     let _ = writeln!(out, "Max checkpoint age           {}", redo.capacity);
     let _ = writeln!(out, "0 pending log flushes, 0 pending chkp writes");
     let _ = writeln!(out, "{} log i/o's done, 0.00 log i/o's/second", redo.groups_written);
@@ -86,11 +87,8 @@ pub fn text(state: &SessionState) -> String {
     let _ = writeln!(out, "Modified db pages  {}", pool.pages_dirty);
     let _ = writeln!(out, "Pending reads      {}", pool.pending_reads);
     let _ = writeln!(out, "Pending writes: LRU 0, flush list {}, single page 0", pool.pages_in_flight);
-    let _ = writeln!(
-        out,
-        "Pages made young {}, not young {}",
-        pool.pages_made_young, pool.pages_made_not_young
-    );
+    let _ =
+        writeln!(out, "Pages made young {}, not young {}", pool.pages_made_young, pool.pages_made_not_young);
     let _ = writeln!(out, "0.00 youngs/s, 0.00 non-youngs/s");
     let _ = writeln!(
         out,
@@ -114,7 +112,10 @@ pub fn text(state: &SessionState) -> String {
     let _ = writeln!(
         out,
         "Number of rows inserted {}, updated {}, deleted {}, read {}",
-        transactions.rows_inserted, transactions.rows_updated, transactions.rows_deleted, transactions.rows_read
+        transactions.rows_inserted,
+        transactions.rows_updated,
+        transactions.rows_deleted,
+        transactions.rows_read
     );
     let _ = writeln!(out, "0.000 inserts/s, 0.000 updates/s, 0.000 deletes/s, 0.000 reads/s");
     let _ = writeln!(out, "----------------------------");

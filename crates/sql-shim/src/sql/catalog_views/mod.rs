@@ -114,8 +114,10 @@ pub fn database_names(state: &SessionState) -> Vec<String> {
 
 /// A column type as SHOW COLUMNS prints it.
 pub fn column_type_text(kind: &ColumnType) -> String {
-    let unsigned = |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
-    let digits = |name: &str, fraction: u8| if fraction > 0 { format!("{name}({fraction})") } else { name.to_owned() };
+    let unsigned =
+        |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
+    let digits =
+        |name: &str, fraction: u8| if fraction > 0 { format!("{name}({fraction})") } else { name.to_owned() };
     let members = |name: &str, members: &[String]| {
         let quoted: Vec<String> = members.iter().map(|m| format!("'{}'", m.replace('\'', "''"))).collect();
         format!("{name}({})", quoted.join(","))

@@ -63,7 +63,11 @@ pub fn process_list(state: &SessionState) -> Rows {
         if !all && activity.user != own {
             continue;
         }
-        let info = if activity.info.is_empty() { Value::Null } else { text(String::from_utf8_lossy(&activity.info)) };
+        let info = if activity.info.is_empty() {
+            Value::Null
+        } else {
+            text(String::from_utf8_lossy(&activity.info))
+        };
         rows.push(vec![
             number(connection.id),
             text(&*activity.user),
@@ -98,7 +102,9 @@ fn status(state: &SessionState) -> Rows {
 fn privileges(state: &SessionState) -> Rows {
     let list = state.server.accounts.list();
     list.into_iter()
-        .map(|(user, host, _)| vec![text(format!("'{user}'@'{host}'")), text("def"), text("USAGE"), text("NO")])
+        .map(|(user, host, _)| {
+            vec![text(format!("'{user}'@'{host}'")), text("def"), text("USAGE"), text("NO")]
+        })
         .collect()
 }
 

@@ -31,7 +31,9 @@ fn created(table: &TableDef) -> Value<'static> {
 pub fn key_of_column(table: &TableDef, column: usize) -> &'static str {
     let mut found = "";
     for key in &table.keys {
-        let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == column) else { continue };
+        let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == column) else {
+            continue;
+        };
         match key.kind {
             KeyKind::Primary => return "PRI",
             KeyKind::Unique if key.parts.len() == 1 => found = "UNI",
@@ -72,7 +74,9 @@ pub fn extra(column: &ColumnDef) -> String {
 /// Bytes of rows and of secondary indexes, roughly.
 pub fn sizes(table: &Table) -> (u64, u64, u64) {
     let rows = table.row_count_estimate();
-    let row: u64 = table.def.columns.iter().map(|column| u64::from(column.kind.bytes_max().min(256))).sum::<u64>() / 2 + 20;
+    let row: u64 =
+        table.def.columns.iter().map(|column| u64::from(column.kind.bytes_max().min(256))).sum::<u64>() / 2
+            + 20;
     let page = 16_384;
     let data = (rows * row).div_ceil(page).max(1) * page;
     let secondary = table.def.secondary_keys().len() as u64;
@@ -82,7 +86,8 @@ pub fn sizes(table: &Table) -> (u64, u64, u64) {
 
 fn schemata(state: &SessionState) -> Rows {
     let row = |name: String| {
-        let collation = state.database.database(&name).map_or(Collation::Utf8mb4GeneralCi, |def| def.collation);
+        let collation =
+            state.database.database(&name).map_or(Collation::Utf8mb4GeneralCi, |def| def.collation);
         vec![
             text("def"),
             text(name),
@@ -125,7 +130,14 @@ fn table_rows(state: &SessionState) -> Rows {
         ]);
     }
     for view in all() {
-        let mut row = vec![text("def"), text(view.database), text(view.name), text("SYSTEM VIEW"), Value::Null, number(10u64)];
+        let mut row = vec![
+            text("def"),
+            text(view.database),
+            text(view.name),
+            text("SYSTEM VIEW"),
+            Value::Null,
+            number(10u64),
+        ];
         row.extend(std::iter::repeat_n(Value::Null, 13));
         row.extend([text(""), text("")]);
         rows.push(row);
@@ -153,9 +165,9 @@ fn column_rows(state: &SessionState) -> Rows {
             };
             let (precision, scale) = numeric(&column.kind);
             let temporal = match &column.kind {
-                ColumnType::DateTime { fraction } | ColumnType::Timestamp { fraction } | ColumnType::Time { fraction } => {
-                    number(*fraction)
-                }
+                ColumnType::DateTime { fraction }
+                | ColumnType::Timestamp { fraction }
+                | ColumnType::Time { fraction } => number(*fraction),
                 _ => Value::Null,
             };
             rows.push(vec![
@@ -413,7 +425,9 @@ pub fn create_statement(table: &Table) -> String {
                 let shown = String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\'', "''");
                 line.push_str(&format!(" DEFAULT '{shown}'"));
             }
-            None if column.nullable && !column.kind.is_blob() && !column.auto_increment => line.push_str(" DEFAULT NULL"),
+            None if column.nullable && !column.kind.is_blob() && !column.auto_increment => {
+                line.push_str(" DEFAULT NULL")
+            }
             None => {}
         }
         if column.on_update_now {

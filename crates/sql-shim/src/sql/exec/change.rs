@@ -51,7 +51,9 @@ pub fn encode_assigned(
             ColumnDefault::Null => Value::Null,
             ColumnDefault::Now => Value::DateTime(cx.state.now_local(), 6),
             ColumnDefault::AutoIncrement => Value::Int(0),
-            ColumnDefault::Missing => return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name])),
+            ColumnDefault::Missing => {
+                return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]));
+            }
         },
     };
     let mut bytes = Vec::new();
@@ -123,18 +125,31 @@ impl Executor<'_> {
         let state = self.state;
         let lenient = plan.ignore || !state.is_strict();
         let mut matched = 0u64;
-        let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
-            matched += 1;
-            let storing = Storing { state, row: matched, lenient };
-            changes_of(plan, &table, view, cx, &storing)
-        };
+        let mut compute =
+            |view: &RowView<'_>, cx: &Context<'_>| -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
+                matched += 1;
+                let storing = Storing { state, row: matched, lenient };
+                changes_of(plan, &table, view, cx, &storing)
+            };
         let gather = plan.moves_rows;
-        let changed = self.change_rows(&plan.target, &table, &plan.assignments, gather, plan.ignore, &mut Some(&mut compute)).await?;
+        let changed = self
+            .change_rows(
+                &plan.target,
+                &table,
+                &plan.assignments,
+                gather,
+                plan.ignore,
+                &mut Some(&mut compute),
+            )
+            .await?;
         let found_rows = state.connection.client_flags().found_rows;
         Ok(Changed {
             affected: if found_rows { matched } else { changed },
             insert_id: state.said_insert_id.get().unwrap_or(0),
-            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {}", state.warning_count.get()),
+            info: format!(
+                "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
+                state.warning_count.get()
+            ),
         })
     }
 
@@ -156,7 +171,9 @@ impl Executor<'_> {
         assignments: &[(u16, Assigned)],
         gather: bool,
         ignore: bool,
-        compute: &mut Option<&mut dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError>>,
+        compute: &mut Option<
+            &mut dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError>,
+        >,
     ) -> Result<u64, Failure> {
         let subqueries = self.subqueries(&target.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
@@ -224,8 +241,12 @@ impl Executor<'_> {
             }
         }
         if sorts {
-            for number in sorter.finish(false).into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-                let item = std::mem::replace(&mut work[number as usize], Work { key: OwnedKey::default(), changes: Vec::new() });
+            for number in sorter.finish(false).into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX))
+            {
+                let item = std::mem::replace(
+                    &mut work[number as usize],
+                    Work { key: OwnedKey::default(), changes: Vec::new() },
+                );
                 changed += self.apply(table, item, ignore).await?;
             }
         } else {
@@ -331,9 +352,11 @@ impl Cursor {
         each: &mut dyn FnMut(RowView<'_>, &dyn Fn(&mut OwnedKey)) -> Result<Flow, Failure>,
     ) -> Result<bool, Failure> {
         let mut last = OwnedKey::default();
-        self.run_with_keys(transaction, &mut last, &mut |view, row: Option<&Row<'_>>, copied: &OwnedKey| match row {
-            Some(row) => each(view, &|key| row.clustered_key(key)),
-            None => each(view, &|key| *key = copied.clone()),
+        self.run_with_keys(transaction, &mut last, &mut |view, row: Option<&Row<'_>>, copied: &OwnedKey| {
+            match row {
+                Some(row) => each(view, &|key| row.clustered_key(key)),
+                None => each(view, &|key| *key = copied.clone()),
+            }
         })
         .await
     }

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{self, Control, Direction, FieldRef, Interrupt, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanState};
+use untorn::engine::{
+    self, Control, Direction, FieldRef, Interrupt, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanState,
+};
 use untorn::schema::ColumnDef;
 
 use crate::session::failure::Failure;
@@ -53,11 +55,19 @@ pub struct Cursor {
 
 impl Cursor {
     /// A cursor over `ranges` of the path's index.
-    pub fn new(table: &Arc<Table>, path: &Path, ranges: Vec<KeyRange>, mode: ReadMode, needed: &[u16]) -> Cursor {
+    pub fn new(
+        table: &Arc<Table>,
+        path: &Path,
+        ranges: Vec<KeyRange>,
+        mode: ReadMode,
+        needed: &[u16],
+    ) -> Cursor {
         let may_be_long = |column: &&u16| {
-            table.def.columns.get(usize::from(**column)).is_some_and(|def: &ColumnDef| {
-                def.kind.is_blob() || def.kind.bytes_max() > 255
-            })
+            table
+                .def
+                .columns
+                .get(usize::from(**column))
+                .is_some_and(|def: &ColumnDef| def.kind.is_blob() || def.kind.bytes_max() > 255)
         };
         Cursor {
             table: table.clone(),

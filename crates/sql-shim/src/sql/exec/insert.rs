@@ -93,7 +93,9 @@ pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zon
 /// What a NOT NULL column without default gets when the mode is lenient.
 pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
     match kind {
-        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Value::Date(types::Date::default()),
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            Value::Date(types::Date::default())
+        }
         ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
         ColumnType::Enum { .. } => Value::Int(1),
         kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
@@ -172,7 +174,12 @@ impl Executor<'_> {
         Ok(inserting.result)
     }
 
-    async fn insert_row(&mut self, inserting: &mut Inserting<'_>, number: u64, given: Given<'_>) -> Result<(), Failure> {
+    async fn insert_row(
+        &mut self,
+        inserting: &mut Inserting<'_>,
+        number: u64,
+        given: Given<'_>,
+    ) -> Result<(), Failure> {
         let mut row = EncodedRow::default();
         self.encode_row(inserting, number, given, &mut row).await?;
         let plan = inserting.plan;
@@ -303,7 +310,8 @@ impl Executor<'_> {
             (false, Some(n)) => ScanIndex::Secondary(n),
             (false, None) => return Ok(None),
         };
-        let fields: smallvec::SmallVec<[Option<&[u8]>; 4]> = entry.iter().map(|field| field.as_deref()).collect();
+        let fields: smallvec::SmallVec<[Option<&[u8]>; 4]> =
+            entry.iter().map(|field| field.as_deref()).collect();
         let range = engine::KeyRange::equal(OwnedKey::from_fields(&fields));
         let all: Vec<u16> = (0..table.def.columns.len() as u16).collect();
         let path = Path { index: scan_index, ..Path::everything() };
@@ -382,7 +390,8 @@ impl Executor<'_> {
             inserting.result.affected += u64::from(self.state.connection.client_flags().found_rows);
             return Ok(());
         }
-        let fields: Vec<(u16, Option<&[u8]>)> = changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
+        let fields: Vec<(u16, Option<&[u8]>)> =
+            changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
         match engine::update(self.transaction.rows(), &table.rows, &key.fields(), &fields).await {
             Ok(()) => {}
             Err(TransactionError::DuplicateKey { index, entry }) => {
@@ -401,7 +410,11 @@ enum Given<'g> {
     Expressions(&'g [Assigned]),
 }
 
-fn key_of_values(table: &Table, values: &[Value<'static>], state: &crate::session::state::SessionState) -> Result<OwnedKey, SqlError> {
+fn key_of_values(
+    table: &Table,
+    values: &[Value<'static>],
+    state: &crate::session::state::SessionState,
+) -> Result<OwnedKey, SqlError> {
     let storing = Storing { state, row: 1, lenient: true };
     let mut encoded = Vec::new();
     for part in table.def.clustered_key().map_or(&[][..], |key| &key.parts) {

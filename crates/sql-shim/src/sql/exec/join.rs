@@ -100,15 +100,20 @@ impl Executor<'_> {
             let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
             loop {
                 let more = scan
-                    .run(self.transaction.rows(), &mut |view, _| {
-                        match test(step, conditions, base, view, cx, &mut matched)? {
-                            true => {
-                                let flow = take(view, target)?;
-                                stopped |= flow == Flow::Stop;
-                                Ok(flow)
-                            }
-                            false => Ok(Flow::Skip),
+                    .run(self.transaction.rows(), &mut |view, _| match test(
+                        step,
+                        conditions,
+                        base,
+                        view,
+                        cx,
+                        &mut matched,
+                    )? {
+                        true => {
+                            let flow = take(view, target)?;
+                            stopped |= flow == Flow::Stop;
+                            Ok(flow)
                         }
+                        false => Ok(Flow::Skip),
                     })
                     .await?;
                 if !more {

@@ -63,14 +63,25 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
         Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Null => return Piece::Unknown,
         other => {
             let number = match other {
-                Value::Float(_) | Value::Double(_) if !other.to_double().is_finite() => return Piece::Unknown,
+                Value::Float(_) | Value::Double(_) if !other.to_double().is_finite() => {
+                    return Piece::Unknown;
+                }
                 other => other.to_decimal(),
             };
             let truncated = number.with_scale(0);
             let whole = truncated == number;
             let base = decimal::to_integer(&truncated);
             let floor = if whole || number > BigDecimal::from(0) { base } else { base - 1 };
-            (if whole { base } else if side == Side::Lower { floor + 1 } else { floor }, whole)
+            (
+                if whole {
+                    base
+                } else if side == Side::Lower {
+                    floor + 1
+                } else {
+                    floor
+                },
+                whole,
+            )
         }
     };
     let bits = 8 * width as u32;
@@ -101,7 +112,9 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
     if column.kind.is_string() {
         let rule = column.kind.collation();
         return match value {
-            Value::Text(text, of_value) if collation::common(rule, *of_value) == rule => Piece::Key(text.to_vec()),
+            Value::Text(text, of_value) if collation::common(rule, *of_value) == rule => {
+                Piece::Key(text.to_vec())
+            }
             Value::Text(text, _) => Piece::Near(text.to_vec()),
             _ => Piece::Unknown,
         };
@@ -109,7 +122,8 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
     let mut bytes = Vec::new();
     let storing = Storing { state: cx.state, row: 1, lenient: false };
     let warnings = cx.state.warning_count.get();
-    let stored = storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
+    let stored =
+        storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
     let back = store::decode(&bytes, &column.kind, cx.state.time_zone_offset());
     match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
@@ -118,7 +132,13 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
 }
 
 /// A lower or upper edge; `Err` when nothing can match.
-fn edge(end: &Option<(Expr, bool)>, column: &ColumnDef, side: Side, cx: &Context<'_>, exact: &mut bool) -> Result<Result<Edge, ()>, SqlError> {
+fn edge(
+    end: &Option<(Expr, bool)>,
+    column: &ColumnDef,
+    side: Side,
+    cx: &Context<'_>,
+    exact: &mut bool,
+) -> Result<Result<Edge, ()>, SqlError> {
     let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
     let Some((expr, inclusive)) = end else { return Ok(Ok(unlimited())) };
     Ok(Ok(match piece(&expr.eval(cx)?, column, side, cx) {
@@ -137,7 +157,12 @@ fn edge(end: &Option<(Expr, bool)>, column: &ColumnDef, side: Side, cx: &Context
     }))
 }
 
-fn interval(one: &Alternative, column: &ColumnDef, cx: &Context<'_>, exact: &mut bool) -> Result<Option<Interval>, SqlError> {
+fn interval(
+    one: &Alternative,
+    column: &ColumnDef,
+    cx: &Context<'_>,
+    exact: &mut bool,
+) -> Result<Option<Interval>, SqlError> {
     Ok(Some(match one {
         Alternative::Null => Interval { lower: Some((None, true)), upper: Some((None, true)) },
         Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
@@ -218,7 +243,8 @@ fn merge(mut intervals: Vec<Interval>, column: &ColumnDef) -> Vec<Interval> {
 }
 
 fn owned(prefix: &[Option<Vec<u8>>], last: Option<&Option<Vec<u8>>>) -> OwnedKey {
-    let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> = prefix.iter().map(|field| field.as_deref()).collect();
+    let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> =
+        prefix.iter().map(|field| field.as_deref()).collect();
     fields.extend(last.map(|field| field.as_deref()));
     OwnedKey::from_fields(&fields)
 }
@@ -267,7 +293,10 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
                 if is_empty(&interval, column) {
                     continue;
                 }
-                ranges.push(KeyRange { lower: bound(&prefix, &interval.lower), upper: bound(&prefix, &interval.upper) });
+                ranges.push(KeyRange {
+                    lower: bound(&prefix, &interval.lower),
+                    upper: bound(&prefix, &interval.upper),
+                });
             }
             if ranges.is_empty() {
                 return Ok(None);
@@ -275,7 +304,10 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
         }
         _ => {
             let everything = Interval { lower: None, upper: None };
-            ranges.push(KeyRange { lower: bound(&prefix, &everything.lower), upper: bound(&prefix, &everything.upper) });
+            ranges.push(KeyRange {
+                lower: bound(&prefix, &everything.lower),
+                upper: bound(&prefix, &everything.upper),
+            });
         }
     }
     if path.backward {

@@ -108,7 +108,10 @@ impl<'e> Executor<'e> {
     }
 
     /// Executes a query into memory.
-    pub fn rows<'a>(&'a mut self, plan: &'a SelectPlan) -> Pin<Box<dyn Future<Output = Result<Rows, Failure>> + 'a>> {
+    pub fn rows<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+    ) -> Pin<Box<dyn Future<Output = Result<Rows, Failure>> + 'a>> {
         Box::pin(async move {
             let mut target: Target<'_, NoSink> = Target::Rows(Vec::new());
             self.select(plan, &mut target).await?;

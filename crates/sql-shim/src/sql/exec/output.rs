@@ -80,7 +80,9 @@ pub fn announced<S: ResultSink>(sink: &mut S, computed: &Value<'_>, ty: &crate::
     use crate::result::kind;
     match (computed, ty.kind) {
         (Value::Null, _) => sink.null(),
-        (Value::Decimal(_) | Value::Int(_) | Value::UInt(_), kind::DOUBLE | kind::FLOAT) => sink.double(computed.to_double()),
+        (Value::Decimal(_) | Value::Int(_) | Value::UInt(_), kind::DOUBLE | kind::FLOAT) => {
+            sink.double(computed.to_double())
+        }
         (Value::Int(_) | Value::UInt(_) | Value::Decimal(_), kind::NEWDECIMAL) => {
             let exact = computed.to_decimal();
             let exact = crate::sql::value::decimal::round(&exact, i64::from(ty.decimals));
@@ -94,7 +96,10 @@ pub fn announced<S: ResultSink>(sink: &mut S, computed: &Value<'_>, ty: &crate::
             }
         }
         (Value::Double(v), kind::NEWDECIMAL) => sink.bytes(convert::format_double(*v).as_bytes()),
-        (Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) | Value::Decimal(_), kind::VAR_STRING | kind::BLOB) => {
+        (
+            Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) | Value::Decimal(_),
+            kind::VAR_STRING | kind::BLOB,
+        ) => {
             sink.bytes(&computed.to_text());
         }
         (Value::Date(_) | Value::DateTime(..) | Value::Time(..), kind::VAR_STRING | kind::BLOB) => {

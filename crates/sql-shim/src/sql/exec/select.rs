@@ -12,8 +12,8 @@ use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::session::failure::Failure;
 use crate::session::state::SessionState;
-use crate::sql::expr::{Context, Expr, RowView, SubqueryResult};
 use crate::sql::expr::functions::as_count;
+use crate::sql::expr::{Context, Expr, RowView, SubqueryResult};
 use crate::sql::plan::aggregate::Accumulator;
 use crate::sql::plan::{Grouping, SelectPlan, Step};
 use crate::sql::value::{Value, compare};
@@ -115,7 +115,11 @@ impl<'p> Consumer<'p> {
     }
 
     /// Takes a row that passed the conditions.
-    pub fn row<S: ResultSink>(&mut self, rows: &[RowView<'_>], target: &mut Target<'_, S>) -> Result<Flow, Failure> {
+    pub fn row<S: ResultSink>(
+        &mut self,
+        rows: &[RowView<'_>],
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
         if let Some(grouping) = &self.plan.grouping {
             self.gather(grouping, rows)?;
             return Ok(Flow::Next);
@@ -200,7 +204,9 @@ impl<'p> Consumer<'p> {
                 Ok::<(), SqlError>(())
             })?;
         }
-        if let (Some(columns), [view @ (RowView::Stored(..) | RowView::Fields(..))]) = (&plan.plain_columns, rows) {
+        if let (Some(columns), [view @ (RowView::Stored(..) | RowView::Fields(..))]) =
+            (&plan.plain_columns, rows)
+        {
             self.packed_rows.push(self.packed.len() as u32);
             for column in columns {
                 let bytes = match view {
@@ -332,14 +338,22 @@ impl<'p> Consumer<'p> {
                 sink.row_end();
             }
             Target::Rows(collected) => {
-                let decode = |bytes: &[u8], kind| crate::sql::store::decode(bytes, kind, self.time_zone).into_owned();
-                let values = fields.iter().zip(kinds).map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
+                let decode =
+                    |bytes: &[u8], kind| crate::sql::store::decode(bytes, kind, self.time_zone).into_owned();
+                let values = fields
+                    .iter()
+                    .zip(kinds)
+                    .map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
                 collected.push(values.collect());
             }
         }
     }
 
-    fn finish_groups<S: ResultSink>(&mut self, grouping: &Grouping, target: &mut Target<'_, S>) -> Result<(), Failure> {
+    fn finish_groups<S: ResultSink>(
+        &mut self,
+        grouping: &Grouping,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
         if self.groups.is_empty() && grouping.keys.is_empty() {
             self.new_group(grouping, &[]);
         }
@@ -401,7 +415,11 @@ fn shorten<'s>(cx: &Context<'s>) -> Context<'s> {
     *cx
 }
 
-fn emit<S: ResultSink>(plan: &SelectPlan, cx: &Context<'_>, target: &mut Target<'_, S>) -> Result<(), SqlError> {
+fn emit<S: ResultSink>(
+    plan: &SelectPlan,
+    cx: &Context<'_>,
+    target: &mut Target<'_, S>,
+) -> Result<(), SqlError> {
     match target {
         Target::Sink(sink) => {
             sink.row_begin();
@@ -446,7 +464,11 @@ pub fn all_true(conditions: &[Expr], cx: &Context<'_>) -> Result<bool, SqlError>
 
 impl Executor<'_> {
     /// Executes a SELECT; its rows go to `target`. Returns how many there were.
-    pub async fn select<S: ResultSink>(&mut self, plan: &SelectPlan, target: &mut Target<'_, S>) -> Result<u64, Failure> {
+    pub async fn select<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
         if !plan.unions.is_empty() {
             return self.union(plan, target).await;
         }
@@ -541,7 +563,11 @@ impl Executor<'_> {
         Ok(())
     }
 
-    async fn union<S: ResultSink>(&mut self, plan: &SelectPlan, target: &mut Target<'_, S>) -> Result<u64, Failure> {
+    async fn union<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
         let mut rows = self.union_part(plan).await?;
         for (all, part) in &plan.unions {
             rows.extend(self.rows(part).await?);
@@ -620,7 +646,11 @@ fn is_long(row: &untorn::engine::Row<'_>, needed: &[u16]) -> bool {
 }
 
 /// The key, when the path is one row of the clustered index read consistently.
-fn point_key<'r>(step: &Step, ranges: &'r keys::Ranges, mode: untorn::engine::ReadMode) -> Option<&'r untorn::engine::OwnedKey> {
+fn point_key<'r>(
+    step: &Step,
+    ranges: &'r keys::Ranges,
+    mode: untorn::engine::ReadMode,
+) -> Option<&'r untorn::engine::OwnedKey> {
     let clustered = step.path.index == untorn::engine::ScanIndex::Clustered;
     if !(clustered && step.path.unique && ranges.exact && mode == untorn::engine::ReadMode::Consistent) {
         return None;

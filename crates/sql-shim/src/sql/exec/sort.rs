@@ -123,7 +123,15 @@ mod tests {
         let number = |text: &str| Value::Decimal(decimal::parse(text).unwrap_or_default());
         let groups: Vec<Vec<Value<'static>>> = vec![
             vec![Value::Null, Value::Int(i64::MIN), Value::Int(-1), Value::Int(0), Value::UInt(u64::MAX)],
-            vec![number("-100.5"), number("-2"), number("-1.25"), number("0"), number("0.05"), number("0.5"), number("10")],
+            vec![
+                number("-100.5"),
+                number("-2"),
+                number("-1.25"),
+                number("0"),
+                number("0.05"),
+                number("0.5"),
+                number("10"),
+            ],
             vec![Value::Double(-1e9), Value::Double(-0.5), Value::Double(0.0), Value::Double(3.5)],
             vec![Value::text(""), Value::text("A"), Value::text("ab"), Value::text("B")],
         ];
@@ -132,7 +140,11 @@ mod tests {
                 for right in &group {
                     let wanted = compare::order(left, right);
                     assert_eq!(key(left, false).cmp(&key(right, false)), wanted, "{left:?} {right:?}");
-                    assert_eq!(key(right, true).cmp(&key(left, true)), wanted, "{left:?} {right:?} descending");
+                    assert_eq!(
+                        key(right, true).cmp(&key(left, true)),
+                        wanted,
+                        "{left:?} {right:?} descending"
+                    );
                 }
             }
         }

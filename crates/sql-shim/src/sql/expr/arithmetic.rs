@@ -41,7 +41,13 @@ fn double(value: f64, left: &Value<'_>, sign: &str, right: &Value<'_>) -> Evalua
 }
 
 /// Puts a wide integer back into 64 bits; unsigned when an operand was.
-fn integer(value: Option<i128>, unsigned: bool, left: &Value<'_>, sign: &str, right: &Value<'_>) -> Evaluated<'static> {
+fn integer(
+    value: Option<i128>,
+    unsigned: bool,
+    left: &Value<'_>,
+    sign: &str,
+    right: &Value<'_>,
+) -> Evaluated<'static> {
     let kind = if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" };
     let fitted = value.and_then(|value| match unsigned {
         true => u64::try_from(value).ok().map(Value::UInt),
@@ -141,7 +147,9 @@ fn integer_divide(left: &Value<'_>, right: &Value<'_>, state: &SessionState) -> 
     let (a, b) = (operand(left), operand(right));
     let unsigned = matches!(a, Unsigned(_)) || matches!(b, Unsigned(_));
     let quotient = match (&a, &b) {
-        (Signed(_) | Unsigned(_), Signed(_) | Unsigned(_)) => left.to_integer().checked_div(right.to_integer()),
+        (Signed(_) | Unsigned(_), Signed(_) | Unsigned(_)) => {
+            left.to_integer().checked_div(right.to_integer())
+        }
         _ => {
             let quotient = decimal::divide_whole(&left.to_decimal(), &right.to_decimal());
             quotient.map(|quotient| decimal::to_integer(&quotient))
@@ -156,13 +164,19 @@ fn integer_divide(left: &Value<'_>, right: &Value<'_>, state: &SessionState) -> 
 fn modulo(left: &Value<'_>, right: &Value<'_>, state: &SessionState) -> Evaluated<'static> {
     use Operand::{Double, Signed, Unsigned};
     match (operand(left), operand(right)) {
-        (a @ (Signed(_) | Unsigned(_)), Signed(_) | Unsigned(_)) => match left.to_integer().checked_rem(right.to_integer()) {
-            Some(rest) => integer(Some(rest), matches!(a, Unsigned(_)), left, "%", right),
-            None => state.division_by_zero(),
-        },
+        (a @ (Signed(_) | Unsigned(_)), Signed(_) | Unsigned(_)) => {
+            match left.to_integer().checked_rem(right.to_integer()) {
+                Some(rest) => integer(Some(rest), matches!(a, Unsigned(_)), left, "%", right),
+                None => state.division_by_zero(),
+            }
+        }
         (Double(_), _) | (_, Double(_)) => {
             let divisor = right.to_double();
-            if divisor == 0.0 { state.division_by_zero() } else { Ok(Value::Double(left.to_double() % divisor)) }
+            if divisor == 0.0 {
+                state.division_by_zero()
+            } else {
+                Ok(Value::Double(left.to_double() % divisor))
+            }
         }
         _ => match decimal::modulo(&left.to_decimal(), &right.to_decimal()) {
             Some(rest) => Ok(Value::Decimal(rest)),

@@ -75,7 +75,9 @@ impl<'p, 'a> Binder<'p, 'a> {
                 self.column(database.as_deref(), table.as_deref(), name)?
             }
             ast::Expr::Parameter(index) => (Expr::Parameter(*index), self.planner.parameter_type(*index)),
-            ast::Expr::UserVariable(name) => (Expr::UserVariable(name.clone()), self.planner.user_variable_type(name)),
+            ast::Expr::UserVariable(name) => {
+                (Expr::UserVariable(name.clone()), self.planner.user_variable_type(name))
+            }
             ast::Expr::Assign(name, value) => {
                 let (value, ty) = self.bind(value)?;
                 (Expr::Assign(name.clone(), Box::new(value)), ty)
@@ -110,7 +112,9 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let (subquery, _) = self.subquery(query, Some(1))?;
                 (Expr::InSubquery { operand, subquery, negated: *negated }, Type::BOOL)
             }
-            ast::Expr::Like { operand, pattern, escape, negated } => self.like(operand, pattern, escape.as_deref(), *negated)?,
+            ast::Expr::Like { operand, pattern, escape, negated } => {
+                self.like(operand, pattern, escape.as_deref(), *negated)?
+            }
             ast::Expr::Regexp { .. } => return Err(errors::unsupported("REGEXP")),
             ast::Expr::Case { operand, whens, otherwise } => {
                 self.case(operand.as_deref(), whens, otherwise.as_deref())?
@@ -157,7 +161,10 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn column(&mut self, database: Option<&str>, table: Option<&str>, name: &str) -> Result<Bound, SqlError> {
         let alias = if table.is_none() {
-            self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, bound)| bound.clone())
+            self.aliases
+                .iter()
+                .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+                .map(|(_, bound)| bound.clone())
         } else {
             None
         };
@@ -224,10 +231,16 @@ impl<'p, 'a> Binder<'p, 'a> {
         })
     }
 
-    fn binary(&mut self, operator: BinaryOperator, left: &ast::Expr, right: &ast::Expr) -> Result<Bound, SqlError> {
+    fn binary(
+        &mut self,
+        operator: BinaryOperator,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
         use BinaryOperator::*;
         match (operator, left, right) {
-            (Add, ast::Expr::Interval { amount, unit }, date) | (Add, date, ast::Expr::Interval { amount, unit }) => {
+            (Add, ast::Expr::Interval { amount, unit }, date)
+            | (Add, date, ast::Expr::Interval { amount, unit }) => {
                 return self.date_shift(date, amount, *unit, false);
             }
             (Subtract, date, ast::Expr::Interval { amount, unit }) => {
@@ -238,14 +251,20 @@ impl<'p, 'a> Binder<'p, 'a> {
         let (left, left_type) = self.bind(left)?;
         let (right, right_type) = self.bind(right)?;
         Ok(match operator {
-            And => (Expr::And(flatten(left, right, |expr| match expr {
-                Expr::And(list) => Ok(list),
-                other => Err(other),
-            })), Type::BOOL),
-            Or => (Expr::Or(flatten(left, right, |expr| match expr {
-                Expr::Or(list) => Ok(list),
-                other => Err(other),
-            })), Type::BOOL),
+            And => (
+                Expr::And(flatten(left, right, |expr| match expr {
+                    Expr::And(list) => Ok(list),
+                    other => Err(other),
+                })),
+                Type::BOOL,
+            ),
+            Or => (
+                Expr::Or(flatten(left, right, |expr| match expr {
+                    Expr::Or(list) => Ok(list),
+                    other => Err(other),
+                })),
+                Type::BOOL,
+            ),
             Xor => (Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL),
             Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual => {
                 let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
@@ -347,7 +366,10 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ("NULLIF", 2) => {
                 let right = Box::new(bound.remove(1));
-                return Ok((Expr::NullIf(Box::new(bound.remove(0)), right), Type { nullable: true, ..types[0] }));
+                return Ok((
+                    Expr::NullIf(Box::new(bound.remove(0)), right),
+                    Type { nullable: true, ..types[0] },
+                ));
             }
             ("IF", 3) => {
                 let otherwise = Box::new(bound.remove(2));
@@ -465,7 +487,8 @@ fn text_literal(bytes: &[u8], introducer: Option<&str>) -> Bound {
 
 fn temporal_literal(kind: TemporalKind, text: &[u8]) -> Result<Bound, SqlError> {
     let wrong = |kind: &str| {
-        let mut error = errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
+        let mut error =
+            errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
         error.message = format!("Incorrect {kind} value: '{}'", String::from_utf8_lossy(text)).into();
         error
     };

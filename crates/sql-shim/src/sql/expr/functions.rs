@@ -129,10 +129,11 @@ static FUNCTIONS: &[Function] = &[
     // Numbers
     function!("ABS", 1..=1, number_like, |v, _| Ok(match &v[0] {
         Value::Null => Value::Null,
-        Value::Int(n) => return match n.checked_abs() {
-            Some(n) => Ok(Value::Int(n)),
-            None => Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"BIGINT", &format!("abs({n})")])),
-        },
+        Value::Int(n) =>
+            return match n.checked_abs() {
+                Some(n) => Ok(Value::Int(n)),
+                None => Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"BIGINT", &format!("abs({n})")])),
+            },
         Value::UInt(n) => Value::UInt(*n),
         Value::Decimal(n) => Value::Decimal(n.abs()),
         other => Value::Double(other.to_double().abs()),
@@ -147,7 +148,12 @@ static FUNCTIONS: &[Function] = &[
     function!("ROUND", 1..=2, number_like, |v, _| round(v)),
     function!("TRUNCATE", 2..=2, number_like, |v, _| truncate(v)),
     function!("MOD", 2..=2, widest, |v, cx| {
-        super::arithmetic::binary(super::super::ast::BinaryOperator::Modulo, v[0].clone(), v[1].clone(), cx.state)
+        super::arithmetic::binary(
+            super::super::ast::BinaryOperator::Modulo,
+            v[0].clone(),
+            v[1].clone(),
+            cx.state,
+        )
     }),
     function!("POW", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
     function!("POWER", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
@@ -181,7 +187,8 @@ static FUNCTIONS: &[Function] = &[
         if v[0].is_null() {
             return Ok(Value::Int(-1));
         }
-        let below = v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_some_and(|o| o.is_le())).count();
+        let below =
+            v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_some_and(|o| o.is_le())).count();
         Ok(Value::Int(below as i64))
     }),
     // Text
@@ -203,7 +210,9 @@ static FUNCTIONS: &[Function] = &[
     function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| {
         String::from_utf8_lossy(t).chars().rev().collect::<String>().into_bytes()
     })),
-    function!("LTRIM", 1..=1, text_like, |v, _| text(v, |t| t[t.iter().take_while(|b| **b == b' ').count()..].to_vec())),
+    function!("LTRIM", 1..=1, text_like, |v, _| text(v, |t| t
+        [t.iter().take_while(|b| **b == b' ').count()..]
+        .to_vec())),
     function!("RTRIM", 1..=1, text_like, |v, _| text(v, |t| {
         t[..t.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)].to_vec()
     })),
@@ -211,14 +220,16 @@ static FUNCTIONS: &[Function] = &[
         if any_null(v) {
             return Ok(Value::Null);
         }
-        let rule = v.iter().map(Value::collation).reduce(collation::common).unwrap_or(Collation::Utf8mb4GeneralCi);
+        let rule =
+            v.iter().map(Value::collation).reduce(collation::common).unwrap_or(Collation::Utf8mb4GeneralCi);
         Ok(owned_text(v.iter().flat_map(|value| value.to_text().into_owned()).collect(), rule))
     }),
     function!("CONCAT_WS", 2..=255, text_sum, |v, _| {
         if v[0].is_null() {
             return Ok(Value::Null);
         }
-        let parts: Vec<_> = v[1..].iter().filter(|x| !x.is_null()).map(|x| x.to_text().into_owned()).collect();
+        let parts: Vec<_> =
+            v[1..].iter().filter(|x| !x.is_null()).map(|x| x.to_text().into_owned()).collect();
         Ok(owned_text(parts.join(&v[0].to_text()[..]), v[0].collation()))
     }),
     function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
@@ -253,7 +264,11 @@ static FUNCTIONS: &[Function] = &[
     function!("SPACE", 1..=1, |_| Type::text(65_535), |v, _| {
         let count = index(v, 0).max(0) as u64;
         let null = v[0].is_null() || count > TEXT_MAX;
-        Ok(if null { Value::Null } else { owned_text(vec![b' '; count as usize], Collation::Utf8mb4GeneralCi) })
+        Ok(if null {
+            Value::Null
+        } else {
+            owned_text(vec![b' '; count as usize], Collation::Utf8mb4GeneralCi)
+        })
     }),
     function!("LPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, true)),
     function!("RPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, false)),
@@ -262,7 +277,9 @@ static FUNCTIONS: &[Function] = &[
         Ok(length(&v[0], |text| usize::from(text.first().copied().unwrap_or(0))))
     }),
     function!("ORD", 1..=1, |_| Type::INT, |v, _| {
-        Ok(length(&v[0], |text| text.iter().take(if text.is_ascii() { 1 } else { 4 }).fold(0, |n, b| n << 8 | usize::from(*b))))
+        Ok(length(&v[0], |text| {
+            text.iter().take(if text.is_ascii() { 1 } else { 4 }).fold(0, |n, b| n << 8 | usize::from(*b))
+        }))
     }),
     function!("CHAR", 1..=255, |t| Type::bytes(4 * t.len() as u32), |v, _| {
         let mut bytes = Vec::new();
@@ -273,11 +290,13 @@ static FUNCTIONS: &[Function] = &[
         }
         Ok(owned_text(bytes, Collation::Binary))
     }),
-    function!("HEX", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length.saturating_mul(8))), |v, _| Ok(match &v[0] {
-        Value::Null => Value::Null,
-        Value::Text(text, _) => Value::text(text.iter().map(|b| format!("{b:02X}")).collect::<String>()),
-        number => Value::text(format!("{:X}", number.to_bits())),
-    })),
+    function!("HEX", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length.saturating_mul(8))), |v, _| Ok(
+        match &v[0] {
+            Value::Null => Value::Null,
+            Value::Text(text, _) => Value::text(text.iter().map(|b| format!("{b:02X}")).collect::<String>()),
+            number => Value::text(format!("{:X}", number.to_bits())),
+        }
+    )),
     function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, _| {
         let mut token = b"0x".to_vec();
         token.extend_from_slice(&v[0].to_text());
@@ -290,12 +309,22 @@ static FUNCTIONS: &[Function] = &[
     })),
     function!("CONV", 3..=3, |_| Type::text(64), |v, _| conv(v)),
     function!("STRCMP", 2..=2, |_| Type::INT, |v, _| {
-        let (a, b) = (Value::Text(v[0].to_text(), v[0].collation()), Value::Text(v[1].to_text(), v[1].collation()));
-        Ok(if any_null(v) { Value::Null } else { compare::compare(&a, &b).map_or(Value::Null, |o| Value::Int(o as i64)) })
+        let (a, b) =
+            (Value::Text(v[0].to_text(), v[0].collation()), Value::Text(v[1].to_text(), v[1].collation()));
+        Ok(if any_null(v) {
+            Value::Null
+        } else {
+            compare::compare(&a, &b).map_or(Value::Null, |o| Value::Int(o as i64))
+        })
     }),
     function!("ELT", 2..=255, |t| text_sum(&t[1..]), |v, _| {
         let at = index(v, 0);
-        Ok(usize::try_from(at).ok().filter(|at| *at > 0).and_then(|at| v.get(at)).cloned().unwrap_or(Value::Null))
+        Ok(usize::try_from(at)
+            .ok()
+            .filter(|at| *at > 0)
+            .and_then(|at| v.get(at))
+            .cloned()
+            .unwrap_or(Value::Null))
     }),
     function!("FIELD", 2..=255, |_| Type::INT, |v, _| {
         let at = v[1..].iter().position(|x| compare::compare(&v[0], x) == Some(std::cmp::Ordering::Equal));
@@ -310,13 +339,18 @@ static FUNCTIONS: &[Function] = &[
         let at = list.split(|b| *b == b',').position(|item| collation::compare(item, &wanted, rule).is_eq());
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
-    function!("QUOTE", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length * 2 + 2)), |v, _| Ok(match v[0].is_null() {
-        true => Value::text("NULL"),
-        false => owned_text(quote(&v[0].to_text()), v[0].collation()),
-    })),
+    function!("QUOTE", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length * 2 + 2)), |v, _| Ok(
+        match v[0].is_null() {
+            true => Value::text("NULL"),
+            false => owned_text(quote(&v[0].to_text()), v[0].collation()),
+        }
+    )),
     function!("FORMAT", 2..=3, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
-        false => Value::text(grouped(&decimal::format(&decimal::round(&v[0].to_decimal(), index(v, 1).clamp(0, 30))))),
+        false => Value::text(grouped(&decimal::format(&decimal::round(
+            &v[0].to_decimal(),
+            index(v, 1).clamp(0, 30)
+        )))),
     })),
     function!("JSON_EXTRACT", 2..=255, |_| Type::text(65_535), |_, _| Ok(Value::Null)),
     function!("JSON_UNQUOTE", 1..=1, |_| Type::text(65_535), |v, _| Ok(v[0].clone())),
@@ -327,7 +361,9 @@ static FUNCTIONS: &[Function] = &[
     function!("DAYOFMONTH", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| d.date.day.into())),
     function!("QUARTER", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| (i64::from(d.date.month) + 2) / 3)),
     function!("DAYOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::day_of_year(d.date))),
-    function!("DAYOFWEEK", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| (temporal::weekday(d.date) + 1) % 7 + 1)),
+    function!("DAYOFWEEK", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| (temporal::weekday(d.date) + 1)
+        % 7
+        + 1)),
     function!("WEEKDAY", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::weekday(d.date))),
     function!("WEEK", 1..=2, |_| Type::INT, |v, cx| {
         let mode = index(v, 1) as u8;
@@ -351,7 +387,8 @@ static FUNCTIONS: &[Function] = &[
     function!("MINUTE", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.minutes.into())),
     function!("SECOND", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.seconds.into())),
     function!("MICROSECOND", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.micros.into())),
-    function!("TIME_TO_SEC", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| temporal::time_micros(t) / 1_000_000)),
+    function!("TIME_TO_SEC", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| temporal::time_micros(t)
+        / 1_000_000)),
     function!("SEC_TO_TIME", 1..=1, |_| Type::time(0), |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
         false => Value::Time(temporal::time_from_micros(index(v, 0).saturating_mul(1_000_000)), 0),
@@ -369,10 +406,13 @@ static FUNCTIONS: &[Function] = &[
         let Some(span) = v.get(1) else { return Ok(Value::DateTime(moment, digits)) };
         let Some((span, more)) = span.to_time() else { return Ok(Value::Null) };
         let sum = temporal::datetime_micros(moment) + temporal::time_micros(span);
-        Ok(temporal::datetime_from_micros(sum).map_or(Value::Null, |sum| Value::DateTime(sum, digits.max(more))))
+        Ok(temporal::datetime_from_micros(sum)
+            .map_or(Value::Null, |sum| Value::DateTime(sum, digits.max(more))))
     }),
     function!("DATEDIFF", 2..=2, |_| Type::INT, |v, cx| {
-        let day = |value: &Value<'_>| value.to_datetime(super::today(cx)).map(|(m, _)| temporal::day_number(m.date));
+        let day = |value: &Value<'_>| {
+            value.to_datetime(super::today(cx)).map(|(m, _)| temporal::day_number(m.date))
+        };
         Ok(day(&v[0]).zip(day(&v[1])).map_or(Value::Null, |(a, b)| Value::Int(a - b)))
     }),
     function!("TIMEDIFF", 2..=2, |_| Type::time(6), |v, cx| time_diff(v, cx)),
@@ -416,21 +456,28 @@ static FUNCTIONS: &[Function] = &[
         None => Ok(Value::Int(cx.state.now_utc().to_unix())),
         Some(Value::Null) => Ok(Value::Null),
         Some(value) => Ok(match value.to_datetime(super::today(cx)) {
-            Some((moment, _)) => Value::Int((moment.to_unix() - i64::from(cx.state.time_zone_offset())).max(0)),
+            Some((moment, _)) =>
+                Value::Int((moment.to_unix() - i64::from(cx.state.time_zone_offset())).max(0)),
             None => Value::Int(0),
         }),
     }),
-    function!("FROM_UNIXTIME", 1..=2, |t| if t.len() == 2 { Type::text(255) } else { Type::datetime(0) }, |v, cx| {
-        if any_null(v) || v[0].to_double() < 0.0 {
-            return Ok(Value::Null);
+    function!(
+        "FROM_UNIXTIME",
+        1..=2,
+        |t| if t.len() == 2 { Type::text(255) } else { Type::datetime(0) },
+        |v, cx| {
+            if any_null(v) || v[0].to_double() < 0.0 {
+                return Ok(Value::Null);
+            }
+            let micros =
+                (v[0].to_double() * 1e6).round() as i64 + i64::from(cx.state.time_zone_offset()) * 1_000_000;
+            let Some(moment) = temporal::datetime_from_micros(micros) else { return Ok(Value::Null) };
+            Ok(match v.get(1) {
+                Some(format) => Value::text(date_format(moment, &format.to_string_lossy())),
+                None => Value::DateTime(moment, if moment.micros > 0 { 6 } else { 0 }),
+            })
         }
-        let micros = (v[0].to_double() * 1e6).round() as i64 + i64::from(cx.state.time_zone_offset()) * 1_000_000;
-        let Some(moment) = temporal::datetime_from_micros(micros) else { return Ok(Value::Null) };
-        Ok(match v.get(1) {
-            Some(format) => Value::text(date_format(moment, &format.to_string_lossy())),
-            None => Value::DateTime(moment, if moment.micros > 0 { 6 } else { 0 }),
-        })
-    }),
+    ),
     function!("CONVERT_TZ", 3..=3, |_| Type::datetime(6), |v, cx| {
         let Some((moment, digits)) = v[0].to_datetime(super::today(cx)) else { return Ok(Value::Null) };
         let offset = |zone: &Value<'_>| crate::session::state::zone_offset(&zone.to_string_lossy());
@@ -442,7 +489,17 @@ static FUNCTIONS: &[Function] = &[
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -537,12 +594,19 @@ fn extreme<'a>(values: &[Value<'a>], wanted: std::cmp::Ordering) -> Evaluated<'a
 /// CRC-32 of zlib (the crc32c crate has another polynomial).
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
+        (0..8).fold(
+            crc ^ u32::from(*byte),
+            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
+        )
     })
 }
 
 /// `from` counts characters from 1, or from the end when negative.
-fn substring<'a>(values: &[Value<'a>], from: i64, count: impl Fn(&[Value<'a>]) -> Option<i64>) -> Evaluated<'a> {
+fn substring<'a>(
+    values: &[Value<'a>],
+    from: i64,
+    count: impl Fn(&[Value<'a>]) -> Option<i64>,
+) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
@@ -598,7 +662,9 @@ fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
         return Ok(Value::Null);
     }
     let rule = collation::common(values[0].collation(), values[1].collation());
-    let fold = |text: &[u8]| if rule == Collation::Utf8mb4GeneralCi { collation::lower(text) } else { text.to_vec() };
+    let fold = |text: &[u8]| {
+        if rule == Collation::Utf8mb4GeneralCi { collation::lower(text) } else { text.to_vec() }
+    };
     let (needle, text) = (fold(&values[0].to_text()), fold(&values[1].to_text()));
     let from = values.get(2).map_or(1, Value::to_i64);
     if from < 1 {
@@ -856,7 +922,8 @@ pub fn timestamp_diff(unit: IntervalUnit, from: &Value<'_>, to: &Value<'_>) -> V
     const SECOND: i64 = 1_000_000;
     let months = || {
         let (early, late, sign) = if micros >= 0 { (from, to, 1) } else { (to, from, -1) };
-        let whole = (i64::from(late.date.year) - i64::from(early.date.year)) * 12 + i64::from(late.date.month)
+        let whole = (i64::from(late.date.year) - i64::from(early.date.year)) * 12
+            + i64::from(late.date.month)
             - i64::from(early.date.month);
         let rest = |m: DateTime| (m.date.day, m.hour, m.minute, m.second, m.micros);
         sign * if rest(late) < rest(early) { whole - 1 } else { whole }
@@ -880,11 +947,15 @@ fn time_diff<'a>(values: &[Value<'a>], cx: &Context<'a>) -> Evaluated<'a> {
     let date_text = |v: &Value<'_>| matches!(v, Value::Text(t, _) if t.contains(&b'-') && t.len() >= 10);
     if moments || values.iter().all(date_text) {
         let moment = |v: &Value<'_>| v.to_datetime(super::today(cx));
-        let (Some((a, da)), Some((b, db))) = (moment(&values[0]), moment(&values[1])) else { return Ok(Value::Null) };
+        let (Some((a, da)), Some((b, db))) = (moment(&values[0]), moment(&values[1])) else {
+            return Ok(Value::Null);
+        };
         let micros = temporal::datetime_micros(a) - temporal::datetime_micros(b);
         return Ok(Value::Time(temporal::time_from_micros(micros), da.max(db)));
     }
-    let (Some((a, da)), Some((b, db))) = (values[0].to_time(), values[1].to_time()) else { return Ok(Value::Null) };
+    let (Some((a, da)), Some((b, db))) = (values[0].to_time(), values[1].to_time()) else {
+        return Ok(Value::Null);
+    };
     let micros = temporal::time_micros(a) - temporal::time_micros(b);
     Ok(Value::Time(temporal::time_from_micros(micros), da.max(db)))
 }
@@ -893,12 +964,15 @@ fn add_time<'a>(values: &[Value<'a>], sign: i64) -> Evaluated<'a> {
     let Some((span, digits)) = values[1].to_time() else { return Ok(Value::Null) };
     let micros = sign * temporal::time_micros(span);
     Ok(match &values[0] {
-        Value::DateTime(moment, shown) => temporal::datetime_from_micros(temporal::datetime_micros(*moment) + micros)
-            .map_or(Value::Null, |moment| Value::DateTime(moment, digits.max(*shown))),
+        Value::DateTime(moment, shown) => {
+            temporal::datetime_from_micros(temporal::datetime_micros(*moment) + micros)
+                .map_or(Value::Null, |moment| Value::DateTime(moment, digits.max(*shown)))
+        }
         value => match value.to_time() {
-            Some((base, shown)) => {
-                Value::Time(temporal::time_from_micros(temporal::time_micros(base) + micros), digits.max(shown))
-            }
+            Some((base, shown)) => Value::Time(
+                temporal::time_from_micros(temporal::time_micros(base) + micros),
+                digits.max(shown),
+            ),
             None => Value::Null,
         },
     })
@@ -987,7 +1061,8 @@ mod tests {
     fn checksums_and_formats() {
         assert_eq!(crc32(b"MySQL"), 3_259_397_556);
         assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
-        let moment = DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
+        let moment =
+            DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
         assert_eq!(date_format(moment, "%W %D %M %Y %h%p"), "Saturday 3rd February 2024 01PM");
     }
 }

@@ -186,12 +186,16 @@ impl Expr {
     pub fn eval<'a>(&'a self, cx: &Context<'a>) -> Evaluated<'a> {
         match self {
             Expr::Literal(value) => Ok(value.borrowed()),
-            Expr::Parameter(index) => Ok(cx.parameters.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v))),
+            Expr::Parameter(index) => {
+                Ok(cx.parameters.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v)))
+            }
             Expr::Column { source, column } => Ok(match cx.rows.get(usize::from(*source)) {
                 Some(row) => row.column(*column, cx.state.time_zone_offset()),
                 None => Value::Null,
             }),
-            Expr::Aggregate(index) => Ok(cx.aggregates.get(usize::from(*index)).map_or(Value::Null, Value::borrowed)),
+            Expr::Aggregate(index) => {
+                Ok(cx.aggregates.get(usize::from(*index)).map_or(Value::Null, Value::borrowed))
+            }
             Expr::Subquery(index) => self.scalar_subquery(*index, cx),
             Expr::Exists(index) => {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
@@ -204,7 +208,9 @@ impl Expr {
                 Ok(value)
             }
             Expr::SystemVariable { scope, name } => cx.state.system_variable(name, *scope),
-            Expr::Inserted(column) => Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed)),
+            Expr::Inserted(column) => {
+                Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
+            }
             Expr::Negate(operand) => arithmetic::negate(operand.eval(cx)?),
             Expr::BitNot(operand) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
@@ -238,7 +244,9 @@ impl Expr {
                 functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)
             }
             Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?)),
-            Expr::TimestampDiff(unit, from, to) => Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?)),
+            Expr::TimestampDiff(unit, from, to) => {
+                Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?))
+            }
             Expr::Trim { side, what, operand } => {
                 let what = what.as_ref().map(|what| what.eval(cx)).transpose()?;
                 Ok(functions::trim(*side, what, operand.eval(cx)?))
@@ -392,7 +400,11 @@ impl Expr {
             | Expr::Cast(operand, _)
             | Expr::Collate(operand, _)
             | Expr::Extract(_, operand) => operand.visit(see),
-            Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) | Expr::Call(_, list) | Expr::Row(list) => {
+            Expr::And(list)
+            | Expr::Or(list)
+            | Expr::Coalesce(list)
+            | Expr::Call(_, list)
+            | Expr::Row(list) => {
                 list.iter().for_each(|item| item.visit(see));
             }
             Expr::Xor(left, right)
@@ -490,7 +502,9 @@ fn compare_rows(
         }
         match compare::compare(&left, &right) {
             Some(Ordering::Equal) => {}
-            Some(ordering) if !unknown || matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) => {
+            Some(ordering)
+                if !unknown || matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) =>
+            {
                 return Ok(Some(decide(operator, ordering)));
             }
             _ => unknown = true,

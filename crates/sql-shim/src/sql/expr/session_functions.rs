@@ -1,7 +1,7 @@
 //! Functions that read the session: the clock, names, counters.
 
-use super::functions::{Function, function};
 use super::super::value::{Value, temporal};
+use super::functions::{Function, function};
 use super::types::Type;
 use super::{Context, Evaluated};
 
@@ -25,7 +25,8 @@ fn user<'a>(cx: &Context<'a>, account: bool) -> Evaluated<'a> {
         format!("{}@{}", activity.user, if account { &activity.account_host } else { &activity.host })
     });
     // USER() shows the host without its port.
-    let text = if account { text } else { text.rsplit_once(':').map_or(text.clone(), |(user, _)| user.to_owned()) };
+    let text =
+        if account { text } else { text.rsplit_once(':').map_or(text.clone(), |(user, _)| user.to_owned()) };
     Ok(Value::text(text))
 }
 
@@ -58,13 +59,19 @@ fn fraction(types: &[Type]) -> u8 {
 /// The table.
 pub static FUNCTIONS: &[Function] = &[
     function!("NOW", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
-    function!("CURRENT_TIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
+    function!("CURRENT_TIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(
+        v, cx, false
+    )),
     function!("LOCALTIME", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
     function!("LOCALTIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
     function!("SYSDATE", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
     function!("UTC_TIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, true)),
-    function!("CURDATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(cx.state.now_local().date))),
-    function!("CURRENT_DATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(cx.state.now_local().date))),
+    function!("CURDATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(
+        cx.state.now_local().date
+    ))),
+    function!("CURRENT_DATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(
+        cx.state.now_local().date
+    ))),
     function!("UTC_DATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(cx.state.now_utc().date))),
     function!("CURTIME", 0..=1, |t| Type::time(fraction(t)).not_null(), |v, cx| time_now(v, cx, false)),
     function!("CURRENT_TIME", 0..=1, |t| Type::time(fraction(t)).not_null(), |v, cx| time_now(v, cx, false)),
@@ -89,19 +96,31 @@ pub static FUNCTIONS: &[Function] = &[
         None => Ok(Value::UInt(cx.state.last_insert_id.get())),
     }),
     volatile!("ROW_COUNT", 0..=0, |_| Type::INT.not_null(), |_, cx| Ok(Value::Int(cx.state.row_count.get()))),
-    volatile!("FOUND_ROWS", 0..=0, |_| Type::INT.not_null(), |_, cx| Ok(Value::UInt(cx.state.found_rows.get()))),
+    volatile!("FOUND_ROWS", 0..=0, |_| Type::INT.not_null(), |_, cx| Ok(Value::UInt(
+        cx.state.found_rows.get()
+    ))),
     volatile!("RAND", 0..=1, |_| Type::DOUBLE.not_null(), |_, cx| {
         Ok(Value::Double((cx.state.random() >> 11) as f64 / (1u64 << 53) as f64))
     }),
     volatile!("UUID", 0..=0, |_| Type::text(36).not_null(), |_, cx| Ok(Value::text(uuid(cx)))),
-    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, cx| Ok(Value::UInt(cx.state.random() >> 8))),
+    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, cx| Ok(Value::UInt(
+        cx.state.random() >> 8
+    ))),
     // The executor sleeps before it evaluates the row.
     volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Int(0))),
     volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| {
-        Ok(if v[0].is_null() { Value::Null } else { Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy())) })
+        Ok(if v[0].is_null() {
+            Value::Null
+        } else {
+            Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy()))
+        })
     }),
     volatile!("RELEASE_LOCK", 1..=1, |_| Type::INT, |v, cx| {
-        Ok(if v[0].is_null() { Value::Null } else { Value::truth_value(cx.state.release_lock(&v[0].to_string_lossy())) })
+        Ok(if v[0].is_null() {
+            Value::Null
+        } else {
+            Value::truth_value(cx.state.release_lock(&v[0].to_string_lossy()))
+        })
     }),
     volatile!("BENCHMARK", 2..=2, |_| Type::INT, |_, _| Ok(Value::Int(0))),
     function!("CHARSET", 1..=1, |_| Type::text(64), |v, _| {

@@ -159,10 +159,16 @@ impl Type {
             ColumnType::BigInt { unsigned } => int(kind::LONGLONG, 20, *unsigned),
             ColumnType::Float => of(kind::FLOAT, 12, 31),
             ColumnType::Double => of(kind::DOUBLE, 22, 31),
-            ColumnType::Decimal { precision, scale } => Type { nullable, ..Type::decimal(*precision, *scale) },
+            ColumnType::Decimal { precision, scale } => {
+                Type { nullable, ..Type::decimal(*precision, *scale) }
+            }
             ColumnType::Date => of(kind::DATE, 10, 0),
-            ColumnType::DateTime { fraction } => of(kind::DATETIME, 19 + fraction_length(*fraction), *fraction),
-            ColumnType::Timestamp { fraction } => of(kind::TIMESTAMP, 19 + fraction_length(*fraction), *fraction),
+            ColumnType::DateTime { fraction } => {
+                of(kind::DATETIME, 19 + fraction_length(*fraction), *fraction)
+            }
+            ColumnType::Timestamp { fraction } => {
+                of(kind::TIMESTAMP, 19 + fraction_length(*fraction), *fraction)
+            }
             ColumnType::Time { fraction } => of(kind::TIME, 10 + fraction_length(*fraction), *fraction),
             ColumnType::Year => Type { unsigned: true, ..of(kind::YEAR, 4, 0) },
             ColumnType::Char { chars, collation } => text(kind::STRING, *chars, *collation),
@@ -206,7 +212,8 @@ impl Type {
             kind::SET => (wire_kind, flags) = (kind::STRING, flags | column_flag::SET),
             _ => {}
         }
-        let length = if is_text && self.kind != kind::BLOB { self.length.saturating_mul(4) } else { self.length };
+        let length =
+            if is_text && self.kind != kind::BLOB { self.length.saturating_mul(4) } else { self.length };
         ColumnMeta {
             name: name.to_owned(),
             charset: if is_text { charset::UTF8MB4_GENERAL_CI } else { charset::BINARY },
@@ -268,7 +275,11 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SessionState) -> Ev
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
         CastType::Char { length, charset } => {
-            let rule = if charset.as_deref() == Some("binary") { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+            let rule = if charset.as_deref() == Some("binary") {
+                Collation::Binary
+            } else {
+                Collation::Utf8mb4GeneralCi
+            };
             cut_text(value, *length, rule)
         }
         CastType::Binary { length } => {
@@ -319,7 +330,11 @@ fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_>
 }
 
 /// The nearest value that so many digits can hold.
-pub fn clamp_decimal(value: super::super::value::BigDecimal, precision: u8, scale: u8) -> super::super::value::BigDecimal {
+pub fn clamp_decimal(
+    value: super::super::value::BigDecimal,
+    precision: u8,
+    scale: u8,
+) -> super::super::value::BigDecimal {
     let whole = usize::from(precision - scale.min(precision));
     let mut text = if whole == 0 { "0".to_owned() } else { "9".repeat(whole) };
     if scale > 0 {
@@ -337,7 +352,8 @@ fn warn_of_text(value: &Value<'_>, kind: &str, state: &SessionState) {
     if let Value::Text(text, _) = value {
         let number = super::convert::parse_number(text);
         if !number.complete {
-            state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]));
+            state
+                .warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]));
         }
     }
 }

@@ -132,11 +132,19 @@ impl Question<'_> {
 
     fn fits(&self, column: u16, value: &Expr) -> bool {
         let Some(def) = self.table.def.columns.get(usize::from(column)) else { return false };
-        if matches!(def.kind, ColumnType::Float | ColumnType::Double | ColumnType::Bit { .. } | ColumnType::Set { .. } | ColumnType::Enum { .. }) {
+        if matches!(
+            def.kind,
+            ColumnType::Float
+                | ColumnType::Double
+                | ColumnType::Bit { .. }
+                | ColumnType::Set { .. }
+                | ColumnType::Enum { .. }
+        ) {
             return false;
         }
         // Text columns compared with numbers compare as doubles: the index order does not help.
-        !(def.kind.is_string() && matches!(value, Expr::Literal(value) if value.is_number() || value.is_temporal()))
+        !(def.kind.is_string()
+            && matches!(value, Expr::Literal(value) if value.is_number() || value.is_temporal()))
             && self.is_known(value)
     }
 
@@ -318,10 +326,14 @@ impl Question<'_> {
 /// Both ranges at once; `None` when they limit the same end twice.
 fn merge(left: Alternative, right: Alternative) -> Option<Alternative> {
     match (left, right) {
-        (Alternative::Range { lower: Some(lower), upper: None }, Alternative::Range { lower: None, upper: Some(upper) })
-        | (Alternative::Range { lower: None, upper: Some(upper) }, Alternative::Range { lower: Some(lower), upper: None }) => {
-            Some(Alternative::Range { lower: Some(lower), upper: Some(upper) })
-        }
+        (
+            Alternative::Range { lower: Some(lower), upper: None },
+            Alternative::Range { lower: None, upper: Some(upper) },
+        )
+        | (
+            Alternative::Range { lower: None, upper: Some(upper) },
+            Alternative::Range { lower: Some(lower), upper: None },
+        ) => Some(Alternative::Range { lower: Some(lower), upper: Some(upper) }),
         _ => None,
     }
 }

@@ -26,7 +26,10 @@ pub enum AggregateKind {
     BitXor,
     AnyValue,
     /// Variance and standard deviation: population or sample, root or not.
-    Variance { sample: bool, root: bool },
+    Variance {
+        sample: bool,
+        root: bool,
+    },
 }
 
 impl AggregateKind {
@@ -159,7 +162,9 @@ impl Accumulator {
                     self.state = State::Value(value.into_owned());
                 }
             }
-            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => self.bits(aggregate.kind, &value),
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+                self.bits(aggregate.kind, &value)
+            }
             AggregateKind::Variance { .. } => self.spread(value.to_double()),
             AggregateKind::GroupConcat => self.concat(aggregate, &value, cx)?,
         }
@@ -256,11 +261,16 @@ impl Accumulator {
 }
 
 fn average(sum: &BigDecimal, count: u64) -> Value<'static> {
-    let sum = if sum.is_zero() { BigDecimal::new(0.into(), sum.fractional_digit_count()) } else { sum.clone() };
+    let sum =
+        if sum.is_zero() { BigDecimal::new(0.into(), sum.fractional_digit_count()) } else { sum.clone() };
     decimal::divide(&sum, &BigDecimal::from(count)).map_or(Value::Null, Value::Decimal)
 }
 
-fn concatenated(aggregate: &Aggregate, mut texts: Vec<(Vec<Value<'static>>, Vec<u8>)>, length_max: u64) -> Value<'static> {
+fn concatenated(
+    aggregate: &Aggregate,
+    mut texts: Vec<(Vec<Value<'static>>, Vec<u8>)>,
+    length_max: u64,
+) -> Value<'static> {
     texts.sort_by(|(left, _), (right, _)| {
         for ((left, right), (_, descending)) in left.iter().zip(right).zip(&aggregate.order) {
             let ordering = compare::order(left, right);

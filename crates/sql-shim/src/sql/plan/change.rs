@@ -201,7 +201,9 @@ impl Planner<'_> {
                     if row.len() != columns.len() && !empty {
                         return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(number + 1)]));
                     }
-                    rows.push(row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?);
+                    rows.push(
+                        row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?,
+                    );
                 }
             }
             InsertSource::Query(select) => {
@@ -250,7 +252,8 @@ impl Planner<'_> {
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
             assignments.push((column, assigned(&mut binder, value)?));
         }
-        let parts = self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
+        let parts =
+            self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
         drop(binder);
         let mut needed = vec![Vec::new()];
         for (_, value) in &assignments {
@@ -292,7 +295,8 @@ impl Planner<'_> {
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
         let (sources, hints) = self.single_table(&delete.table, "multi-table DELETE")?;
         let mut binder = Binder::new(self, &sources);
-        let parts = self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
+        let parts =
+            self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
         drop(binder);
         Ok(DeletePlan { target: self.target(sources, &hints, parts, vec![Vec::new()])? })
     }
@@ -303,7 +307,9 @@ impl Planner<'_> {
         table: &TableRef,
         otherwise: &str,
     ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
-        let TableRef::Table { name, alias, hints } = table else { return Err(errors::unsupported(otherwise)) };
+        let TableRef::Table { name, alias, hints } = table else {
+            return Err(errors::unsupported(otherwise));
+        };
         let mut source = self.engine_source(name, "UPDATE")?;
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
@@ -346,8 +352,14 @@ impl Planner<'_> {
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
-            let question =
-                Question { table, source: 0, conjuncts: &parts.conjuncts, bound: &[], needed: &needed[0], hints };
+            let question = Question {
+                table,
+                source: 0,
+                conjuncts: &parts.conjuncts,
+                bound: &[],
+                needed: &needed[0],
+                hints,
+            };
             path = question.answer();
             // The rows themselves are wanted, not only the index.
             path.covering = false;

@@ -195,7 +195,10 @@ impl Planner<'_> {
     /// A table of the engine.
     pub fn engine_table(&self, name: &ast::TableName) -> Result<Arc<Table>, SqlError> {
         let database = self.database_of(name)?;
-        self.state.database.table(&database, &name.name).map_err(|error| crate::session::failure::engine(&error))
+        self.state
+            .database
+            .table(&database, &name.name)
+            .map_err(|error| crate::session::failure::engine(&error))
     }
 }
 
@@ -205,7 +208,8 @@ pub fn collation_named(name: &str) -> Option<Collation> {
     if let Some(found) = Collation::from_name(&name) {
         return Some(found);
     }
-    let known = ["utf8mb4_", "utf8mb3_", "utf8_", "latin1_", "ascii_"].iter().any(|prefix| name.starts_with(prefix));
+    let known =
+        ["utf8mb4_", "utf8mb3_", "utf8_", "latin1_", "ascii_"].iter().any(|prefix| name.starts_with(prefix));
     if !known {
         return None;
     }

@@ -140,7 +140,8 @@ impl Planner<'_> {
         binder.aliases_first = true;
         let mut order = Vec::new();
         for item in order_by {
-            let expr = position(&item.expr, &bound, "order clause")?.map_or_else(|| binder.bind(&item.expr), Ok)?.0;
+            let expr =
+                position(&item.expr, &bound, "order clause")?.map_or_else(|| binder.bind(&item.expr), Ok)?.0;
             if !expr.is_constant() {
                 order.push((expr, item.descending));
             }
@@ -218,7 +219,8 @@ impl Planner<'_> {
                             if column.merged && table.is_none() {
                                 continue;
                             }
-                            bound.push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
+                            bound
+                                .push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
                             names.push(column.name.clone());
                             metas.push(source.meta(number as u16, &column.name));
                         }
@@ -258,7 +260,12 @@ impl Planner<'_> {
                 let plan = self.select(query)?;
                 let columns = plan.columns.metas().iter().zip(&plan.types);
                 let columns = columns
-                    .map(|(meta, ty)| SourceColumn { name: meta.name.clone(), ty: *ty, flags: 0, merged: false })
+                    .map(|(meta, ty)| SourceColumn {
+                        name: meta.name.clone(),
+                        ty: *ty,
+                        flags: 0,
+                        merged: false,
+                    })
                     .collect();
                 let source = Source {
                     database: String::new(),
@@ -304,7 +311,8 @@ impl Planner<'_> {
         if natural {
             for source in &from.sources[middle..] {
                 for column in &source.columns {
-                    let in_left = from.sources[..middle].iter().any(|left| left.column_number(&column.name).is_some());
+                    let in_left =
+                        from.sources[..middle].iter().any(|left| left.column_number(&column.name).is_some());
                     if in_left {
                         names.push(column.name.clone());
                     }
@@ -436,7 +444,8 @@ fn finish(
     straight: bool,
 ) {
     plan.needed = needed_columns(plan, &conjuncts, &outer);
-    let (constant, mut conjuncts): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| read_sources(c).is_empty());
+    let (constant, mut conjuncts): (Vec<_>, Vec<_>) =
+        conjuncts.into_iter().partition(|c| read_sources(c).is_empty());
     plan.constant_conditions = constant;
     let fixed_order = straight || !outer.is_empty();
     let mut bound: Vec<u16> = Vec::new();
@@ -447,7 +456,9 @@ fn finish(
         for &source in candidates {
             let on = outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
             let path = choose(plan, source, on.unwrap_or(&conjuncts), &bound, &hints[usize::from(source)]);
-            let rank = path.equal.len() as u32 * 10 + u32::from(!path.last.is_empty()) * 5 + u32::from(path.unique) * 1000;
+            let rank = path.equal.len() as u32 * 10
+                + u32::from(!path.last.is_empty()) * 5
+                + u32::from(path.unique) * 1000;
             if best.as_ref().is_none_or(|(_, _, found)| rank > *found) {
                 best = Some((source, path, rank));
             }
@@ -455,20 +466,36 @@ fn finish(
         let Some((source, path, _)) = best else { break };
         bound.push(source);
         let ready = |conjunct: &Expr| read_sources(conjunct).iter().all(|s| bound.contains(s));
-        let (mut usable, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut conjuncts).into_iter().partition(ready);
+        let (mut usable, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut conjuncts).into_iter().partition(ready);
         let step = match outer.iter().find(|(s, _)| *s == usize::from(source)) {
             Some((_, on)) => {
                 let filter = without(on, &path.consumed);
-                Step { source: source.into(), path, filter, all_conditions: on.clone(), outer: true, after: usable }
+                Step {
+                    source: source.into(),
+                    path,
+                    filter,
+                    all_conditions: on.clone(),
+                    outer: true,
+                    after: usable,
+                }
             }
             None => {
                 // Positions in `consumed` count all conjuncts left; map them to the usable ones by their text.
                 let consumed: Vec<String> = Vec::new();
                 let _ = consumed;
-                let path = choose(plan, source, &usable, &bound[..bound.len() - 1], &hints[usize::from(source)]);
+                let path =
+                    choose(plan, source, &usable, &bound[..bound.len() - 1], &hints[usize::from(source)]);
                 let all = usable.clone();
                 usable = without(&usable, &path.consumed);
-                Step { source: source.into(), path, filter: usable, all_conditions: all, outer: false, after: Vec::new() }
+                Step {
+                    source: source.into(),
+                    path,
+                    filter: usable,
+                    all_conditions: all,
+                    outer: false,
+                    after: Vec::new(),
+                }
             }
         };
         plan.steps.push(step);
@@ -482,7 +509,13 @@ fn without(list: &[Expr], consumed: &[usize]) -> Vec<Expr> {
     list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
 }
 
-fn choose(plan: &SelectPlan, source: u16, conjuncts: &[Expr], bound: &[u16], hints: &[(HintKind, Vec<String>)]) -> Path {
+fn choose(
+    plan: &SelectPlan,
+    source: u16,
+    conjuncts: &[Expr],
+    bound: &[u16],
+    hints: &[(HintKind, Vec<String>)],
+) -> Path {
     let at = usize::from(source);
     match plan.sources[at].engine_table() {
         Some(table) => Question { table, source, conjuncts, bound, needed: &plan.needed[at], hints }.answer(),

@@ -66,7 +66,8 @@ impl Source {
         for (number, column) in table.def.columns.iter().enumerate() {
             let mut flags = 0;
             for key in &table.def.keys {
-                let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number) else {
+                let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number)
+                else {
                     continue;
                 };
                 match key.kind {

@@ -113,7 +113,8 @@ pub fn like(text: &[u8], pattern: &[u8], escape: u8, collation: Collation) -> bo
         let text: Vec<u32> = text.iter().map(|b| u32::from(*b)).collect();
         return like_units(&text, &pattern, escape, |unit| unit);
     }
-    let units = |bytes: &[u8]| -> Vec<u32> { String::from_utf8_lossy(bytes).chars().map(u32::from).collect() };
+    let units =
+        |bytes: &[u8]| -> Vec<u32> { String::from_utf8_lossy(bytes).chars().map(u32::from).collect() };
     let fold = |unit: u32| match char::from_u32(unit) {
         Some(c) if collation == Collation::Utf8mb4GeneralCi => btree_weight(c),
         _ => unit,
@@ -186,7 +187,11 @@ mod tests {
             ("mississippi", "%iss%ix%", false),
             ("été", "é_é", true),
         ] {
-            assert_eq!(like(text.as_bytes(), pattern.as_bytes(), b'\\', ci), expected, "{text} LIKE {pattern}");
+            assert_eq!(
+                like(text.as_bytes(), pattern.as_bytes(), b'\\', ci),
+                expected,
+                "{text} LIKE {pattern}"
+            );
         }
         assert!(!like(b"ABC", b"abc", b'\\', Collation::Utf8mb4Bin));
     }

@@ -154,7 +154,11 @@ impl<'a> Value<'a> {
     /// As the bits of a 64-bit integer, for the bit operators.
     pub fn to_bits(&self) -> u64 {
         let wide = self.to_integer();
-        if wide < 0 { wide.max(i128::from(i64::MIN)) as i64 as u64 } else { wide.min(i128::from(u64::MAX)) as u64 }
+        if wide < 0 {
+            wide.max(i128::from(i64::MIN)) as i64 as u64
+        } else {
+            wide.min(i128::from(u64::MAX)) as u64
+        }
     }
 
     /// TRUE, FALSE or UNKNOWN.
@@ -231,7 +235,8 @@ fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {
         return BigDecimal::from(whole);
     }
     let text = format!("{whole}.{micros:06}");
-    decimal::parse(&text).map_or_else(|| BigDecimal::from(whole), |value| decimal::round(&value, i64::from(digits)))
+    decimal::parse(&text)
+        .map_or_else(|| BigDecimal::from(whole), |value| decimal::round(&value, i64::from(digits)))
 }
 
 /// The nearest integer, half away from zero.

@@ -1,8 +1,8 @@
 //! Exact decimals with MySQL's rules for digits: `+ -` keep the larger scale, `*` adds the scales, `/` adds four digits
 //! to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
 
-use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
 use bigdecimal::num_bigint::BigInt;
+use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
 use std::str::FromStr;
 
 /// Most digits behind the point.
@@ -20,7 +20,9 @@ pub fn scale(value: &BigDecimal) -> u8 {
 pub fn parse(text: &str) -> Option<BigDecimal> {
     let text = text.trim();
     let text = text.strip_suffix('.').unwrap_or(text);
-    BigDecimal::from_str(text).ok().map(|value| if value.fractional_digit_count() < 0 { value.with_scale(0) } else { value })
+    BigDecimal::from_str(text)
+        .ok()
+        .map(|value| if value.fractional_digit_count() < 0 { value.with_scale(0) } else { value })
 }
 
 /// Rounded to `digits` behind the point (negative: before it), half away from zero.
@@ -82,7 +84,11 @@ pub fn multiply(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
 /// Nearest integer within 128 bits, half away from zero.
 pub fn to_integer(value: &BigDecimal) -> i128 {
     let rounded = round(value, 0);
-    rounded.to_i128().unwrap_or(if rounded.sign() == bigdecimal::num_bigint::Sign::Minus { i128::MIN } else { i128::MAX })
+    rounded.to_i128().unwrap_or(if rounded.sign() == bigdecimal::num_bigint::Sign::Minus {
+        i128::MIN
+    } else {
+        i128::MAX
+    })
 }
 
 /// Nearest double.

@@ -90,6 +90,9 @@ impl<'a> Value<'a> {
 
     /// Whether this is an integer, exact or floating-point number.
     pub fn is_number(&self) -> bool {
-        matches!(self, Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_))
+        matches!(
+            self,
+            Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) | Value::Decimal(_)
+        )
     }
 }

@@ -22,7 +22,9 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 
 /// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on storing).
 pub fn is_valid_date(date: Date) -> bool {
-    date.month <= 12 && date.year <= 9999 && (date.day <= 28 || date.day <= days_in_month(date.year, date.month.max(1)))
+    date.month <= 12
+        && date.year <= 9999
+        && (date.day <= 28 || date.day <= days_in_month(date.year, date.month.max(1)))
 }
 
 /// Days since 0000-01-01 counted as MySQL's TO_DAYS does (0000-01-01 is day 1).
@@ -133,7 +135,9 @@ pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
             None => break,
             Some(b'.') if count == 6 => break,
             Some(b'T' | b't' | b' ') if count == 3 => true,
-            Some(byte) => byte.is_ascii_punctuation() && *byte != b'+' || (count == 3 && byte.is_ascii_whitespace()),
+            Some(byte) => {
+                byte.is_ascii_punctuation() && *byte != b'+' || (count == 3 && byte.is_ascii_whitespace())
+            }
         };
         if !separator || count == 6 {
             break;
@@ -258,7 +262,8 @@ pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
     if hours > 838 {
         return Some((Time { negative, ..TIME_MAX }, shown, true));
     }
-    let time = Time { negative, hours: hours as u16, minutes: parts[1] as u8, seconds: parts[2] as u8, micros };
+    let time =
+        Time { negative, hours: hours as u16, minutes: parts[1] as u8, seconds: parts[2] as u8, micros };
     Some((time, shown, at < text.len()))
 }
 
@@ -409,7 +414,12 @@ fn compound(text: &str, wanted: usize) -> Vec<i64> {
 }
 
 fn weigh(text: &str, seconds: &[i64]) -> i64 {
-    compound(text, seconds.len()).iter().zip(seconds).map(|(n, weight)| n.saturating_mul(*weight)).sum::<i64>() * 1_000_000
+    compound(text, seconds.len())
+        .iter()
+        .zip(seconds)
+        .map(|(n, weight)| n.saturating_mul(*weight))
+        .sum::<i64>()
+        * 1_000_000
 }
 
 /// Prints a span with so many digits of a second.
@@ -451,7 +461,8 @@ mod tests {
 
     #[test]
     fn spans() {
-        let time = |text: &str| parse_time(text.as_bytes()).map(|(value, digits, _)| format_time(value, digits));
+        let time =
+            |text: &str| parse_time(text.as_bytes()).map(|(value, digits, _)| format_time(value, digits));
         assert_eq!(time("12:30").as_deref(), Some("12:30:00"));
         assert_eq!(time("123045").as_deref(), Some("12:30:45"));
         assert_eq!(time("-1 02:03:04.5").as_deref(), Some("-26:03:04.5"));
