@@ -106,6 +106,9 @@ impl Fingerprint {
                     self.placeholder(LiteralKind::Text);
                     value_place = false;
                 }
+                TokenKind::Integer | TokenKind::Decimal | TokenKind::Float | TokenKind::Text if !lifting => {
+                    self.copy(bytes);
+                }
                 TokenKind::Word => {
                     let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
                     if ["CAST", "CONVERT", "GROUP", "INTO"].iter().any(|w| is(w))

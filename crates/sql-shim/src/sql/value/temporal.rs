@@ -55,13 +55,13 @@ pub fn day_of_year(date: Date) -> i64 {
 pub fn week(date: Date, mode: u8) -> (i64, i64) {
     let monday_first = mode & 1 != 0;
     let with_year = mode & 2 != 0;
-    let four_days = (mode & 4 != 0) != monday_first;
+    let first_weekday = (mode & 4 != 0) == monday_first;
     let start = |year: i64| {
         let first = Date { year: year.clamp(0, 9999) as u16, month: 1, day: 1 };
         let number = day_number(first);
         let offset = if monday_first { weekday(first) } else { (weekday(first) + 1) % 7 };
-        // `four_days` is false for modes where the first full week is week 1.
-        let begins_here = if !four_days { offset < 4 } else { offset == 0 };
+        // Week 1 is the first that begins in the year, or the first with four days in it.
+        let begins_here = if first_weekday { offset == 0 } else { offset < 4 };
         if begins_here { number - offset } else { number - offset + 7 }
     };
     let number = day_number(date);
