@@ -131,10 +131,9 @@ fn refuse_open_doors(options: &ServerOptions, accounts: &Accounts) -> Result<(),
 fn server_uuid(datadir: &Path) -> io::Result<String> {
     use rsa::rand_core::{OsRng, RngCore};
     let path = datadir.join("auto.cnf");
-    if let Ok(text) = std::fs::read_to_string(&path) {
-        if let Some(uuid) = text.lines().find_map(|line| line.trim().strip_prefix("server-uuid=")) {
-            return Ok(uuid.trim().to_owned());
-        }
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    if let Some(uuid) = text.lines().find_map(|line| line.trim().strip_prefix("server-uuid=")) {
+        return Ok(uuid.trim().to_owned());
     }
     let mut random = [0u8; 16];
     OsRng.fill_bytes(&mut random);

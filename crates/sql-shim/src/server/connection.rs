@@ -290,10 +290,10 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
     }
 
     async fn open_first_database(&mut self, database: Option<Vec<u8>>) -> Outcome {
-        if let Some(name) = database {
-            if let Err(error) = self.session.change_database(&name).await {
-                return Err(End::Denied(error));
-            }
+        if let Some(name) = database
+            && let Err(error) = self.session.change_database(&name).await
+        {
+            return Err(End::Denied(error));
         }
         self.put_ok();
         Ok(())
@@ -651,10 +651,10 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.link.connection.set_client_flags(flags);
         self.link.connection.set_database(None);
         self.session.user_changed();
-        if let Some(name) = wish.database {
-            if let Err(error) = self.session.change_database(&name).await {
-                return Err(End::Denied(error));
-            }
+        if let Some(name) = wish.database
+            && let Err(error) = self.session.change_database(&name).await
+        {
+            return Err(End::Denied(error));
         }
         self.put_ok();
         Ok(())

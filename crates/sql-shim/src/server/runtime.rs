@@ -156,10 +156,11 @@ fn bind_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
 /// As many open files as the hard limit allows: each connection is one.
 fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_err() {
-            tracing::warn!(soft, hard, "cannot raise the limit of open files");
-        }
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_err()
+    {
+        tracing::warn!(soft, hard, "cannot raise the limit of open files");
     }
 }
 

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn floats_show_six_digits() {
         for (value, expected) in
-            [(0.1f32, "0.1"), (16777216.0, "16777200"), (3.1415927, "3.14159"), (1.5, "1.5")]
+            [(0.1f32, "0.1"), (16777216.0, "16777200"), (2.7654321, "2.76543"), (1.5, "1.5")]
         {
             assert_eq!(text(|out| put_f32(out, value)), expected);
         }

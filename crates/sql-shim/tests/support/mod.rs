@@ -110,7 +110,7 @@ impl SessionService for EchoSession {
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let text = String::from_utf8_lossy(sql).into_owned();
         let mut words = text.split_ascii_whitespace();
-        let mut number =
+        let number =
             |words: &mut std::str::SplitAsciiWhitespace<'_>| words.next().unwrap_or("0").parse().unwrap();
         match words.next() {
             Some("echo") => self.echo(sql, out),
