@@ -159,7 +159,7 @@ proptest! {
     fn a_tree_behaves_like_a_sorted_map(
         ops in proptest::collection::vec(op(), 50..300),
         short: bool,
-        pool_pages in prop_oneof![Just(128usize), Just(4000)],
+        pool_pages in prop_oneof![Just(200usize), Just(4000)],
     ) {
         run_ops(&ops, short, pool_pages);
     }
