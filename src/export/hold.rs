@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pagestore::fsp;
+
 use crate::database::Database;
 use crate::error::Result;
 use crate::metadata_lock::MetadataExclusive;
+use crate::retry::retry;
 use crate::table::Table;
 use crate::transaction::Transaction;
 
@@ -39,7 +42,16 @@ impl Database {
             counter.store_exact(&self.0.store).await?;
             next = counter.next();
         }
-        self.0.store.flush_space(table.def.space).await?;
+        // Servers want the size in the header and the size of the file to agree.
+        let store = &self.0.store;
+        retry(|| {
+            let mut mtr = store.mtr()?;
+            fsp::adopt_file_size(&mut mtr, table.def.space)?;
+            mtr.commit();
+            Ok::<(), pagestore::Interrupt>(())
+        })
+        .await?;
+        store.flush_space(table.def.space).await?;
         let page_size = self.0.catalog.snapshot().page_size;
         let description = super::describe(&table.def, database, name, "untorn", next, page_size);
         let cfg = self.0.directory.join(table.file()).with_extension("cfg");
