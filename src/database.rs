@@ -186,9 +186,7 @@ impl Database {
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables {
-            if let Some(counter) = &table.auto_increment {
-                counter.store_exact(&self.0.store).await?;
-            }
+            self.store_counter(&table).await?;
         }
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;

@@ -196,7 +196,8 @@ impl Database {
         Ok(Arc::new(retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?))
     }
 
-    /// Opens a table of the catalog and makes it known.
+    /// Opens a table of the catalog and makes it known. The handle it replaces must have stored its counter
+    /// ([`Database::store_counter`]), or the new one goes on at the value stored ahead.
     pub(crate) async fn open_table_handle(
         &self,
         database: &str,
@@ -249,6 +250,14 @@ impl Database {
             old.current.store(false, Ordering::Release);
         }
         Ok(table)
+    }
+
+    /// Stores a table's AUTO_INCREMENT counter exactly, before another handle takes over.
+    pub(crate) async fn store_counter(&self, table: &Table) -> Result<()> {
+        match &table.auto_increment {
+            Some(counter) => counter.store_exact(&self.0.store).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes a table's metadata lock exclusively; `session` may use the table itself.
@@ -389,6 +398,7 @@ impl Database {
             Ok(())
         })?;
         self.0.store.rename_space(space, &self.0.directory.join(&new_path))?;
+        self.store_counter(&table).await?;
         self.finish_pending(|p| matches!(p, Pending::Rename { space: s, .. } if *s == space))?;
         self.forget_table(&table);
         self.open_table_handle(to.0, to.1, table.def.clone(), table.metadata.clone()).await?;

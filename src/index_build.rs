@@ -170,6 +170,7 @@ impl Database {
             database.tables.insert(table.name.clone(), def.clone());
             Ok(())
         })?;
+        self.store_counter(table).await?;
         let rows = table.row_count_estimate();
         let fresh = self.open_table_handle(&table.database, &table.name, def, table.metadata.clone()).await?;
         fresh.note_rows(rows as i64);

@@ -38,8 +38,8 @@ impl Database {
         self.0.system.purge_all().await?;
         let purge = self.0.system.pause_purge().await;
         let mut next = 0;
+        self.store_counter(&table).await?;
         if let Some(counter) = &table.auto_increment {
-            counter.store_exact(&self.0.store).await?;
             next = counter.next();
         }
         // Servers want the size in the header and the size of the file to agree.
