@@ -39,6 +39,8 @@ pub use transaction::{NotUsable, Transaction};
 
 /// The layers below, for those who go to rows and keys in storage encoding directly, as the server does.
 pub mod engine {
+    pub use btree::collation::general_ci_weight;
+    pub use btree::compare::compare_values;
     pub use btree::{Comparison, Field, FieldRef};
     pub use disk::{Environment, Event, RealEnvironment, RealOptions, Wait, block_on};
     pub use txn::*;

@@ -12,8 +12,6 @@ pub mod failure;
 mod privileges;
 mod show;
 pub mod state;
-#[cfg(test)]
-mod tests;
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -41,6 +39,7 @@ use crate::sql::lexer::LexicalModes;
 use crate::sql::parser;
 use crate::sql::plan::{Plan, Planner};
 use crate::sql::value::{Collation, Value, decimal};
+use crate::status::Counter;
 use crate::variables::{self, sql_mode};
 use cache::{Fingerprint, StatementCache};
 use failure::Failure;
@@ -277,6 +276,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<(), Failure> {
+        self.count(plan);
         let outcome = match plan {
             Plan::Command(statement) => self.command(statement, out, more).await?,
             plan => self.run_data(plan, parameters, out).await?,
@@ -290,6 +290,33 @@ impl Session {
             Outcome::Answered => {}
         }
         Ok(())
+    }
+
+    /// Counts a statement for SHOW STATUS.
+    fn count(&self, plan: &Plan) {
+        let counter = match plan {
+            Plan::Select(_) => Counter::ComSelect,
+            Plan::Insert(insert) if insert.replace => Counter::ComReplace,
+            Plan::Insert(insert) if insert.query.is_some() => Counter::ComInsertSelect,
+            Plan::Insert(_) => Counter::ComInsert,
+            Plan::Update(_) => Counter::ComUpdate,
+            Plan::Delete(_) => Counter::ComDelete,
+            Plan::Command(statement) => match statement {
+                Statement::Begin { .. } => Counter::ComBegin,
+                Statement::Commit { .. } => Counter::ComCommit,
+                Statement::Rollback { .. } => Counter::ComRollback,
+                Statement::Set(_) => Counter::ComSetOption,
+                Statement::Use(_) => Counter::ComChangeDb,
+                Statement::CreateTable(_) => Counter::ComCreateTable,
+                Statement::DropTable { .. } => Counter::ComDropTable,
+                Statement::CreateIndex { .. } => Counter::ComCreateIndex,
+                Statement::CreateDatabase { .. } => Counter::ComCreateDb,
+                Statement::DropDatabase { .. } => Counter::ComDropDb,
+                Statement::AlterTable { .. } => Counter::ComAlterTable,
+                _ => return,
+            },
+        };
+        self.state.connection.counters.add(counter, 1);
     }
 
     /// SELECT, INSERT, UPDATE, DELETE: inside of the transaction.

@@ -143,7 +143,9 @@ impl Storing<'_> {
             errors::TRUNCATED_WRONG_VALUE_FOR_FIELD,
             &[&kind, &value.to_string_lossy(), &column.name, &self.row],
         );
-        if temporal {
+        if temporal && self.lenient {
+            error = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
+        } else if temporal {
             error = SqlError::new(errors::TRUNCATED_WRONG_VALUE, b"22007", error.message);
         }
         self.raise(error)
@@ -275,7 +277,7 @@ impl Storing<'_> {
             Some((moment, _)) => functions::round_datetime(moment, fraction(&column.kind)),
             None => {
                 self.incorrect(value, column)?;
-                DateTime::default()
+                return self.put(&types::Value::DateTime(DateTime::default()), column, out);
             }
         };
         let zero = moment.date.month == 0 || moment.date.day == 0;
@@ -342,7 +344,8 @@ impl Storing<'_> {
             if end < text.len() {
                 let only_spaces = rule != Collation::Binary && text[end..].iter().all(|b| *b == b' ');
                 if !only_spaces {
-                    self.complain(errors::DATA_TOO_LONG, column)?;
+                    let code = if self.lenient { errors::WARN_DATA_TRUNCATED } else { errors::DATA_TOO_LONG };
+                    self.complain(code, column)?;
                 }
                 text = &text[..end];
             }

@@ -390,7 +390,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         if bound.len() < usize::from(function.least) || bound.len() > usize::from(function.most) {
             return Err(wrong_count());
         }
-        Ok((Expr::Call(function, bound), (function.result)(&types)))
+        let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
+        Ok((Expr::Call(function, bound), ty))
     }
 
     fn aggregate(
@@ -527,6 +528,20 @@ pub fn value_type(value: &Value<'_>) -> Type {
         Value::DateTime(_, digits) => Type::datetime(*digits),
         Value::Time(_, digits) => Type::time(*digits),
     }
+}
+
+/// The type of functions that change the digits behind the point, which depends on the value of their argument.
+fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
+    let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
+    let (precision, scale) = operand.digits();
+    let wanted = match (name, arguments.get(1)) {
+        ("CEIL" | "CEILING" | "FLOOR", _) => return Some(Type { nullable: operand.nullable, ..Type::INT }),
+        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => digits.to_i64().clamp(0, i64::from(scale)) as u8,
+        ("ROUND", None) => 0,
+        _ => return None,
+    };
+    let whole = precision - scale.min(precision) + 1;
+    Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
 }
 
 /// The type of arithmetic.

@@ -262,7 +262,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SessionState) -> Ev
     Ok(match target {
         CastType::Signed => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = value.to_integer();
+            let wide = whole_part(&value);
             Value::Int(i64::try_from(wide).unwrap_or(match wide > 0 {
                 true if wide <= i128::from(u64::MAX) => wide as u64 as i64,
                 true => i64::MAX,
@@ -271,7 +271,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SessionState) -> Ev
         }
         CastType::Unsigned => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = value.to_integer();
+            let wide = whole_part(&value);
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
         CastType::Char { length, charset } => {
@@ -313,6 +313,18 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SessionState) -> Ev
     })
 }
 
+/// As an integer; of text only the digits before anything else count (`'12.7'` is 12).
+fn whole_part(value: &Value<'_>) -> i128 {
+    let Value::Text(text, rule) = value else { return value.to_integer() };
+    if *rule == Collation::Binary && text.first().is_some_and(|b| *b < b' ') {
+        return value.to_integer();
+    }
+    let text = text.trim_ascii_start();
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..sign + digits]).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {
     let text: Cow<'_, [u8]> = match value {
         Value::Text(text, _) => text,
@@ -351,7 +363,8 @@ pub fn clamp_decimal(
 fn warn_of_text(value: &Value<'_>, kind: &str, state: &SessionState) {
     if let Value::Text(text, _) = value {
         let number = super::convert::parse_number(text);
-        if !number.complete {
+        let partial = kind == "INTEGER" && text.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
+        if !number.complete || partial {
             state
                 .warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]));
         }

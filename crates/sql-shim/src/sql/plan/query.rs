@@ -12,7 +12,6 @@ use crate::sql::catalog_views;
 use crate::sql::expr::Expr;
 use crate::sql::expr::bind::{Binder, Bound};
 use crate::sql::expr::types::Type;
-use crate::sql::value::Value;
 use crate::variables::sql_mode;
 
 /// FROM, flattened.
@@ -481,9 +480,6 @@ fn finish(
                 }
             }
             None => {
-                // Positions in `consumed` count all conjuncts left; map them to the usable ones by their text.
-                let consumed: Vec<String> = Vec::new();
-                let _ = consumed;
                 let path =
                     choose(plan, source, &usable, &bound[..bound.len() - 1], &hints[usize::from(source)]);
                 let all = usable.clone();
@@ -544,7 +540,7 @@ fn needed_columns(plan: &SelectPlan, conjuncts: &[Expr], outer: &[(usize, Vec<Ex
 /// Leaves the sort out where the index gives the order.
 fn use_index_order(plan: &mut SelectPlan) {
     let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
-    if !single || plan.order.is_empty() || (plan.distinct && plan.limit.is_none() && false) {
+    if !single || plan.order.is_empty() {
         return;
     }
     let source = plan.steps[0].source;
@@ -583,5 +579,4 @@ fn plain_output(plan: &mut SelectPlan) {
         })
         .collect();
     plan.plain_columns = columns;
-    let _ = Value::Null;
 }

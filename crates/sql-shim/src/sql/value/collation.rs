@@ -19,13 +19,7 @@ pub fn common(left: Collation, right: Collation) -> Collation {
 
 /// Compares two texts.
 pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
-    if collation == Collation::Binary {
-        return left.cmp(right);
-    }
-    let (mut l, mut r) = (Vec::new(), Vec::new());
-    sort_key(left, collation, &mut l);
-    sort_key(right, collation, &mut r);
-    l.cmp(&r)
+    untorn::engine::compare_values(collation.comparison(), left, right)
 }
 
 /// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort keys, GROUP
@@ -46,27 +40,46 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     }
 }
 
-/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space.
+/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space. Weights are written in a form whose byte
+/// order is theirs and that takes one byte for ASCII.
 fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     let end = text.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
     let text = &text[..end];
     let fold = collation == Collation::Utf8mb4GeneralCi;
     if text.is_ascii() {
-        for &byte in text {
-            let weight = if fold { byte.to_ascii_uppercase() } else { byte };
-            key.extend_from_slice(&[0, 0, weight]);
+        match fold {
+            true => key.extend(text.iter().map(u8::to_ascii_uppercase)),
+            false => key.extend_from_slice(text),
         }
     } else {
         for c in String::from_utf8_lossy(text).chars() {
-            let weight = if fold { btree_weight(c) } else { u32::from(c) };
-            key.extend_from_slice(&weight.to_be_bytes()[1..]);
+            push_weight(if fold { btree_weight(c) } else { u32::from(c) }, key);
         }
     }
-    key.extend_from_slice(&[0, 0, b' ', 0, 0, 0]);
+    key.extend_from_slice(b" \0");
+}
+
+/// Like UTF-8, without its gaps.
+fn push_weight(weight: u32, key: &mut Vec<u8>) {
+    match weight {
+        0..0x80 => key.push(weight as u8),
+        0x80..0x800 => key.extend_from_slice(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
+        0x800..0x1_0000 => key.extend_from_slice(&[
+            0xe0 | (weight >> 12) as u8,
+            0x80 | (weight >> 6 & 0x3f) as u8,
+            0x80 | (weight & 0x3f) as u8,
+        ]),
+        _ => key.extend_from_slice(&[
+            0xf0 | (weight >> 18) as u8,
+            0x80 | (weight >> 12 & 0x3f) as u8,
+            0x80 | (weight >> 6 & 0x3f) as u8,
+            0x80 | (weight & 0x3f) as u8,
+        ]),
+    }
 }
 
 fn btree_weight(c: char) -> u32 {
-    u32::from(c.to_ascii_uppercase())
+    untorn::engine::general_ci_weight(u32::from(c))
 }
 
 /// Lower case, as LOWER() gives it.
