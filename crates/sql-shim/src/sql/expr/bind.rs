@@ -536,7 +536,9 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
     let (precision, scale) = operand.digits();
     let wanted = match (name, arguments.get(1)) {
         ("CEIL" | "CEILING" | "FLOOR", _) => return Some(Type { nullable: operand.nullable, ..Type::INT }),
-        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => digits.to_i64().clamp(0, i64::from(scale)) as u8,
+        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
+            digits.to_i64().clamp(0, i64::from(scale)) as u8
+        }
         ("ROUND", None) => 0,
         _ => return None,
     };
