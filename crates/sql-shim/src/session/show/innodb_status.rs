@@ -96,12 +96,14 @@ pub fn text(state: &SessionState) -> String {
         pool.pages_read, pool.pages_created, pool.pages_written
     );
     let _ = writeln!(out, "0.00 reads/s, 0.00 creates/s, 0.00 writes/s");
-    if pool.read_requests == 0 {
-        let _ = writeln!(out, "No buffer pool page gets since the last printout");
-    } else {
-        let hits = 1000 - (pool.reads * 1000 / pool.read_requests).min(1000);
-        let _ = writeln!(out, "Buffer pool hit rate {hits} / 1000, young-making rate 0 / 1000 not 0 / 1000");
-    }
+    let misses = (pool.reads * 1000).checked_div(pool.read_requests);
+    let _ = match misses {
+        None => writeln!(out, "No buffer pool page gets since the last printout"),
+        Some(misses) => {
+            let hits = 1000 - misses.min(1000);
+            writeln!(out, "Buffer pool hit rate {hits} / 1000, young-making rate 0 / 1000 not 0 / 1000")
+        }
+    };
     let _ = writeln!(out, "Pages read ahead 0.00/s, evicted without access 0.00/s, Random read ahead 0.00/s");
     let _ = writeln!(out, "LRU len: {}, unzip_LRU len: 0", pool.pages_data);
     let _ = writeln!(out, "I/O sum[0]:cur[0], unzip sum[0]:cur[0]");

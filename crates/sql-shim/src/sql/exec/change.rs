@@ -25,6 +25,12 @@ use crate::sql::plan::source::Source;
 use crate::sql::store::Storing;
 use crate::sql::value::{Value, compare};
 
+/// Columns with their new stored bytes; `None` is NULL.
+type Changes = Vec<(u16, Option<Vec<u8>>)>;
+
+/// Computes what is to change in a row.
+type Compute<'c> = dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Changes, SqlError> + 'c;
+
 /// Rows gathered before they are changed.
 const BATCH_ROWS: usize = 128;
 
@@ -77,7 +83,7 @@ pub fn encode_assigned(
 struct Work {
     key: OwnedKey,
     /// Empty: delete.
-    changes: Vec<(u16, Option<Vec<u8>>)>,
+    changes: Changes,
 }
 
 /// Columns a change looks at.
@@ -125,12 +131,11 @@ impl Executor<'_> {
         let state = self.state;
         let lenient = plan.ignore || !state.is_strict();
         let mut matched = 0u64;
-        let mut compute =
-            |view: &RowView<'_>, cx: &Context<'_>| -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
-                matched += 1;
-                let storing = Storing { state, row: matched, lenient };
-                changes_of(plan, &table, view, cx, &storing)
-            };
+        let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Changes, SqlError> {
+            matched += 1;
+            let storing = Storing { state, row: matched, lenient };
+            changes_of(plan, &table, view, cx, &storing)
+        };
         let gather = plan.moves_rows;
         let changed = self
             .change_rows(
@@ -163,7 +168,6 @@ impl Executor<'_> {
     }
 
     /// Scans the target and applies `compute`'s changes, or deletes. Returns how many rows were changed.
-    #[allow(clippy::type_complexity)]
     async fn change_rows(
         &mut self,
         target: &Target,
@@ -171,9 +175,7 @@ impl Executor<'_> {
         assignments: &[(u16, Assigned)],
         gather: bool,
         ignore: bool,
-        compute: &mut Option<
-            &mut dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError>,
-        >,
+        compute: &mut Option<&mut Compute<'_>>,
     ) -> Result<u64, Failure> {
         let subqueries = self.subqueries(&target.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
@@ -288,8 +290,8 @@ fn changes_of(
     view: &RowView<'_>,
     cx: &Context<'_>,
     storing: &Storing<'_>,
-) -> Result<Vec<(u16, Option<Vec<u8>>)>, SqlError> {
-    let mut changes: Vec<(u16, Option<Vec<u8>>)> = Vec::new();
+) -> Result<Changes, SqlError> {
+    let mut changes: Changes = Vec::new();
     let zone = storing.state.time_zone_offset();
     // Only built when a later assignment can see an earlier one.
     let mut overlay: Option<Vec<Value<'static>>> = None;

@@ -53,8 +53,7 @@ impl Executor<'_> {
                 let base = views(&tuple, plan.sources.len());
                 let mut take = |view: RowView<'_>, target: &mut Target<'_, S>| -> Result<Flow, Failure> {
                     if number == last {
-                        let mut rows = base.clone();
-                        let mut shorter: Vec<RowView<'_>> = rows.drain(..).collect();
+                        let mut shorter: Vec<RowView<'_>> = base.to_vec();
                         shorter[step.source] = view;
                         return consumer.row(&shorter, target);
                     }

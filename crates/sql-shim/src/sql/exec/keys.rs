@@ -7,7 +7,6 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use bigdecimal::BigDecimal;
 use untorn::engine::{KeyRange, OwnedKey};
 use untorn::schema::ColumnDef;
 
@@ -71,7 +70,8 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
             let truncated = number.with_scale(0);
             let whole = truncated == number;
             let base = decimal::to_integer(&truncated);
-            let floor = if whole || number > BigDecimal::from(0) { base } else { base - 1 };
+            let floor =
+                if whole || number.sign() == bigdecimal::num_bigint::Sign::Plus { base } else { base - 1 };
             (
                 if whole {
                     base

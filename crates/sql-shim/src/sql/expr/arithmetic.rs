@@ -16,7 +16,7 @@ enum Operand {
     Signed(i64),
     Unsigned(u64),
     Exact(BigDecimal),
-    Double(f64),
+    Double,
 }
 
 fn operand(value: &Value<'_>) -> Operand {
@@ -27,7 +27,7 @@ fn operand(value: &Value<'_>) -> Operand {
         Value::Date(_) => Operand::Signed(value.to_i64()),
         Value::DateTime(_, 0) | Value::Time(_, 0) => Operand::Signed(value.to_i64()),
         Value::DateTime(..) | Value::Time(..) => Operand::Exact(value.to_decimal()),
-        _ => Operand::Double(value.to_double()),
+        _ => Operand::Double,
     }
 }
 
@@ -114,7 +114,7 @@ fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>
         (Signed(a), Unsigned(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
         (Unsigned(a), Signed(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
         (Unsigned(a), Unsigned(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
-        (Double(_), _) | (_, Double(_)) => {
+        (Double, _) | (_, Double) => {
             let (a, b) = (left.to_double(), right.to_double());
             let value = match operator {
                 Add => a + b,
@@ -129,7 +129,7 @@ fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>
 }
 
 fn divide(left: &Value<'_>, right: &Value<'_>, state: &SessionState) -> Evaluated<'static> {
-    if matches!(operand(left), Operand::Double(_)) || matches!(operand(right), Operand::Double(_)) {
+    if matches!(operand(left), Operand::Double) || matches!(operand(right), Operand::Double) {
         let divisor = right.to_double();
         if divisor == 0.0 {
             return state.division_by_zero();
@@ -170,7 +170,7 @@ fn modulo(left: &Value<'_>, right: &Value<'_>, state: &SessionState) -> Evaluate
                 None => state.division_by_zero(),
             }
         }
-        (Double(_), _) | (_, Double(_)) => {
+        (Double, _) | (_, Double) => {
             let divisor = right.to_double();
             if divisor == 0.0 {
                 state.division_by_zero()

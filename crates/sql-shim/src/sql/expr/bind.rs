@@ -344,11 +344,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if let Some(aggregate) = AggregateKind::of_name(name) {
             return self.aggregate(aggregate, arguments, *distinct, *star, order_by, separator.as_deref());
         }
-        if name == "TIMESTAMPDIFF" {
-            if let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..] {
-                let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
-                return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
-            }
+        if name == "TIMESTAMPDIFF"
+            && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
+        {
+            let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
+            return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
         }
         let mut bound = Vec::with_capacity(arguments.len());
         let mut types = Vec::with_capacity(arguments.len());

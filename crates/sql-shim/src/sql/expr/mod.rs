@@ -4,6 +4,9 @@
 //! callback evaluates may neither wait nor call the engine; subqueries have been executed before (their results are in
 //! the [`Context`]) and functions that wait are run by the executor.
 
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
 pub mod arithmetic;
 pub mod bind;
 pub mod functions;

@@ -49,11 +49,11 @@ impl Parser<'_> {
             query.limit = Some(self.limit()?);
         }
         if self.is_word("INTO") {
-            self.into(&mut query)?;
+            self.take_into(&mut query)?;
         }
         query.locking = self.locking()?.or(query.locking);
         if self.is_word("INTO") {
-            self.into(&mut query)?;
+            self.take_into(&mut query)?;
         }
         Ok(query)
     }
@@ -114,7 +114,7 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    fn into(&mut self, query: &mut Query) -> Parsed<()> {
+    fn take_into(&mut self, query: &mut Query) -> Parsed<()> {
         let variables = self.into_variables()?;
         match query.selects.first_mut() {
             Some((_, select)) => select.into = variables,

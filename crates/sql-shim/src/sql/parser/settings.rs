@@ -158,17 +158,17 @@ impl Parser<'_> {
         self.advance();
         Ok(Some(match word.as_str() {
             "DATABASES" | "SCHEMAS" => ShowKind::Databases,
-            "TABLES" => ShowKind::Tables { full, database: self.from_database()? },
+            "TABLES" => ShowKind::Tables { full, database: self.database_clause()? },
             "TABLE" => {
                 self.expect("STATUS")?;
-                ShowKind::TableStatus { database: self.from_database()? }
+                ShowKind::TableStatus { database: self.database_clause()? }
             }
             "OPEN" => {
                 self.expect("TABLES")?;
-                ShowKind::OpenTables { database: self.from_database()? }
+                ShowKind::OpenTables { database: self.database_clause()? }
             }
-            "COLUMNS" | "FIELDS" => ShowKind::Columns { full, table: self.from_table()? },
-            "INDEX" | "INDEXES" | "KEYS" => ShowKind::Index { table: self.from_table()? },
+            "COLUMNS" | "FIELDS" => ShowKind::Columns { full, table: self.table_clause()? },
+            "INDEX" | "INDEXES" | "KEYS" => ShowKind::Index { table: self.table_clause()? },
             "CREATE" => return self.show_create(),
             "VARIABLES" => ShowKind::Variables { global },
             "STATUS" => ShowKind::Status { global },
@@ -247,7 +247,7 @@ impl Parser<'_> {
     fn show_empty(&mut self, word: &str) -> Parsed<Option<ShowKind>> {
         let columns: &'static [&'static str] = match word {
             "TRIGGERS" => {
-                self.from_database()?;
+                self.database_clause()?;
                 &[
                     "Trigger",
                     "Event",
@@ -263,7 +263,7 @@ impl Parser<'_> {
                 ]
             }
             "EVENTS" => {
-                self.from_database()?;
+                self.database_clause()?;
                 &[
                     "Db",
                     "Name",
@@ -334,17 +334,17 @@ impl Parser<'_> {
         Ok(Some(ShowKind::Empty(columns)))
     }
 
-    fn from_database(&mut self) -> Parsed<Option<String>> {
+    fn database_clause(&mut self) -> Parsed<Option<String>> {
         if self.accept_any(&["FROM", "IN"]).is_some() { self.name().map(Some) } else { Ok(None) }
     }
 
     /// `FROM table [FROM database]`
-    fn from_table(&mut self) -> Parsed<TableName> {
+    fn table_clause(&mut self) -> Parsed<TableName> {
         if self.accept_any(&["FROM", "IN"]).is_none() {
             return Err(self.unexpected());
         }
         let mut table = self.table_name()?;
-        if let Some(database) = self.from_database()? {
+        if let Some(database) = self.database_clause()? {
             table.database = Some(database);
         }
         Ok(table)

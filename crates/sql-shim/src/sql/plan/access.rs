@@ -8,6 +8,9 @@
 //! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the column's
 //! storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
 
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
 use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};

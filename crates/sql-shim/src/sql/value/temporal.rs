@@ -97,8 +97,8 @@ fn full_year(year: u64, digits: usize) -> u64 {
 fn fraction(text: &[u8]) -> (u32, usize) {
     let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut micros = 0;
-    for index in 0..6 {
-        micros = micros * 10 + if index < count { u32::from(text[index] - b'0') } else { 0 };
+    for digit in text[..count].iter().chain(std::iter::repeat(&b'0')).take(6) {
+        micros = micros * 10 + u32::from(digit - b'0');
     }
     (micros, count.min(6))
 }
