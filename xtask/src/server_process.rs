@@ -127,6 +127,8 @@ impl ServerProcess {
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--port={port}"))
             .arg(format!("--socket={}", socket.display()))
+            // Several servers run beside each other on the machine; a later setting takes precedence.
+            .arg("--innodb-buffer-pool-size=256M")
             .args(settings)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
