@@ -39,7 +39,13 @@ enum Command {
     /// The command-line clients: a script, a dump and its restore, restarts.
     Clients(Target),
     /// All sysbench scripts with content checks.
-    Sysbench(Target),
+    Sysbench {
+        #[command(flatten)]
+        target: Target,
+        /// Only this script.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Loads the server, kills it with SIGKILL, restarts it and compares, many times.
     CrashKill {
         #[command(flatten)]
@@ -52,7 +58,13 @@ enum Command {
         seed: Option<u64>,
     },
     /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
-    ImportCheck(Target),
+    ImportCheck {
+        #[command(flatten)]
+        target: Target,
+        /// Also import tables of MariaDB into the server under test.
+        #[arg(long)]
+        back: bool,
+    },
     /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
     Bench {
         /// Seconds per script.
@@ -99,17 +111,17 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("clients", || client_checks::run(&program));
         }
-        Command::Sysbench(target) => {
+        Command::Sysbench { target, only } => {
             let program = target.program(&mut steps)?;
-            steps.step("sysbench", || sysbench::all_scripts(&program));
+            steps.step("sysbench", || sysbench::all_scripts(&program, only.as_deref()));
         }
         Command::CrashKill { target, cycles, seed } => {
             let program = target.program(&mut steps)?;
             steps.step("kill cycles", || kill_cycles::run(&program, cycles, seed));
         }
-        Command::ImportCheck(target) => {
+        Command::ImportCheck { target, back } => {
             let program = target.program(&mut steps)?;
-            steps.step("import into MariaDB", || import::check(&program));
+            steps.step("import into MariaDB", || import::check(&program, back));
         }
         Command::Bench { time } => {
             let program = steps.build_server()?;
@@ -123,7 +135,7 @@ fn main() -> Result<()> {
 fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("packages", packages::install_missing);
     steps.step("clients", || client_checks::run(program));
-    steps.step("sysbench", || sysbench::all_scripts(program));
+    steps.step("sysbench", || sysbench::all_scripts(program, None));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
-    steps.step("import into MariaDB", || import::check(program));
+    steps.step("import into MariaDB", || import::check(program, false));
 }
