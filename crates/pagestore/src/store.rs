@@ -122,6 +122,8 @@ impl PageStore {
         let frames = Frames::allocate(count, options.page_size)?;
         let now = redo.current();
         let young_share = 100 - usize::from(options.old_blocks_pct.clamp(5, 95));
+        // From the first moment: the cleaner must not take a list that is still empty for "everything is written".
+        let recovering = AtomicBool::new(redo.needs_scan());
         let store = Arc::new_cyclic(|this| PageStore {
             frames,
             spaces: SpaceRegistry::new(options.page_size),
@@ -144,7 +146,7 @@ impl PageStore {
             cleaner_wanted: Signal::default(),
             checkpoint_running: AtomicBool::new(false),
             checkpoint_over: Signal::default(),
-            recovering: AtomicBool::new(false),
+            recovering,
             stopping: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
             poison: OnceLock::new(),

@@ -18,7 +18,11 @@ use std::sync::Arc;
 impl RedoLog {
     /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and frees the log
     /// before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an older `lsn` does nothing.
+    /// Nor does any `lsn` while [`RedoLog::needs_scan`]: what is after the checkpoint found is not recovered yet.
     pub async fn set_checkpoint(&self, lsn: Lsn) -> Result<()> {
+        if self.needs_scan() {
+            return Ok(());
+        }
         flush_async(self, lsn, Flush::Sync).await?;
         loop {
             let wait = {

@@ -402,6 +402,12 @@ impl RedoLog {
         }
     }
 
+    /// Whether the log was opened and [`RedoLog::scan`] has not found its end yet. Until then its positions are those
+    /// of the checkpoint block, which the log's end may lie behind.
+    pub fn needs_scan(&self) -> bool {
+        self.state.lock().phase == Phase::NeedsScan
+    }
+
     /// End of what was appended: the LSN of now.
     #[inline]
     pub fn current(&self) -> Lsn {

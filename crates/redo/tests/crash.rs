@@ -278,3 +278,26 @@ fn a_damaged_checkpoint_block_does_not_make_the_log_look_empty() {
     assert!(error.contains("damaged") || error.contains("checkpoint"), "{error}");
     simulated.shutdown();
 }
+
+/// The cleaner of an engine that is just opening may ask for a checkpoint at what looks like the log's end. What is
+/// before it has not been recovered yet, so the checkpoint must stay, on the disk, too.
+#[test]
+fn a_checkpoint_asked_for_before_the_scan_does_not_move() {
+    let disk = created(&small());
+    let mut truth = Truth::default();
+    let left =
+        live(disk, &mut truth, &Life { load: Load { mini_transactions: 3, ..LOAD }, ..life(4) }).unwrap();
+    // Opened and scanned once, so that the checkpoint block knows of an end behind the checkpoint.
+    let (simulated, env) = environment(1, Some(left.disk));
+    let before = recover(&env, &dir(), small(), &mut truth).unwrap().checkpoint_lsn();
+    let log = RedoLog::open(&env, &dir(), small()).unwrap();
+    assert!(log.needs_scan() && log.current() > log.checkpoint_lsn());
+    simulated.run_until_complete(log.set_checkpoint(log.current())).unwrap();
+    drop(log);
+    simulated.shutdown();
+    let (simulated, env) = environment(2, Some(simulated.disk().crash(1)));
+    let log = recover(&env, &dir(), small(), &mut truth).unwrap();
+    assert!(!log.needs_scan());
+    assert_eq!(log.checkpoint_lsn(), before);
+    simulated.shutdown();
+}
