@@ -20,6 +20,7 @@ mod retry;
 mod rows;
 pub mod schema;
 mod sort;
+mod status;
 mod table;
 mod timeout;
 mod transaction;
@@ -34,6 +35,7 @@ pub use key_value::{KeyValue, KeyValueType};
 pub use options::{Doublewrite, Options};
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
+pub use status::Figure;
 pub use table::{Table, file_name, table_file};
 pub use transaction::{NotUsable, Transaction};
 

@@ -4,14 +4,15 @@
 //! wait is recognised by the server's own count of row lock waits, not by time passing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, Row, Value};
+use mysql::{Conn, Row, Value};
+
+use crate::server_process::{Program, Scratch, ServerProcess};
 
 /// How long a statement that must answer may take, and how long to look for a wait.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +50,8 @@ fn parse(text: &str) -> Result<Vec<Case>> {
             continue;
         }
         if let Some(head) = line.strip_prefix("case ") {
-            let (name, levels) = head.split_once('[').with_context(|| format!("line {number}: no [levels]"))?;
+            let (name, levels) =
+                head.split_once('[').with_context(|| format!("line {number}: no [levels]"))?;
             let levels = levels.trim_end_matches(']').split(',').map(|level| level.trim().to_owned());
             cases.push((name.trim().to_owned(), levels.collect(), Vec::new()));
             continue;
@@ -96,8 +98,12 @@ fn answer(connection: &mut Conn, sql: &str) -> Answer {
     let is_query = sql.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
     match connection.query::<Row, _>(sql) {
         Ok(rows) if is_query => {
-            let rows: Vec<String> =
-                rows.into_iter().map(|row| row.unwrap().iter().map(text).collect::<Vec<_>>().join(",")).collect();
+            let rows: Vec<String> = rows
+                .into_iter()
+                .map(|row| {
+                    row.unwrap_raw().into_iter().flatten().map(|v| text(&v)).collect::<Vec<_>>().join(",")
+                })
+                .collect();
             if rows.is_empty() { "empty".to_owned() } else { rows.join(" | ") }
         }
         Ok(_) => String::new(),
@@ -106,9 +112,8 @@ fn answer(connection: &mut Conn, sql: &str) -> Answer {
     }
 }
 
-fn open_session(opts: &Opts, level: &str) -> Result<Session> {
-    let mut connection = Conn::new(opts.clone())?;
-    connection.query_drop("use untorn_isolation")?;
+fn open_session(server: &ServerProcess, level: &str) -> Result<Session> {
+    let mut connection = server.connect(Some("untorn_isolation"))?;
     connection.query_drop(format!("set session transaction isolation level {level}"))?;
     let (statements, inbox) = channel::<String>();
     let (outbox, answers) = channel();
@@ -123,18 +128,19 @@ fn open_session(opts: &Opts, level: &str) -> Result<Session> {
 }
 
 fn lock_waits(admin: &mut Conn) -> Result<u64> {
-    let row: Option<(String, String)> = admin.query_first("show global status like 'Innodb_row_lock_current_waits'")?;
+    let row: Option<(String, String)> =
+        admin.query_first("show global status like 'Innodb_row_lock_current_waits'")?;
     Ok(row.context("the server does not say how many row locks are waited for")?.1.parse()?)
 }
 
-fn run_case(opts: &Opts, admin: &mut Conn, case: &Case) -> Result<()> {
+fn run_case(server: &ServerProcess, admin: &mut Conn, case: &Case) -> Result<()> {
     admin.query_drop("drop table if exists untorn_isolation.test")?;
     admin.query_drop("create table untorn_isolation.test (id int primary key, value int) engine=innodb")?;
     admin.query_drop("insert into untorn_isolation.test (id, value) values (1, 10), (2, 20)")?;
     let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
     for step in &case.steps {
         if !sessions.contains_key(&step.session) {
-            sessions.insert(step.session.clone(), open_session(opts, &case.level)?);
+            sessions.insert(step.session.clone(), open_session(server, &case.level)?);
         }
         let waiting = sessions.values().filter(|session| session.pending).count() as u64;
         let session = sessions.get_mut(&step.session).context("no such session")?;
@@ -179,23 +185,27 @@ fn expect_wait(admin: &mut Conn, session: &Session, waiting: u64) -> Result<()> 
     }
 }
 
-/// Runs all scripts of a directory against the server; returns how many cases passed.
-pub fn run(opts: &Opts, directory: &Path) -> Result<usize> {
-    let mut admin = Conn::new(opts.clone()).context("connecting to the server")?;
-    admin.query_drop("create database if not exists untorn_isolation")?;
-    let mut files: Vec<_> = std::fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
+/// Runs all scripts against a fresh server.
+pub fn run(program: &Program) -> Result<()> {
+    let place = Scratch::new("isolation")?;
+    let server = ServerProcess::start(program, place.path(), &[])?;
+    let mut admin = server.connect(None)?;
+    admin.query_drop("create database untorn_isolation")?;
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/isolation");
+    let mut files: Vec<_> = std::fs::read_dir(&directory)?.collect::<std::io::Result<Vec<_>>>()?;
     files.sort_by_key(std::fs::DirEntry::file_name);
     let (mut passed, mut failed) = (0, Vec::new());
     for file in files.iter().filter(|file| file.path().extension().is_some_and(|e| e == "test")) {
         for case in parse(&std::fs::read_to_string(file.path())?)? {
-            match run_case(opts, &mut admin, &case) {
+            match run_case(&server, &mut admin, &case) {
                 Ok(()) => passed += 1,
                 Err(error) => failed.push(format!("{} [{}]: {error:#}", case.name, case.level)),
             }
         }
     }
-    admin.query_drop("drop database untorn_isolation")?;
+    println!("{passed} cases of isolation and locking as expected");
     ensure!(failed.is_empty(), "{passed} cases passed, {} failed:\n{}", failed.len(), failed.join("\n"));
     ensure!(passed > 0, "no cases in {}", directory.display());
-    Ok(passed)
+    server.stop()?;
+    Ok(())
 }

@@ -7,6 +7,7 @@
 mod bench;
 mod client_checks;
 mod import;
+mod isolation;
 mod kill_cycles;
 mod packages;
 mod server_process;
@@ -57,6 +58,8 @@ enum Command {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
+    Isolation(Target),
     /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
     ImportCheck {
         #[command(flatten)]
@@ -119,6 +122,10 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("kill cycles", || kill_cycles::run(&program, cycles, seed));
         }
+        Command::Isolation(target) => {
+            let program = target.program(&mut steps)?;
+            steps.step("isolation", || isolation::run(&program));
+        }
         Command::ImportCheck { target, back } => {
             let program = target.program(&mut steps)?;
             steps.step("import into MariaDB", || import::check(&program, back));
@@ -136,6 +143,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("packages", packages::install_missing);
     steps.step("clients", || client_checks::run(program));
     steps.step("sysbench", || sysbench::all_scripts(program, None));
+    steps.step("isolation", || isolation::run(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("import into MariaDB", || import::check(program, false));
 }

@@ -27,6 +27,12 @@ impl Engine for Untorn {
     }
 
     fn sessions(&self, server: &Arc<Server>) -> Sessions {
+        let database = self.database.clone();
+        server.status.add_source(Box::new(move |rows| {
+            rows.extend(
+                database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string().into())),
+            );
+        }));
         Sessions::new(server.clone(), self.database.clone())
     }
 
