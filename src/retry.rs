@@ -31,7 +31,8 @@ impl From<txn::Interrupt> for Step {
     }
 }
 
-/// Runs a step until it completes. Finished waits are kept to the end: they pin the pages they waited for.
+/// Runs a step until it completes. Finished waits are kept to the end, as they pin the pages they waited for, unless a
+/// wait wants them to let go ([`Wait::lets_go`]).
 pub(crate) async fn retry<T, I: Into<Step>>(mut step: impl FnMut() -> Result<T, I>) -> Result<T, Error> {
     let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
     loop {
@@ -39,6 +40,9 @@ pub(crate) async fn retry<T, I: Into<Step>>(mut step: impl FnMut() -> Result<T, 
             Ok(done) => return Ok(done),
             Err(Step::Failed(error)) => return Err(error),
             Err(Step::Wait(mut wait)) => {
+                if wait.lets_go() {
+                    held.clear();
+                }
                 wait.done().await;
                 held.push(wait);
             }

@@ -55,7 +55,7 @@ pub use tree::Tree;
 /// operation until it is done, and one that goes through many pages would otherwise pin them all.
 pub(crate) fn without_pin(interrupt: pagestore::Interrupt) -> pagestore::Interrupt {
     match interrupt {
-        pagestore::Interrupt::Wait(wait) => pagestore::Interrupt::Wait(disk::Wait::new(wait.event().clone())),
+        pagestore::Interrupt::Wait(wait) => pagestore::Interrupt::Wait(wait.without_hold()),
         error => error,
     }
 }

@@ -133,6 +133,7 @@ impl Drop for EventWait {
 /// page pin) makes sure that the retry finds what the wait was for.
 pub struct Wait {
     wait: EventWait,
+    lets_go: bool,
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
 }
@@ -140,12 +141,32 @@ pub struct Wait {
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, _held: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
     pub fn holding(event: Event, held: Box<dyn Send>) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, _held: Some(held) }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: Some(held) }
+    }
+
+    /// Waits for `event`, which may need what finished waits of the same operation hold: see [`Wait::lets_go`].
+    pub fn letting_go(event: Event) -> Wait {
+        Wait { wait: EventWait { event, ticket: None }, lets_go: true, _held: None }
+    }
+
+    /// A wait for the same thing that holds nothing.
+    pub fn without_hold(&self) -> Wait {
+        Wait {
+            wait: EventWait { event: self.event().clone(), ticket: None },
+            lets_go: self.lets_go,
+            _held: None,
+        }
+    }
+
+    /// Whether finished waits of the same operation must be dropped before this one is awaited. A wait for a free page
+    /// frame is of this kind: if everybody kept pins while waiting for frames, all frames could be pinned.
+    pub fn lets_go(&self) -> bool {
+        self.lets_go
     }
 
     /// The event waited for.

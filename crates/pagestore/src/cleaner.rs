@@ -21,7 +21,8 @@ use redo::Lsn;
 
 use crate::controller::{Controller, Decision, Load, Urgency};
 use crate::error::Error;
-use crate::flush::{BATCH_PAGES, Collected, Which};
+use crate::flush::{Collected, Which};
+use crate::frame::FrameRef;
 use crate::store::PageStore;
 
 /// Time between looks when there is work.
@@ -34,6 +35,8 @@ const PERIOD_CLEAN: Duration = Duration::from_millis(50);
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 /// Pages at the old end of the flush list that are looked at for the density.
 const TAIL_SAMPLE: usize = 512;
+/// Pages looked at for those who wait for a frame, at most.
+const DEPTH_WANTED: usize = 16 << 10;
 /// Batches under way beyond which paced work waits.
 const BATCHES_PACED: usize = 3;
 /// Batches under way at most.
@@ -133,9 +136,10 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
             let mut events = vec![wanted];
             let space = store.redo.space_wanted();
             // Once set it stays set until the checkpoint has moved: then the period and the batches set the pace.
-            if space.is_set() {
+            if space.is_set() || store.free.waiting() > 0 {
                 events.push(over);
-            } else {
+            }
+            if !space.is_set() {
                 events.push(space);
             }
             (store.env.sleep(period), events)
@@ -171,7 +175,8 @@ impl Cleaner {
         let refilled = self.refill(store);
         let (decision, load) = self.flush_by_age(store, elapsed);
         self.move_checkpoint(store, now, &load);
-        if store.free.is_wanted() || decision.urgency == Urgency::Sync || store.redo.space_wanted().is_set() {
+        if store.free.waiting() > 0 || decision.urgency == Urgency::Sync || store.redo.space_wanted().is_set()
+        {
             PERIOD_URGENT
         } else if load.dirty == 0 && refilled == 0 {
             PERIOD_CLEAN
@@ -203,7 +208,7 @@ impl Cleaner {
         let decision = self.controller.decide(load);
         let batches = store.batches.lock().len();
         let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
-        let room = batches_max.saturating_sub(batches) * BATCH_PAGES;
+        let room = batches_max.saturating_sub(batches) * store.batch_pages();
         let pages = decision.pages.min(room);
         if pages > 0 {
             store.start_flush(Which::OlderThan(Lsn(u64::MAX)), pages, FlushPurpose::Checkpoint);
@@ -227,52 +232,73 @@ impl Cleaner {
 
     /// Keeps frames free. Returns how many pages were evicted or are being written for that.
     fn refill(&mut self, store: &PageStore) -> usize {
-        let taken = store.free.take_count() as f64;
-        self.demand = taken.max(self.demand * 0.9);
-        let frames = store.frames.len();
-        let base = (frames / 256).max(store.free.reserve() + 4);
-        let target = ((2.0 * self.demand) as usize).max(base).min(frames / 8).max(store.free.reserve() + 4);
-        let free = store.free.len();
-        if free >= target && !store.free.is_wanted() {
-            return 0;
-        }
-        let mut missing = target.saturating_sub(free).max(1);
-        // How far from the tail to look: not into what is in use.
-        let mut depth = (4 * missing + 256).min(frames);
-        if store.free.is_wanted() {
-            depth = frames;
-        }
-        let mut evicted = Vec::new();
-        let mut dirty = Vec::new();
-        {
-            let mut lru = store.lru.lock();
-            let mut next = lru.tail();
-            while let Some(index) = next
-                && depth > 0
-                && missing > 0
-            {
-                next = lru.younger(index);
-                depth -= 1;
-                let frame = store.frames.get(index);
-                if store.evict(&mut lru, frame) {
-                    evicted.push(frame);
-                    missing -= 1;
-                } else if dirty.len() < 2 * BATCH_PAGES && store.reserve_for_flush(frame) {
-                    dirty.push(frame);
-                    missing -= 1;
-                }
+        // Before the queue is looked at: whoever enters it from here on calls again.
+        store.free.cleaner_looks();
+        let missing = self.frames_missing(store);
+        let mut done = 0;
+        if missing > 0 {
+            let victims = find_victims(store, missing);
+            done = victims.clean.len();
+            for frame in victims.clean {
+                store.free.put(frame);
+            }
+            if !victims.dirty.is_empty() {
+                let mut collected = Collected::default();
+                store.start_batches(victims.dirty, FlushPurpose::Lru, &mut collected);
+                done += collected.pages;
             }
         }
-        let mut done = evicted.len();
-        for frame in evicted {
-            store.free.put(frame);
-        }
-        store.free.wake();
-        if !dirty.is_empty() {
-            let mut collected = Collected::default();
-            store.start_batches(dirty, FlushPurpose::Lru, &mut collected);
-            done += collected.pages;
-        }
+        // Some of those who were woken may have gone away since.
+        store.free.wake(usize::MAX);
         done
     }
+
+    /// How many frames should become free now.
+    fn frames_missing(&mut self, store: &PageStore) -> usize {
+        self.demand = (store.free.take_count() as f64).max(self.demand * 0.9);
+        let (frames, reserve) = (store.frames.len(), store.free.reserve());
+        let least = (frames / 256).max(reserve + 4);
+        let target = ((2.0 * self.demand) as usize).min(frames / 8).max(least);
+        let waiting = store.free.waiting();
+        let for_waiting = (reserve + waiting).min(frames / 4);
+        let missing = target.max(for_waiting).saturating_sub(store.free.len());
+        if waiting > 0 { missing.max(1) } else { missing }
+    }
+}
+
+/// Pages whose frames shall become free.
+#[derive(Default)]
+struct Victims {
+    /// Evicted already.
+    clean: Vec<FrameRef>,
+    /// Reserved for writing.
+    dirty: Vec<FrameRef>,
+}
+
+/// Takes pages from the LRU tail: `missing` of them, counting those that are being written for this already. While
+/// somebody waits, enough clean ones for those who wait even if dirty ones come first.
+fn find_victims(store: &PageStore, missing: usize) -> Victims {
+    let mut victims = Victims::default();
+    let waiting = store.free.waiting();
+    // How far from the tail to look: not into what is in use, unless it has to be.
+    let mut depth = if waiting > 0 { DEPTH_WANTED } else { 4 * missing + 256 };
+    let coming = store.victims_in_flight.load(Ordering::Relaxed);
+    let dirty_max = missing.saturating_sub(coming).min(2 * store.batch_pages()).min(store.flight_room());
+    let mut lru = store.lru.lock();
+    let mut next = lru.tail();
+    while let Some(index) = next
+        && depth > 0
+        && victims.clean.len() < missing
+        && (victims.clean.len() < waiting || victims.clean.len() + victims.dirty.len() + coming < missing)
+    {
+        next = lru.younger(index);
+        depth -= 1;
+        let frame = store.frames.get(index);
+        if store.evict(&mut lru, frame) {
+            victims.clean.push(frame);
+        } else if victims.dirty.len() < dirty_max && store.reserve_for_flush(frame) {
+            victims.dirty.push(frame);
+        }
+    }
+    victims
 }

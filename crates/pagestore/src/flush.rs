@@ -7,6 +7,9 @@
 //! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
 //! its file yet, and marked, so that nobody writes it twice at the same time.
 //!
+//! No more than half of the pool is in flight at a time, and in a small pool batches are small too, so that frames come
+//! back in steady portions. When somebody waits for a frame, the pages of a finished batch are evicted at once.
+//!
 //! A write error poisons the store: pages of the failed batch stay pinned in memory and in the checkpoint's account.
 
 use std::collections::HashMap;
@@ -25,8 +28,8 @@ use crate::page;
 use crate::space::Space;
 use crate::store::PageStore;
 
-/// Pages of one batch.
-pub(crate) const BATCH_PAGES: usize = 128;
+/// Pages of one batch, at most.
+const BATCH_PAGES: usize = 128;
 /// Emptied batches kept for the next use, per purpose.
 const SPARE_BATCHES: usize = 4;
 
@@ -39,6 +42,7 @@ struct Batch {
     /// One for each image, pinned and marked as in flight.
     frames: Vec<FrameRef>,
     newest: Lsn,
+    purpose: FlushPurpose,
     /// Set when the batch is over, well or badly.
     over: Event,
 }
@@ -79,13 +83,32 @@ impl PageStore {
             return false;
         }
         if frame.pins.try_pin() {
+            self.in_flight.fetch_add(1, Ordering::Relaxed);
             return true;
         }
         frame.in_flight.store(false, Ordering::Release);
         false
     }
 
+    /// Gives back a page reserved for flushing.
+    fn release(&self, frame: FrameRef) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        frame.in_flight.store(false, Ordering::Release);
+        frame.pins.unpin();
+    }
+
+    /// Pages of one batch in this pool.
+    pub(crate) fn batch_pages(&self) -> usize {
+        BATCH_PAGES.min(self.frames.len() / 4)
+    }
+
+    /// How many more pages may be in flight.
+    pub(crate) fn flight_room(&self) -> usize {
+        (self.frames.len() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
+    }
+
     fn candidates_by_age(&self, before: Lsn, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
+        let pages_max = pages_max.min(self.flight_room());
         let list = self.flush_list.lock();
         let mut candidates = Vec::with_capacity(pages_max.min(list.len()));
         // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the same.
@@ -105,6 +128,7 @@ impl PageStore {
     }
 
     fn candidates_of_space(&self, space: u32, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
+        let pages_max = pages_max.min(self.flight_room());
         let mut candidates = Vec::new();
         for index in 0..self.frames.len() as u32 {
             let frame = self.frames.get(index);
@@ -115,7 +139,7 @@ impl PageStore {
                 if frame.page_id().space == space {
                     candidates.push(frame);
                 } else {
-                    release(frame);
+                    self.release(frame);
                 }
             } else {
                 collected.skipped += 1;
@@ -134,14 +158,14 @@ impl PageStore {
         // Files are written in order where the order does not matter otherwise.
         candidates.sort_unstable_by_key(|frame| frame.page_id());
         let mut spaces = HashMap::new();
-        for chunk in candidates.chunks(BATCH_PAGES) {
+        for chunk in candidates.chunks(self.batch_pages()) {
             let mut batch = self.new_batch(purpose);
             for frame in chunk {
                 if batch.add(*frame, &mut spaces) {
                     collected.pages += 1;
                 } else {
                     collected.skipped += 1;
-                    release(*frame);
+                    self.release(*frame);
                 }
             }
             batch.start(&self.env.clone());
@@ -152,13 +176,30 @@ impl PageStore {
         let mut spare = self.spare_batches.lock();
         let kept = spare.iter().position(|batch| batch.purpose == purpose);
         let write = kept.map_or_else(
-            || WriteBatch::new(self.page_size.bytes(), BATCH_PAGES, purpose),
+            || WriteBatch::new(self.page_size.bytes(), self.batch_pages(), purpose),
             |index| spare.swap_remove(index),
         );
         drop(spare);
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
         self.batches.lock().push(over.clone());
-        Batch { store: self.this(), id, write: Some(write), frames: Vec::new(), newest: Lsn(0), over }
+        let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
+        Batch { store, id, write: Some(write), frames, newest, purpose, over }
+    }
+
+    /// Evicts written pages for those who wait for a frame.
+    fn evict_written(&self, frames: &[FrameRef], purpose: FlushPurpose) {
+        let waiting = self.free.waiting();
+        if waiting == 0 {
+            return;
+        }
+        let max = if purpose == FlushPurpose::Lru { frames.len() } else { waiting };
+        let evicted: Vec<FrameRef> = {
+            let mut lru = self.lru.lock();
+            frames.iter().copied().filter(|frame| self.evict(&mut lru, *frame)).take(max).collect()
+        };
+        for frame in evicted {
+            self.free.put(frame);
+        }
     }
 
     /// Waits until the batches that are under way now are over.
@@ -189,12 +230,6 @@ impl PageStore {
             }
         }
     }
-}
-
-/// Gives back a page reserved for flushing.
-fn release(frame: FrameRef) {
-    frame.in_flight.store(false, Ordering::Release);
-    frame.pins.unpin();
 }
 
 impl Batch {
@@ -236,6 +271,9 @@ impl Batch {
             this.finish();
             return;
         }
+        if self.purpose == FlushPurpose::Lru {
+            self.store.victims_in_flight.fetch_add(self.frames.len(), Ordering::Relaxed);
+        }
         env.spawn("page write", Box::pin(self.run()));
     }
 
@@ -264,10 +302,15 @@ impl Batch {
 
     /// The pages are in their files.
     fn finish(&mut self) {
-        for frame in self.frames.drain(..) {
-            release(frame);
+        let frames = std::mem::take(&mut self.frames);
+        for frame in &frames {
+            self.store.release(*frame);
+        }
+        if self.purpose == FlushPurpose::Lru {
+            self.store.victims_in_flight.fetch_sub(frames.len(), Ordering::Relaxed);
         }
         self.store.flush_list.lock().end_batch(self.id);
+        self.store.evict_written(&frames, self.purpose);
         if let Some(mut write) = self.write.take() {
             let mut spare = self.store.spare_batches.lock();
             write.clear();

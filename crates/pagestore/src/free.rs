@@ -4,17 +4,23 @@
 //! LRU list itself. It never writes a page: when there is no clean page near the tail it waits, and the page cleaner,
 //! woken, writes some. A few frames are kept in reserve for mini-transactions that have already changed something and
 //! may not wait.
+//!
+//! Those who wait stand in a queue, each with an event of its own. A frame that is put into the list wakes the first of
+//! them and nobody else, so that the number of retries is of the order of the number of frames that became free. A
+//! waiter that was woken has no claim to the frame: it tries again like everybody else. If it has gone away
+//! instead (its operation was cancelled), the cleaner, which looks every few milliseconds while somebody waits, wakes
+//! as many others as there are frames in the list. Waiting for a frame means holding no pins ([`Wait::letting_go`]).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
-use disk::Wait;
+use disk::{Event, Wait};
 use parking_lot::Mutex;
 
 use crate::counters::Counter;
 use crate::error::Interrupt;
 use crate::frame::FrameRef;
 use crate::lru::Lru;
-use crate::signal::Signal;
 use crate::store::PageStore;
 
 /// LRU pages looked at for a clean one before giving up.
@@ -25,11 +31,34 @@ pub(crate) struct FreeFrames {
     list: Mutex<Vec<u32>>,
     len: AtomicUsize,
     reserve: usize,
-    /// Set when somebody waits for a frame.
-    wanted: AtomicBool,
-    freed: Signal,
+    queue: Mutex<Queue>,
+    /// Length of the queue.
+    waiting: AtomicUsize,
+    /// The cleaner has been called since it last looked.
+    cleaner_called: AtomicBool,
     /// Frames taken since the cleaner last looked.
     taken: AtomicUsize,
+}
+
+/// Who waits for a frame, first come first.
+#[derive(Default)]
+struct Queue {
+    usual: VecDeque<Event>,
+    /// Served from the reserve too, and first.
+    urgent: VecDeque<Event>,
+}
+
+impl Queue {
+    fn of(&mut self, need: Need) -> &mut VecDeque<Event> {
+        match need {
+            Need::Usual => &mut self.usual,
+            Need::Urgent => &mut self.urgent,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.usual.len() + self.urgent.len()
+    }
 }
 
 /// What a frame is needed for.
@@ -47,8 +76,9 @@ impl FreeFrames {
             list: Mutex::new((0..count as u32).rev().collect()),
             len: AtomicUsize::new(count),
             reserve: (count / 16).min(16),
-            wanted: AtomicBool::new(false),
-            freed: Signal::default(),
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            cleaner_called: AtomicBool::new(false),
             taken: AtomicUsize::new(0),
         }
     }
@@ -61,8 +91,15 @@ impl FreeFrames {
         self.reserve
     }
 
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+    /// How many wait for a frame.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the cleaner looks now; whoever enters the queue later calls it again. A swap, so that the cleaner sees
+    /// the queue as those saw it who found that it had been called.
+    pub(crate) fn cleaner_looks(&self) {
+        self.cleaner_called.swap(false, Ordering::AcqRel);
     }
 
     /// Frames taken since the last call.
@@ -84,7 +121,7 @@ impl FreeFrames {
         index
     }
 
-    /// Puts an owned frame without a page back.
+    /// Puts an owned frame without a page back and lets one of those who wait try again.
     pub(crate) fn put(&self, frame: FrameRef) {
         debug_assert!(frame.pins.is_owned() && !frame.holds_a_page());
         {
@@ -92,34 +129,92 @@ impl FreeFrames {
             list.push(frame.index());
             self.len.store(list.len(), Ordering::Relaxed);
         }
-        if self.wanted.load(Ordering::Relaxed) {
-            self.wake();
+        self.wake(1);
+    }
+
+    /// Lets up to `max` of those who wait try again, no more than there are frames for.
+    pub(crate) fn wake(&self, max: usize) {
+        // Either the waiter who enters the queue sees the frame, or we see the waiter: both store, fence and load.
+        fence(Ordering::SeqCst);
+        if self.waiting() == 0 {
+            return;
+        }
+        let len = self.len();
+        self.wake_some(len.min(max), len.saturating_sub(self.reserve).min(max));
+    }
+
+    /// Lets everybody try again.
+    pub(crate) fn wake_all(&self) {
+        self.wake_some(usize::MAX, usize::MAX);
+    }
+
+    /// Wakes up to `total` in all, urgent ones first, and among them up to `usual` that cannot use the reserve.
+    fn wake_some(&self, total: usize, usual: usize) {
+        let woken: Vec<Event> = {
+            let mut queue = self.queue.lock();
+            let urgent = queue.urgent.len().min(total);
+            let usual = queue.usual.len().min(usual).min(total - urgent);
+            let mut woken: Vec<Event> = queue.urgent.drain(..urgent).collect();
+            woken.extend(queue.usual.drain(..usual));
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+            woken
+        };
+        for event in woken {
+            event.set();
         }
     }
 
-    /// Lets those who wait for a frame try again.
-    pub(crate) fn wake(&self) {
-        if self.wanted.swap(false, Ordering::AcqRel) {
-            self.freed.notify();
+    fn enter_queue(&self, need: Need) -> Event {
+        let event = Event::new();
+        {
+            let mut queue = self.queue.lock();
+            queue.of(need).push_back(event.clone());
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        event
+    }
+
+    /// For somebody who does not wait after all.
+    fn leave_queue(&self, need: Need, event: &Event) {
+        {
+            let mut queue = self.queue.lock();
+            queue.of(need).retain(|other| !other.same(event));
+            self.waiting.store(queue.len(), Ordering::Relaxed);
+        }
+        if event.is_set() {
+            // The frame that woke us may still be there, for somebody else.
+            self.wake(1);
         }
     }
 }
 
 impl PageStore {
     /// An owned frame without a page, or what to wait for.
-    pub(crate) fn take_frame_or_wait(&self) -> Result<FrameRef, Interrupt> {
-        if let Some(frame) = self.take_frame(Need::Usual) {
+    ///
+    /// # Errors
+    /// [`Interrupt::Wait`] for a frame; an error when there will be none because the store is poisoned.
+    pub(crate) fn take_frame_or_wait(&self, need: Need) -> Result<FrameRef, Interrupt> {
+        if let Some(frame) = self.take_frame(need) {
             return Ok(frame);
         }
-        // The event first, then a second look: a frame freed in between sets it, or is found.
-        let event = self.free.freed.event();
-        self.free.wanted.store(true, Ordering::Release);
-        if let Some(frame) = self.take_frame(Need::Usual) {
+        // Into the queue first, then a second look: a frame freed in between sets the event, or is found.
+        let event = self.free.enter_queue(need);
+        if let Some(frame) = self.take_frame(need) {
+            self.free.leave_queue(need, &event);
             return Ok(frame);
+        }
+        if let Err(poisoned) = self.refuse_when_poisoned() {
+            // Nothing is written any more: what is clean now is all there is.
+            self.free.leave_queue(need, &event);
+            return self.take_frame(Need::Urgent).ok_or(Interrupt::Error(poisoned));
         }
         self.counters.count(Counter::WaitFree);
-        self.wake_cleaner();
-        Err(Wait::new(event).into())
+        // Once per look: it serves all who wait by then.
+        if !self.free.cleaner_called.swap(true, Ordering::AcqRel) {
+            self.wake_cleaner();
+        }
+        Err(Wait::letting_go(event).into())
     }
 
     /// An owned frame without a page, if there is one without writing anything.

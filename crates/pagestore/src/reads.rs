@@ -302,13 +302,7 @@ impl PageStore {
         }
         let space = self.spaces.get(page.space)?;
         space.check_bounds(page.page)?;
-        let frame = match need {
-            Need::Usual => self.take_frame_or_wait()?,
-            Need::Urgent => match self.take_frame(Need::Urgent) {
-                Some(frame) => frame,
-                None => self.take_frame_or_wait()?,
-            },
-        };
+        let frame = self.take_frame_or_wait(need)?;
         Ok(self.enter_read(page, frame, true)?)
     }
 
@@ -400,17 +394,14 @@ impl PageStore {
             }
             let space = self.spaces.get(page.space)?;
             space.check_bounds(page.page)?;
-            let frame = match self.take_frame(if may_wait { Need::Usual } else { Need::Urgent }) {
-                Some(frame) => frame,
-                None => match self.take_frame_or_wait() {
-                    Ok(frame) => frame,
-                    Err(Interrupt::Wait(wait)) if !may_wait => {
-                        self.counters.count(Counter::BlockingReads);
-                        self.env.block_until(wait.event());
-                        continue;
-                    }
-                    Err(interrupt) => return Err(interrupt),
-                },
+            let frame = match self.take_frame_or_wait(if may_wait { Need::Usual } else { Need::Urgent }) {
+                Ok(frame) => frame,
+                Err(Interrupt::Wait(wait)) if !may_wait => {
+                    self.counters.count(Counter::BlockingReads);
+                    self.env.block_until(wait.event());
+                    continue;
+                }
+                Err(interrupt) => return Err(interrupt),
             };
             let shard = self.pending.shard(page).lock();
             if space.is_dropped() {

@@ -4,7 +4,7 @@
 //! redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are submitted to the storage.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Environment, Event, PageWriter, WriteBatch};
@@ -84,6 +84,10 @@ pub struct PageStore {
     /// Events of the write batches under way.
     pub(crate) batches: Mutex<Vec<Event>>,
     pub(crate) batch_over: Signal,
+    /// Pages marked as in flight.
+    pub(crate) in_flight: AtomicUsize,
+    /// Those of them that are written to make their frames free.
+    pub(crate) victims_in_flight: AtomicUsize,
     pub(crate) spare_batches: Mutex<Vec<WriteBatch>>,
     /// Pinned frames of batches that failed.
     pub(crate) unwritten: Mutex<Vec<FrameRef>>,
@@ -141,6 +145,8 @@ impl PageStore {
             writer,
             batches: Mutex::default(),
             batch_over: Signal::default(),
+            in_flight: AtomicUsize::new(0),
+            victims_in_flight: AtomicUsize::new(0),
             spare_batches: Mutex::default(),
             unwritten: Mutex::default(),
             cleaner_wanted: Signal::default(),
@@ -354,7 +360,7 @@ impl PageStore {
         }
         self.poisoned.store(true, Ordering::Release);
         // Whoever waits finds out.
-        self.free.wake();
+        self.free.wake_all();
         self.checkpoint_over.notify();
         self.batch_over.notify();
     }

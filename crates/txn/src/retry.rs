@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Interrupt};
 
 /// Repeats `step` until it completes, awaiting its waits. What finished waits hold (pins of pages read for the step) is
-/// kept until the step has completed, so that progress is certain.
+/// kept until the step has completed, so that progress is certain; a wait for a free frame lets them go ([`Wait::lets_go`]).
 pub(crate) async fn retry<T>(mut step: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
     let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
     loop {
@@ -14,6 +14,9 @@ pub(crate) async fn retry<T>(mut step: impl FnMut() -> Result<T, Interrupt>) -> 
             Ok(value) => return Ok(value),
             Err(Interrupt::Error(error)) => return Err(error),
             Err(Interrupt::Wait(mut wait)) => {
+                if wait.lets_go() {
+                    held.clear();
+                }
                 wait.done().await;
                 held.push(wait);
             }

@@ -1,5 +1,6 @@
 //! Tests of the pool that need to look inside the crate.
 
 mod crash;
+mod frames;
 mod pool;
 mod support;

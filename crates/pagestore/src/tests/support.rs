@@ -91,8 +91,12 @@ pub(super) async fn retry<T>(mut operation: impl FnMut() -> Result<T, Interrupt>
             Ok(value) => return Ok(value),
             Err(Interrupt::Error(error)) => return Err(error),
             Err(Interrupt::Wait(mut wait)) => {
+                if wait.lets_go() {
+                    held.clear();
+                }
                 wait.done().await;
                 held.push(wait);
+                assert!(held.len() < 1000, "an operation waits again and again");
             }
         }
     }

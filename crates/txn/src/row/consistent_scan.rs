@@ -90,7 +90,7 @@ pub(super) async fn run(
                 yield_now().await;
             }
             Ok(Turn::Wait(mut wait)) | Err(Interrupt::Wait(mut wait)) => {
-                if rows > 0 {
+                if rows > 0 || wait.lets_go() {
                     held.clear();
                 }
                 wait.done().await;

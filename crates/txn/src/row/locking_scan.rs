@@ -101,7 +101,7 @@ pub(super) async fn run(
                 transaction.wait_for_lock(wait).await?;
             }
             Err(Interrupt::Wait(mut wait)) => {
-                if rows > 0 {
+                if rows > 0 || wait.lets_go() {
                     held.clear();
                 }
                 wait.done().await;

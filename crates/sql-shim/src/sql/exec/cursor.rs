@@ -215,6 +215,9 @@ pub async fn point<R>(
             Ok(found) => return Ok(found),
             Err(Interrupt::Error(error)) => return Err(error.into()),
             Err(Interrupt::Wait(mut wait)) => {
+                if wait.lets_go() {
+                    held.clear();
+                }
                 wait.done().await;
                 held.push(wait);
             }
