@@ -3,6 +3,8 @@
 pub mod auth;
 pub mod errors;
 pub mod log;
+#[cfg(feature = "opensrv")]
+pub mod opensrv;
 pub mod options;
 pub mod program;
 pub mod result;

@@ -388,7 +388,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
 }
 
 /// Marks the beginning of a statement in the register.
-fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
+/// Enters a statement in the connection's entry.
+pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
     connection.update(|activity| {
         activity.command = command;
         activity.state = "executing";
@@ -398,7 +399,8 @@ fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &
     });
 }
 
-fn end(connection: &Connection, server: &Server) {
+/// The statement is over.
+pub(crate) fn end(connection: &Connection, server: &Server) {
     connection.update(|activity| {
         activity.command = "Sleep";
         activity.state = "";
@@ -661,7 +663,8 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     }
 }
 
-fn too_many_statements(limit: usize) -> SqlError {
+/// Error 1461.
+pub(crate) fn too_many_statements(limit: usize) -> SqlError {
     SqlError::new(
         1461,
         b"42000",
