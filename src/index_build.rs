@@ -66,6 +66,8 @@ impl Database {
         let tree = self.create_tree(def.space, index.clone()).await?;
         def.keys[at].root = tree.root();
         let pending = Pending::BuildIndex { space: def.space, index: id, root: tree.root() };
+        // What the catalog names must be there after a crash.
+        self.make_durable().await?;
         self.0.catalog.change(|data| {
             data.pending.push(pending.clone());
             Ok(())
@@ -206,24 +208,49 @@ impl Database {
         let _purge = self.0.system.pause_purge().await;
         self.replace_definition(&table, def, |data| data.pending.push(pending.clone())).await?;
         self.destroy_tree(&table.rows.secondaries[secondary].tree).await?;
+        self.make_durable().await?;
         self.finish_pending(|p| *p == pending)
+    }
+
+    /// Makes everything logged so far durable.
+    async fn make_durable(&self) -> Result<()> {
+        let upto = self.0.redo.current();
+        retry(|| self.0.redo.flush(upto, redo::Flush::Sync)).await
     }
 
     /// Frees the pages of indexes that were being built or dropped when the process ended.
     pub(crate) async fn free_unfinished_indexes(&self) -> Result<()> {
         for pending in self.0.catalog.snapshot().pending.clone() {
             let Pending::BuildIndex { space, index, root } = pending else { continue };
-            let def = IndexDef::new(index, "", false, false, vec![btree::FieldDef::fixed("", 1)], 1, 1);
-            let listed = |table: &TableDef| table.keys.iter().any(|key| key.id == index);
             let data = self.0.catalog.snapshot();
-            if data.tables().any(|(_, _, table)| table.space == space && !listed(table)) {
-                let tree = retry(|| Tree::open(&self.0.store, space, root, Arc::new(def.clone()))).await?;
-                self.destroy_tree(&tree).await?;
-                tracing::info!("freed the pages of index {index}, which was unfinished at the last stop");
+            let unlisted =
+                |table: &TableDef| table.space == space && table.keys.iter().all(|key| key.id != index);
+            if data.tables().any(|(_, _, table)| unlisted(table)) {
+                self.free_unfinished_index(space, index, root).await?;
             }
             self.finish_pending(|p| *p == pending)?;
         }
         Ok(())
+    }
+
+    /// Frees one. Where the crash came after its last page was freed there is nothing left to do: the root is then
+    /// no page of this index, or its segments are gone.
+    async fn free_unfinished_index(&self, space: u32, index: u64, root: u32) -> Result<()> {
+        let def = Arc::new(IndexDef::new(index, "", false, false, vec![btree::FieldDef::fixed("", 1)], 1, 1));
+        let destroyed = async {
+            let tree = retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?;
+            self.destroy_tree(&tree).await
+        };
+        match destroyed.await {
+            Ok(()) => {
+                tracing::info!("freed the pages of index {index}, which was unfinished at the last stop")
+            }
+            Err(Error::Store(pagestore::Error::Corrupt { .. })) => {
+                tracing::info!("index {index}, unfinished at the last stop, had been freed already");
+            }
+            Err(error) => return Err(error),
+        }
+        self.make_durable().await
     }
 }
 

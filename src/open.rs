@@ -143,7 +143,7 @@ fn check_options(options: &Options) -> Result<()> {
 
 /// A directory with another server's files must not be mixed with ours.
 fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    for name in ["ibdata1", "mysql.ibd", "auto.cnf", "aria_log_control"] {
+    for name in ["ibdata1", "mysql.ibd", "aria_log_control"] {
         if storage.exists(&directory.join(name))? {
             return Err(Error::Setting {
                 setting: "datadir",
@@ -338,10 +338,12 @@ fn open_store(
     options: &Options,
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
+    let defaults = pagestore::Options::default();
     let settings = pagestore::Options {
         pool_bytes: options.buffer_pool_bytes as usize,
         page_size,
-        ..pagestore::Options::default()
+        recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
+        ..defaults
     };
     Ok(PageStore::open(environment.clone(), log.clone(), settings, writer)?)
 }

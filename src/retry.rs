@@ -22,6 +22,15 @@ impl From<pagestore::Interrupt> for Step {
     }
 }
 
+impl From<redo::Interrupt> for Step {
+    fn from(interrupt: redo::Interrupt) -> Step {
+        match interrupt {
+            redo::Interrupt::Wait(wait) => Step::Wait(wait),
+            redo::Interrupt::Error(error) => Step::Failed(error.into()),
+        }
+    }
+}
+
 impl From<txn::Interrupt> for Step {
     fn from(interrupt: txn::Interrupt) -> Step {
         match interrupt {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedEnvironment};
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
-use untorn::schema::{ColumnDef, KeyKind, TableDef};
+use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{ColumnType, SizeClass, Value};
 use untorn::{Database, Error, Lock, Options, Range, Table};
 
@@ -94,12 +94,44 @@ async fn interleave(mut parts: Vec<Pin<Box<dyn Future<Output = ()>>>>, seed: u64
 
 /// Errors that end a transaction without being anybody's fault.
 fn is_conflict(error: &Error) -> bool {
-    matches!(error, Error::Transaction(TransactionError::Deadlock | TransactionError::LockWaitTimeout))
+    matches!(
+        error,
+        Error::Transaction(TransactionError::Deadlock | TransactionError::LockWaitTimeout)
+            | Error::MetadataLockTimeout
+    )
+}
+
+/// How long DDL and those it keeps out wait for each other, in virtual time.
+const DDL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Makes and drops a secondary index, over and over.
+async fn definitions(db: Database) {
+    loop {
+        let exists = db.table("test", "t").unwrap().def.key_named("extra").is_some();
+        let result = if exists {
+            db.drop_index("test", "t", "extra", None, DDL_PATIENCE).await
+        } else {
+            let part = |column| KeyPart { column, prefix_chars: None };
+            let key = KeyDef {
+                name: "extra".to_owned(),
+                kind: KeyKind::Secondary,
+                parts: vec![part(1), part(0)],
+                id: 0,
+                root: 0,
+            };
+            db.create_index("test", "t", key, None, DDL_PATIENCE).await
+        };
+        match result {
+            Ok(()) => {}
+            Err(error) if is_conflict(&error) => {}
+            Err(error) => panic!("DDL: {error}"),
+        }
+        db.environment().sleep(Duration::from_millis(30)).await;
+    }
 }
 
 async fn session(
     db: Database,
-    table: Arc<Table>,
     accounts: Arc<Table>,
     number: usize,
     seed: u64,
@@ -117,7 +149,7 @@ async fn session(
             transfer(&mut transaction, &accounts, &mut random).await.map(|()| None)
         } else {
             let mut rows = journal.borrow().acknowledged.clone();
-            change_rows(&mut transaction, &table, number, &mut random, &mut rows).await.map(|()| Some(rows))
+            change_rows(&mut transaction, number, &mut random, &mut rows).await.map(|()| Some(rows))
         };
         match outcome {
             Ok(_) if random.one_in(8) => transaction.rollback().await.unwrap(),
@@ -156,11 +188,11 @@ async fn transfer(
 
 async fn change_rows(
     transaction: &mut untorn::Transaction,
-    table: &Arc<Table>,
     session: usize,
     random: &mut Random,
     rows: &mut Rows,
 ) -> Result<(), Error> {
+    let table = &transaction.open_table("test", "t", DDL_PATIENCE).await?;
     for _ in 0..1 + random.below(6) {
         let id = (random.below(KEYS_PER_SESSION as usize) * SESSIONS + session) as i64;
         let counter = random.below(1000) as i64;
@@ -272,20 +304,14 @@ fn history(seed: u64) {
             for (state, found) in states.iter().zip(found) {
                 *state.borrow_mut() = Journal { acknowledged: found, ..Journal::default() };
             }
-            let (table, accounts) = (db.table("test", "t").unwrap(), db.table("test", "account").unwrap());
+            let accounts = db.table("test", "account").unwrap();
             let parts = states.iter().zip(&seeds).enumerate().map(|(number, (state, seed))| {
-                let sessions = session(
-                    db.clone(),
-                    table.clone(),
-                    accounts.clone(),
-                    number,
-                    *seed,
-                    state.clone(),
-                    stop.clone(),
-                );
+                let sessions =
+                    session(db.clone(), accounts.clone(), number, *seed, state.clone(), stop.clone());
                 Box::pin(sessions) as Pin<Box<dyn Future<Output = ()>>>
             });
-            interleave(parts.collect(), order, polls).await;
+            let ddl = Box::pin(definitions(db.clone())) as Pin<Box<dyn Future<Output = ()>>>;
+            interleave(parts.chain([ddl]).collect(), order, polls).await;
             db
         });
         journals = states.iter().map(|state| state.borrow().clone()).collect();

@@ -36,4 +36,9 @@ pub trait Environment: Send + Sync {
 
     /// A random number: from the operating system, or from the seed of the simulation.
     fn random_u64(&self) -> u64;
+
+    /// How many threads may work in this environment at a time. The simulator has one.
+    fn threads_max(&self) -> usize {
+        usize::MAX
+    }
 }

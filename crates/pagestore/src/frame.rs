@@ -155,6 +155,8 @@ impl std::ops::Deref for FrameRef {
 pub(crate) struct Frames {
     frames: NonNull<[Frame]>,
     memory: NonNull<u8>,
+    /// What was allocated; the frames' memory is the aligned part of it.
+    start: NonNull<u8>,
     layout: Layout,
 }
 
@@ -175,9 +177,16 @@ impl Frames {
         let bytes = count.checked_mul(page_size.bytes()).filter(|bytes| *bytes > 0).ok_or_else(failed)?;
         // Aligned for huge pages where the pool is large enough to have any.
         let align = if bytes >= 8 << 20 { 2 << 20 } else { 1 << 16 };
-        let layout = Layout::from_size_align(bytes, align).map_err(|_| failed())?;
+        // Zeroed memory of ordinary alignment comes untouched from the kernel, which makes a large pool start at once;
+        // asked for with a larger alignment, the allocator would write all of it. So the alignment is made here.
+        let layout = bytes.checked_add(align).and_then(|bytes| Layout::from_size_align(bytes, 16).ok());
+        let layout = layout.ok_or_else(failed)?;
         // SAFETY: the layout is not empty.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
+        let skip = start.as_ptr().align_offset(align);
+        assert!(skip <= align, "room for the alignment was allocated");
+        // SAFETY: skip <= align, and `align` bytes more than the frames take were allocated.
+        let memory = unsafe { start.add(skip) };
         let frames: Box<[Frame]> = (0..count)
             .map(|index| Frame {
                 pins: PinWord::owned(),
@@ -197,7 +206,7 @@ impl Frames {
             })
             .collect();
         let frames = NonNull::from(Box::leak(frames));
-        Ok(Self { frames, memory, layout })
+        Ok(Self { frames, memory, start, layout })
     }
 
     #[inline]
@@ -226,7 +235,7 @@ impl Drop for Frames {
         // SAFETY: both allocations were made in `allocate` and nobody has a pin, so no pointer to them is left.
         unsafe {
             drop(Box::from_raw(self.frames.as_ptr()));
-            dealloc(self.memory.as_ptr(), self.layout);
+            dealloc(self.start.as_ptr(), self.layout);
         }
     }
 }

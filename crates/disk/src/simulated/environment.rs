@@ -242,6 +242,10 @@ impl Environment for SimulatedEnvironment {
         }
     }
 
+    fn threads_max(&self) -> usize {
+        1
+    }
+
     fn random_u64(&self) -> u64 {
         self.state.lock().random.next_u64()
     }
