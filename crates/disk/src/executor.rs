@@ -20,6 +20,8 @@ use std::time::Duration;
 /// One background task.
 pub(crate) struct Task {
     pub(crate) name: &'static str,
+    /// See [`crate::Environment::spawn_worker`].
+    pub(crate) is_worker: bool,
     number: u64,
     queued: AtomicBool,
     future: Mutex<Option<TaskFuture>>,
@@ -85,7 +87,7 @@ pub(crate) enum Next {
 }
 
 impl Scheduler {
-    pub(crate) fn spawn(self: &Arc<Scheduler>, name: &'static str, future: TaskFuture) {
+    pub(crate) fn spawn(self: &Arc<Scheduler>, name: &'static str, is_worker: bool, future: TaskFuture) {
         let mut state = self.state.lock();
         if state.stopped {
             drop(state);
@@ -96,6 +98,7 @@ impl Scheduler {
         state.next_number += 1;
         let task = Arc::new(Task {
             name,
+            is_worker,
             number,
             queued: AtomicBool::new(true),
             future: Mutex::new(Some(future)),
@@ -185,6 +188,15 @@ impl Scheduler {
             return None;
         }
         state.ready.remove(index)
+    }
+
+    /// As [`Scheduler::take_ready`], but no worker: for a run nested in a blocking wait, whose latches a worker could
+    /// run into.
+    pub(crate) fn take_ready_helper(&self, index: usize) -> Option<Arc<Task>> {
+        if self.state.lock().ready.get(index)?.is_worker {
+            return None;
+        }
+        self.take_ready(index)
     }
 
     /// Fires the timers due at `now`; whether there were any.

@@ -223,7 +223,7 @@ impl Purge {
                 idle = 0;
             }
         };
-        env.spawn("purge", Box::pin(task));
+        env.spawn_worker("purge", Box::pin(task));
     }
 
     /// Purges until nothing is left that may go.

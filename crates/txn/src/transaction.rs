@@ -468,7 +468,7 @@ impl Drop for Transaction {
         let tables = std::mem::take(&mut self.tables);
         let owner = self.owner.clone();
         let env = system.env.clone();
-        env.spawn("rollback", Box::pin(rollback::roll_back_abandoned(system, owner, log, tables)));
+        env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, owner, log, tables)));
     }
 }
 

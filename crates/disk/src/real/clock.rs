@@ -1,7 +1,8 @@
-//! Real time and the background thread.
+//! Real time and the background threads.
 //!
-//! One thread named `untorn-tasks` runs every background task of an engine: tasks do short work between awaits, so one
-//! thread is enough, and the engine costs an application one thread for tasks and one for completions.
+//! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log), one named
+//! `untorn-workers` those that change pages (purge, rollback). Tasks do short work between awaits, so one thread each is
+//! enough. They are apart because a worker may block on a page latch whose holder waits for the cleaner.
 
 use crate::environment::TaskFuture;
 use crate::executor::{Next, Scheduler, Sleep};
@@ -27,7 +28,8 @@ pub struct RealEnvironment {
     real_storage: Arc<RealStorage>,
     storage: Arc<dyn Storage>,
     scheduler: Arc<Scheduler>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    workers: Arc<Scheduler>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl RealEnvironment {
@@ -35,16 +37,26 @@ impl RealEnvironment {
     pub fn new(options: RealOptions) -> Result<RealEnvironment> {
         let real_storage = Arc::new(RealStorage::new(options)?);
         let storage: Arc<dyn Storage> = real_storage.clone();
-        let scheduler = Arc::new(Scheduler::default());
         let start = Instant::now();
-        let thread = {
-            let scheduler = scheduler.clone();
-            std::thread::Builder::new()
-                .name("untorn-tasks".into())
-                .spawn(move || run_tasks(&scheduler, start))
-                .map_err(|error| Error::new("start the background thread of", "the engine", error))?
+        let environment = RealEnvironment {
+            start,
+            real_storage,
+            storage,
+            scheduler: Arc::default(),
+            workers: Arc::default(),
+            threads: Mutex::default(),
         };
-        Ok(RealEnvironment { start, real_storage, storage, scheduler, thread: Mutex::new(Some(thread)) })
+        for (name, scheduler) in
+            [("untorn-tasks", &environment.scheduler), ("untorn-workers", &environment.workers)]
+        {
+            let scheduler = scheduler.clone();
+            let thread = std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || run_tasks(&scheduler, start))
+                .map_err(|error| Error::new("start a background thread of", "the engine", error))?;
+            environment.threads.lock().push(thread);
+        }
+        Ok(environment)
     }
 
     /// How asynchronous requests reach the kernel.
@@ -55,12 +67,13 @@ impl RealEnvironment {
     /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive until this
     /// is called. Requests under way still complete.
     pub fn shutdown(&self) {
+        self.workers.stop();
         self.scheduler.stop();
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
             // A task that drops the last reference to its own environment cannot join itself; its thread ends anyway.
             if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
-                tracing::error!("the background thread had panicked");
+                tracing::error!("a background thread had panicked");
             }
         }
     }
@@ -97,7 +110,11 @@ impl Environment for RealEnvironment {
     }
 
     fn spawn(&self, name: &'static str, task: TaskFuture) {
-        self.scheduler.spawn(name, task);
+        self.scheduler.spawn(name, false, task);
+    }
+
+    fn spawn_worker(&self, name: &'static str, task: TaskFuture) {
+        self.workers.spawn(name, true, task);
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {

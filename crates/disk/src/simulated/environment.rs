@@ -215,15 +215,19 @@ impl Environment for SimulatedEnvironment {
     }
 
     fn spawn(&self, name: &'static str, task: TaskFuture) {
-        self.scheduler.spawn(name, task);
+        self.scheduler.spawn(name, false, task);
+    }
+
+    fn spawn_worker(&self, name: &'static str, task: TaskFuture) {
+        self.scheduler.spawn(name, true, task);
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {
         Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
     }
 
-    /// Completes requests until the event is set; when none is left, lets tasks that are not being polled further up
-    /// the stack go on, then timers. (Requests first: a blocking wait inside a structure change holds latches that
+    /// Completes requests until the event is set; when none is left, lets tasks that are neither workers nor polled further
+    /// up the stack go on, then timers. (Requests first: a blocking wait inside a structure change holds latches that
     /// other tasks would run into, and it waits for a request.)
     fn block_until(&self, event: &Event) {
         while !event.is_set() {
@@ -232,7 +236,7 @@ impl Environment for SimulatedEnvironment {
                 let index = self.state.lock().random.below(requests);
                 self.take(Choice::Completion(index));
             } else if let Some(task) =
-                (0..self.scheduler.ready_count()).find_map(|index| self.scheduler.take_ready(index))
+                (0..self.scheduler.ready_count()).find_map(|index| self.scheduler.take_ready_helper(index))
             {
                 task.run();
             } else if !self.jump(None) {
