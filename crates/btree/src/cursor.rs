@@ -235,6 +235,9 @@ impl LeafCursor<'_> {
                 }
             };
             self.tree.check_child(&page, right, 0)?;
+            if right == self.page().page_id().page.wrapping_add(1) {
+                self.tree.store.scan_reached(page.page_id());
+            }
             self.page = Some(page);
             let first = page::next_record(self.page(), header::INFIMUM).map_err(|what| self.damaged(what))?;
             self.offset = if first == header::SUPREMUM { header::INFIMUM } else { first };

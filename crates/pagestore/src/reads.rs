@@ -29,6 +29,10 @@ use crate::store::PageStore;
 use crate::sync::spin;
 
 const SHARDS: usize = 16;
+/// Pages of one area of linear read-ahead, aligned: an extent of the default page size.
+const AREA: u32 = 64;
+/// Half-way through an area the next one is read if at least this many of the pages before are in memory.
+const AREA_PRESENT_MIN: usize = 24;
 
 /// The reads under way, in shards by page.
 #[derive(Default)]
@@ -287,6 +291,32 @@ impl PageStore {
         if !batch.is_empty() {
             self.counters.add(Counter::ReadAhead, batch.len() as u64);
             self.env.storage().submit(batch);
+        }
+    }
+
+    /// Linear read-ahead: says that a scan has come to `page` from the page before it. Half-way through an aligned area
+    /// of 64 pages, with most of the first half in memory, the next area is read in the background. So each area is
+    /// considered once per scan, and short ranges here and there read nothing ahead.
+    #[inline]
+    pub fn scan_reached(&self, page: PageId) {
+        if page.page % AREA == AREA / 2 {
+            self.read_next_area(page);
+        }
+    }
+
+    #[cold]
+    fn read_next_area(&self, page: PageId) {
+        let Ok(space) = self.spaces.get(page.space) else { return };
+        let first = page.page - AREA / 2;
+        let next = first.saturating_add(AREA);
+        let end = next.saturating_add(AREA).min(space.pages());
+        if next >= end || self.free.waiting() > 0 {
+            return;
+        }
+        let present = (first..page.page).filter(|page| self.look_up(PageId::new(space.id, *page)).is_some());
+        if present.count() >= AREA_PRESENT_MIN {
+            let wanted: Vec<PageId> = (next..end).map(|page| PageId::new(space.id, page)).collect();
+            self.prefetch(&wanted);
         }
     }
 

@@ -255,3 +255,33 @@ fn read_ahead_brings_pages_in_one_batch() {
         assert_eq!((status.read_ahead, status.reads, status.pages_read), (64, 0, 64), "{status:?}");
     });
 }
+
+#[test]
+fn a_scan_reads_the_next_area_ahead() {
+    let (env, dir) = (real_environment(), TempDir::new("linear"));
+    let store = small_store(&env, &dir, 512, 300);
+    block_on(async {
+        for page in 0..300 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        store.spaces.open(&**env.storage(), SPACE, &dir.0.join("t.ibd"), false).unwrap();
+        let scan = async |from: u32, to: u32| {
+            for page in from..to {
+                let id = PageId::new(SPACE, page);
+                assert_eq!(retry(|| Ok(value_of(&store.read(id)?))).await.unwrap(), u64::from(page));
+                store.scan_reached(id);
+            }
+            store.status().read_ahead
+        };
+        // A short range across the middle of an area is no scan.
+        assert_eq!(scan(90, 100).await, 0);
+        assert_eq!(scan(128, 160).await, 0);
+        // The middle: 192 to 255 are read ahead. The scan's next middle reads on, to the end of the file only.
+        assert_eq!(scan(160, 192).await, 64);
+        let reads = store.status().reads;
+        assert_eq!(scan(192, 256).await, 64 + 300 - 256);
+        assert_eq!(scan(256, 300).await, 64 + 300 - 256);
+        assert_eq!(store.status().reads, reads, "pages that were read ahead were read again");
+    });
+}
