@@ -154,8 +154,7 @@ impl std::ops::Deref for FrameRef {
 /// All frames of a pool.
 pub(crate) struct Frames {
     frames: NonNull<[Frame]>,
-    memory: NonNull<u8>,
-    /// What was allocated; the frames' memory is the aligned part of it.
+    /// What was allocated; the frames lie in the aligned part of it.
     start: NonNull<u8>,
     layout: Layout,
 }
@@ -206,7 +205,7 @@ impl Frames {
             })
             .collect();
         let frames = NonNull::from(Box::leak(frames));
-        Ok(Self { frames, memory, start, layout })
+        Ok(Self { frames, start, layout })
     }
 
     #[inline]
