@@ -206,6 +206,5 @@ fn real_options(options: &Options) -> RealOptions {
     RealOptions {
         backend: (!options.io_uring).then_some(disk::Backend::Threads),
         buffered: !options.direct_io,
-        ..RealOptions::default()
     }
 }

@@ -136,6 +136,7 @@ impl Drop for MetadataUse {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

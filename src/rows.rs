@@ -251,7 +251,7 @@ impl Transaction {
         lock: Lock,
     ) -> Result<Option<OwnedRow>> {
         let mut found = None;
-        let range = Range::all().equal(key.iter().cloned().collect()).lock(lock);
+        let range = Range::all().equal(key.to_vec()).lock(lock);
         self.for_each(table, &range, |row| {
             found = Some(row);
             false

@@ -277,6 +277,7 @@ pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType) -> Option<Value<'a>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::{Date, DateTime, Time};
     use super::*;

@@ -141,6 +141,7 @@ pub fn decode(packed: &[u8], precision: u8, scale: u8, text: &mut String) -> Opt
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -30,7 +30,7 @@ impl Engine for Untorn {
         let database = self.database.clone();
         server.status.add_source(Box::new(move |rows| {
             rows.extend(
-                database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string().into())),
+                database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string())),
             );
         }));
         Sessions::new(server.clone(), self.database.clone())

@@ -88,7 +88,7 @@ impl Parser<'_> {
         }
         select.items = self.list(Self::select_item)?;
         if self.is_word("INTO") {
-            select.into = self.into_variables()?;
+            select.into = self.parse_into_variables()?;
         }
         if self.accept("FROM") {
             if self.accept("DUAL") {
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 
     fn take_into(&mut self, query: &mut Query) -> Parsed<()> {
-        let variables = self.into_variables()?;
+        let variables = self.parse_into_variables()?;
         match query.selects.first_mut() {
             Some((_, select)) => select.into = variables,
             None => return Err(self.unexpected()),
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn into_variables(&mut self) -> Parsed<Vec<String>> {
+    fn parse_into_variables(&mut self) -> Parsed<Vec<String>> {
         self.expect("INTO")?;
         if self.is_any_word(&["OUTFILE", "DUMPFILE"]) {
             return Err(errors::unsupported("SELECT INTO OUTFILE"));
