@@ -17,7 +17,7 @@
 //!                                                       ┘        └─ fragment pages, one slot each
 //! ```
 //!
-//! Invariants, all of which [`check`] verifies:
+//! Invariants, all of which [`check()`] verifies:
 //! - every initialised extent is in exactly the list its state says; lists are linked both ways and their lengths are right;
 //! - FRAG_N_USED and NOT_FULL_N_USED equal the used bits of the extents in those lists;
 //! - every used page of a fragment extent is a structure page or in exactly one fragment slot.
@@ -26,7 +26,7 @@
 //! so nothing else here can dead-lock. New pages are latched last.
 //!
 //! **Gather, then change.** Each public function first latches what it will touch (while the mini-transaction has no
-//! changes, a miss is an [`Interrupt::Wait`]); [`prepare`] does that ahead of a structure change for pages that will be
+//! changes, a miss is an [`crate::Interrupt::Wait`]); [`prepare`] does that ahead of a structure change for pages that will be
 //! allocated in it, and [`reserve`] makes sure beforehand that the file has room, so that a full disk is reported while
 //! nothing has changed.
 //!
