@@ -100,6 +100,8 @@ fn main() -> Result<()> {
     let mut steps = Steps::new();
     match Arguments::parse().command {
         Command::Test { quick } => {
+            // Some crate tests drive the server with stock clients too.
+            steps.step("packages", packages::install_missing);
             steps.sources();
             if !quick {
                 let program = steps.build_server();
