@@ -20,7 +20,7 @@ fn main() {
         let file = storage.open(&path, OpenHow::CREATE).unwrap();
         file.write_zeros(0, (PAGES * PAGE) as u64).unwrap();
         file.sync_data().unwrap();
-        println!("{backend:?}, direct: {}, atomic pages: {:?}", file.is_direct(), file.atomic_writes(PAGE));
+        println!("{backend:?}, direct: {}, atomic pages: {:?}", file.is_direct(), file.protection(PAGE));
         let mut random = Random::new(1);
         let mut at = || (random.below(PAGES) * PAGE) as u64;
         report("512-byte write + fdatasync, blocking", 200, || {

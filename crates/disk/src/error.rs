@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Result of a file operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The operation of an atomic write.
+pub(crate) const ATOMIC_WRITE: &str = "write atomically";
+
 /// A failed file operation.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
@@ -41,6 +44,14 @@ impl Error {
     /// The operation that failed, as a verb.
     pub fn operation(&self) -> &'static str {
         self.0.operation
+    }
+
+    /// Whether this is an atomic write that the kernel refused to do, because it cannot keep it whole: EINVAL (this
+    /// length or place, or the extents below) or EOPNOTSUPP (this file, or this kernel). Nothing was written, so the
+    /// page can still be written another way.
+    pub fn is_atomic_refusal(&self) -> bool {
+        self.0.operation == ATOMIC_WRITE
+            && matches!(self.0.source.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
     }
 
     /// The file concerned.

@@ -22,6 +22,7 @@ mod event;
 mod executor;
 mod page_id;
 mod page_writer;
+pub mod probe;
 mod random;
 mod real;
 mod simulated;
@@ -37,6 +38,6 @@ pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
 pub use simulated::{Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
 pub use storage::{
-    AtomicWrites, Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async,
-    submit_all, submit_one, sync_async, write_async,
+    Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,
+    submit_one, sync_async, write_async,
 };

@@ -4,6 +4,8 @@
 //! to the kernel together, and each request's `done` runs once, on a completion thread, with the buffers back.
 //! Within a batch there is no order: only a `Write` with `sync` is ordered (write, then sync of that file).
 
+use crate::error::ATOMIC_WRITE;
+use crate::probe::Verdict;
 use crate::{AlignedBuf, Error, Event, IoBuf, Result};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -57,17 +59,6 @@ pub struct Entry {
     pub is_directory: bool,
 }
 
-/// Whether a file takes writes of some length all or nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AtomicWrites {
-    /// By the device itself: one write instead of two.
-    Hardware,
-    /// By the file system, which remaps blocks in its journal: safe, and to be measured against the doublewrite.
-    FileSystem,
-    /// Not at all, for this reason.
-    No(&'static str),
-}
-
 /// What was asked of a storage since it was made.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct IoCounters {
@@ -83,6 +74,10 @@ pub struct IoCounters {
     pub syncs: u64,
     /// Batches given to [`Storage::submit`].
     pub batches: u64,
+    /// Write requests, among [`IoCounters::writes`], that were to be atomic.
+    pub atomic_writes: u64,
+    /// Atomic writes that were refused ([`Error::is_atomic_refusal`]).
+    pub atomic_refusals: u64,
 }
 
 /// A place for files.
@@ -146,9 +141,10 @@ pub trait File: Send + Sync {
     fn is_direct(&self) -> bool;
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
-    /// Whether writes of `length` bytes at multiples of `length` can be atomic (`IoKind::Write { atomic: true, .. }`).
-    fn atomic_writes(&self, _length: usize) -> AtomicWrites {
-        AtomicWrites::No("this storage has no atomic writes")
+    /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the kernel anew
+    /// (about 0.1 ms): for the open of a file, not for every write.
+    fn protection(&self, _page_bytes: usize) -> Verdict {
+        Verdict::none("this storage has no atomic writes")
     }
     /// For the storage that opened the file, which needs its own type back in [`Storage::submit`].
     fn as_any(&self) -> &dyn std::any::Any;
@@ -189,7 +185,9 @@ pub enum IoKind {
         buf: IoBuf,
         /// Byte offset in the file.
         offset: u64,
-        /// Ask the device to write all or nothing (`RWF_ATOMIC`); fails where it cannot.
+        /// Write all or nothing (`RWF_ATOMIC`). The length is a power of two and the offset a multiple of it, or the
+        /// write is refused, as it is where the kernel cannot keep the promise; the bytes in the file are then as they
+        /// were ([`Error::is_atomic_refusal`]).
         atomic: bool,
         /// Make it durable (fdatasync of the file) before completing.
         sync: bool,
@@ -203,6 +201,7 @@ impl IoKind {
     pub(crate) fn operation(&self) -> &'static str {
         match self {
             IoKind::Read { .. } => "read",
+            IoKind::Write { atomic: true, .. } => ATOMIC_WRITE,
             IoKind::Write { .. } => "write",
             IoKind::Sync => "sync",
         }

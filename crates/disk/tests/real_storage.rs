@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use untorn_disk::probe::Atomic;
 use untorn_disk::*;
 
 struct Scratch(PathBuf);
@@ -142,9 +143,10 @@ fn an_atomic_write_works_where_it_is_offered_and_fails_loudly_where_not() {
         file.write_zeros(0, 1 << 20).unwrap();
         let write = IoKind::Write { buf: IoBuf::owned(page(1, 1)), offset: 16384, atomic: true, sync: true };
         let result = block_on(submit_one(&**env.storage(), &file, write));
-        match file.atomic_writes(16384) {
-            AtomicWrites::No(why) => assert!(result.is_err(), "{why}"),
-            AtomicWrites::Hardware | AtomicWrites::FileSystem => {
+        let verdict = file.protection(16384);
+        match verdict.atomic {
+            Atomic::None => assert!(result.unwrap_err().is_atomic_refusal(), "{}", verdict.reason),
+            Atomic::Hardware | Atomic::FileSystem => {
                 result.unwrap();
                 let read = block_on(read_async(&**env.storage(), &file, 16384, 16384)).unwrap();
                 assert_eq!(&read[..], &page(1, 1)[..]);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use untorn_disk::probe::Atomic;
 use untorn_disk::*;
 
 const SECTORS: usize = 16;
@@ -71,9 +72,9 @@ fn an_atomic_write_is_lost_or_whole_unless_the_disk_breaks_its_promise() {
     file.sync_data().unwrap();
     let write = IoKind::Write { buf: IoBuf::owned(filled(2)), offset: 0, atomic: true, sync: false };
     env.run_until_complete(submit_one(&*disk, &file, write)).unwrap();
-    assert!(matches!(file.atomic_writes(LENGTH), AtomicWrites::No(_)));
+    assert_eq!(file.protection(LENGTH).atomic, Atomic::None);
     disk.offer_atomic_writes();
-    assert_eq!(file.atomic_writes(LENGTH), AtomicWrites::Hardware);
+    assert_eq!(file.protection(LENGTH).atomic, Atomic::Hardware);
     let whole = BTreeSet::from([filled(1).to_vec(), filled(2).to_vec()]);
     assert_eq!(crashes(&disk, 300), whole);
     disk.break_atomic_writes();

@@ -4,8 +4,8 @@
 //! because some file systems accept the flag and refuse the transfer. After a short transfer the rest is asked for
 //! from the last aligned boundary, because an unaligned rest would be refused.
 
-use crate::real::atomic;
-use crate::{AlignedBuf, AtomicWrites, Error, File, OpenHow, OpenMode, Result};
+use crate::probe::{self, Verdict};
+use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -267,8 +267,16 @@ impl File for RealFile {
         self.alignment
     }
 
-    fn atomic_writes(&self, length: usize) -> AtomicWrites {
-        atomic::probe(self.file.as_fd(), self.is_direct(), length)
+    fn protection(&self, page_bytes: usize) -> Verdict {
+        if !self.is_direct() {
+            return Verdict::none(
+                "atomic writes need direct I/O, and this file is written through the page cache",
+            );
+        }
+        match probe::facts_of(&self.path, self.file.as_fd(), Ok(())) {
+            Ok(facts) => probe::verdict(&facts, page_bytes),
+            Err(error) => Verdict::none(format!("the kernel does not tell about this file: {error}")),
+        }
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -1,6 +1,5 @@
 //! The real machine: kernel files, io_uring or a thread pool, real threads and clocks.
 
-mod atomic;
 mod clock;
 mod file;
 mod request;

@@ -1,10 +1,12 @@
 //! One asynchronous request on its way, the same for the ring and for the threads: the file it keeps open, the buffers
 //! it keeps alive, how much is done, whom to tell.
 
+use crate::error::ATOMIC_WRITE;
 use crate::real::file::{Direction, RealFile, advance, torn_atomic};
 use crate::{Error, File, Io, IoBuf, IoDone, IoKind, Result};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A request that was checked and can be started.
 pub(crate) struct Request {
@@ -13,11 +15,14 @@ pub(crate) struct Request {
     done: IoDone,
     /// Bytes transferred so far.
     pub(crate) transferred: usize,
+    /// Where a refusal is counted; for atomic writes only.
+    refusals: Option<Arc<AtomicU64>>,
 }
 
 impl Request {
-    /// Checks a request. An impossible one is answered at once and `None` is returned.
-    pub(crate) fn new(file: Arc<dyn File>, io: Io) -> Option<Request> {
+    /// Checks a request. An impossible one is answered at once and `None` is returned. Atomic writes the kernel refuses
+    /// are added to `refusals`.
+    pub(crate) fn new(file: Arc<dyn File>, io: Io, refusals: &Arc<AtomicU64>) -> Option<Request> {
         let Io { kind, done } = io;
         let problem = match file.as_any().downcast_ref::<RealFile>() {
             None => Some(io::Error::new(io::ErrorKind::InvalidInput, "the file belongs to another storage")),
@@ -31,7 +36,8 @@ impl Request {
                 }
             },
         };
-        let request = Request { file, kind, done, transferred: 0 };
+        let refusals = matches!(kind, IoKind::Write { atomic: true, .. }).then(|| refusals.clone());
+        let request = Request { file, kind, done, transferred: 0, refusals };
         match problem {
             None => Some(request),
             Some(error) => {
@@ -73,8 +79,9 @@ impl Request {
 
     /// Tells that it failed.
     pub(crate) fn fail(self, error: io::Error) {
-        let Request { file, kind, done, .. } = self;
+        let Request { file, kind, done, refusals, .. } = self;
         let error = kind.error(file.path(), error);
+        count_refusal(refusals, &error);
         // The buffer is free by the time `done` runs.
         drop(kind);
         call(done, Err(error));
@@ -98,9 +105,11 @@ impl Request {
             IoKind::Write { buf, offset, atomic, sync } => {
                 let (offset, bytes) = (*offset, buf.bytes());
                 let written = if *atomic {
-                    let real = file.as_any().downcast_ref::<RealFile>();
-                    real.map_or(Ok(()), |real| real.write_atomic(bytes, offset))
-                        .map_err(|error| Error::at("write", file.path(), offset, bytes.len(), error))
+                    let failed = |error| Error::at(ATOMIC_WRITE, file.path(), offset, bytes.len(), error);
+                    match file.as_any().downcast_ref::<RealFile>() {
+                        Some(real) => real.write_atomic(bytes, offset).map_err(failed),
+                        None => unreachable!("checked when the request was made"),
+                    }
                 } else {
                     file.write_at(bytes, offset)
                 };
@@ -108,15 +117,22 @@ impl Request {
             }
             IoKind::Sync => file.sync_data(),
         };
-        let Request { kind, done, .. } = self;
+        let Request { kind, done, refusals, .. } = self;
         let result = match outcome {
             Ok(()) => Ok(kind),
             Err(error) => {
+                count_refusal(refusals, &error);
                 drop(kind);
                 Err(error)
             }
         };
         call(done, result);
+    }
+}
+
+fn count_refusal(refusals: Option<Arc<AtomicU64>>, error: &Error) {
+    if let Some(refusals) = refusals.filter(|_| error.is_atomic_refusal()) {
+        refusals.fetch_add(1, Ordering::Relaxed);
     }
 }
 

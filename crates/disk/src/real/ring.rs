@@ -548,7 +548,7 @@ mod tests {
         let how = OpenHow::CREATE.buffered();
         let file: Arc<dyn File> = Arc::new(RealFile::open(&path, how).unwrap().0);
         std::fs::remove_file(Path::new(&path)).unwrap();
-        let request = Request::new(file, Io::new(kind, |_| ())).unwrap();
+        let request = Request::new(file, Io::new(kind, |_| ()), &Arc::default()).unwrap();
         Active {
             request,
             outstanding: 0,

@@ -40,6 +40,8 @@ struct Counts {
     bytes_written: AtomicU64,
     syncs: AtomicU64,
     batches: AtomicU64,
+    atomic_writes: AtomicU64,
+    atomic_refusals: Arc<AtomicU64>,
 }
 
 impl Counts {
@@ -53,6 +55,9 @@ impl Counts {
                 return;
             }
         };
+        if let IoKind::Write { atomic: true, .. } = kind {
+            self.atomic_writes.fetch_add(1, Ordering::Relaxed);
+        }
         requests.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(length, Ordering::Relaxed);
         if syncs > 0 {
@@ -173,7 +178,7 @@ impl Storage for RealStorage {
         self.counts.batches.fetch_add(1, Ordering::Relaxed);
         let start = |(file, io): (Arc<dyn File>, Io)| {
             self.counts.count(&io.kind);
-            Request::new(file, io)
+            Request::new(file, io, &self.counts.atomic_refusals)
         };
         let requests: Vec<Request> = batch.into_iter().filter_map(start).collect();
         match &self.engine {
@@ -199,6 +204,8 @@ impl Storage for RealStorage {
             bytes_written: get(&self.counts.bytes_written),
             syncs: get(&self.counts.syncs),
             batches: get(&self.counts.batches),
+            atomic_writes: get(&self.counts.atomic_writes),
+            atomic_refusals: self.counts.atomic_refusals.load(Ordering::Relaxed),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! An open file of the simulated disk.
 
+use crate::probe::{Atomic, Verdict};
 use crate::simulated::image::Change;
 use crate::simulated::storage::{BLOCK, FaultKind, State, check_aligned};
-use crate::{AtomicWrites, Error, File, Result};
+use crate::{Error, File, Result};
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,13 +94,14 @@ impl File for SimulatedFile {
         if self.direct { BLOCK } else { 1 }
     }
 
-    fn atomic_writes(&self, length: usize) -> AtomicWrites {
+    fn protection(&self, page_bytes: usize) -> Verdict {
         if !self.state.lock().offers_atomic {
-            AtomicWrites::No("this simulated disk has no atomic writes")
-        } else if self.direct && length.is_power_of_two() {
-            AtomicWrites::Hardware
+            Verdict::none("this simulated disk has no atomic writes")
+        } else if self.direct && page_bytes.is_power_of_two() {
+            let reason = "the simulated disk promises it".into();
+            Verdict { atomic: Atomic::Hardware, flagged: true, reason }
         } else {
-            AtomicWrites::No("atomic writes are direct and of a power of two")
+            Verdict::none("atomic writes are direct and of a power of two")
         }
     }
 

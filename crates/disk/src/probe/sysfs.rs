@@ -1,0 +1,124 @@
+//! Block devices as `/sys` shows them, from the mounted one down to the disks.
+//!
+//! A partition is a directory in that of its disk, and the disk has the queue. Device-mapper volumes and arrays list what
+//! they are made of under `slaves/`. A loop device names its file, which lies on a file system of its own, on a device of
+//! its own. The kernel stacks the limits of atomic writes itself (a volume that begins at an odd place has none); what is
+//! below is gathered to explain that, and for devices whose sectors are the answer.
+//!
+//! The root of the tree is a parameter, so that recorded trees can be read like the live one.
+
+use crate::probe::{Backing, Device, DeviceKind, QueueLimits};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Chains are shorter than this; a loop device on itself would not end.
+const DEPTH_MAX: usize = 16;
+/// sysfs counts the start of a partition in sectors of 512 bytes whatever the disk's sectors are.
+const SYSFS_SECTOR: u64 = 512;
+
+/// Says on which file system and device a file is.
+pub(crate) type Locate<'a> = &'a dyn Fn(&Path) -> Option<(String, (u32, u32))>;
+
+/// The tree, and how to find out where the file of a loop device is.
+pub(crate) struct Sysfs<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) locate: Locate<'a>,
+}
+
+impl Sysfs<'_> {
+    /// The device with this number and what it is made of.
+    pub(crate) fn device(&self, (major, minor): (u32, u32)) -> Option<Device> {
+        self.read(&self.root.join(format!("dev/block/{major}:{minor}")), DEPTH_MAX)
+    }
+
+    fn read(&self, place: &Path, depth: usize) -> Option<Device> {
+        if depth == 0 {
+            return None;
+        }
+        let directory = fs::canonicalize(place).ok()?;
+        let name = directory.file_name()?.to_string_lossy().into_owned();
+        let number = text(&directory, "dev").unwrap_or_default();
+        let partition = directory.join("partition").exists();
+        let queue = if partition { directory.join("../queue") } else { directory.join("queue") };
+        let start = if partition { count(&directory, "start").unwrap_or(0) * SYSFS_SECTOR } else { 0 };
+        let (kind, detail) = classify(&directory, partition);
+        let below = if partition {
+            self.read(&directory.join(".."), depth - 1).into_iter().collect()
+        } else {
+            self.members(&directory, depth - 1)
+        };
+        Some(Device {
+            number,
+            name,
+            kind,
+            detail,
+            start,
+            logical_block: block(&queue, "logical_block_size"),
+            physical_block: block(&queue, "physical_block_size"),
+            rotational: count(&queue, "rotational") == Some(1),
+            write_cache: text(&queue, "write_cache"),
+            atomic: limits(&queue),
+            below,
+            backing: if kind == DeviceKind::Loop { self.backing(&directory, depth - 1) } else { None },
+        })
+    }
+
+    /// What an array or volume is made of, by name.
+    fn members(&self, directory: &Path, depth: usize) -> Vec<Device> {
+        let Ok(entries) = fs::read_dir(directory.join("slaves")) else { return Vec::new() };
+        let mut places: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        places.sort();
+        places.iter().filter_map(|place| self.read(place, depth)).collect()
+    }
+
+    fn backing(&self, directory: &Path, depth: usize) -> Option<Box<Backing>> {
+        let path = PathBuf::from(text(directory, "loop/backing_file")?);
+        let direct = count(directory, "loop/dio") == Some(1);
+        let (file_system, number) = (self.locate)(&path).unwrap_or_else(|| ("unknown".into(), (0, 0)));
+        let place = self.root.join(format!("dev/block/{}:{}", number.0, number.1));
+        Some(Box::new(Backing { path, file_system, direct, device: self.read(&place, depth) }))
+    }
+}
+
+/// What kind of device it is, and the word that tells it from others.
+fn classify(directory: &Path, partition: bool) -> (DeviceKind, Option<String>) {
+    if partition {
+        return (DeviceKind::Partition, None);
+    }
+    if let Some(file) = text(directory, "loop/backing_file") {
+        return (DeviceKind::Loop, Some(file));
+    }
+    if let Some(name) = text(directory, "dm/name") {
+        // The part of the identity before the first dash says whose volume it is: LVM, CRYPT, mpath.
+        let owner = text(directory, "dm/uuid").and_then(|uuid| Some(uuid.split_once('-')?.0.to_owned()));
+        let detail = owner.map_or_else(|| name.clone(), |owner| format!("{name}, {owner}"));
+        return (DeviceKind::DeviceMapper, Some(detail));
+    }
+    if let Some(level) = text(directory, "md/level") {
+        return (DeviceKind::MdRaid, Some(level));
+    }
+    (DeviceKind::Disk, text(directory, "device/model"))
+}
+
+fn limits(queue: &Path) -> Option<QueueLimits> {
+    Some(QueueLimits {
+        unit_min: count(queue, "atomic_write_unit_min_bytes")?,
+        unit_max: count(queue, "atomic_write_unit_max_bytes")?,
+        max: count(queue, "atomic_write_max_bytes").unwrap_or(0),
+        boundary: count(queue, "atomic_write_boundary_bytes").unwrap_or(0),
+    })
+}
+
+/// An attribute without the blanks around it; `None` when it is missing or empty.
+fn text(directory: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(directory.join(name)).ok()?;
+    Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn count(directory: &Path, name: &str) -> Option<u64> {
+    text(directory, name)?.parse().ok()
+}
+
+fn block(queue: &Path, name: &str) -> u32 {
+    count(queue, name).and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0)
+}
