@@ -52,6 +52,8 @@ mod sync;
 #[cfg(all(test, not(loom)))]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
+#[cfg(not(loom))]
+pub mod tier;
 
 #[cfg(not(loom))]
 pub use disk::{PageId, PageWriter};
@@ -73,3 +75,5 @@ pub use space::{SpaceHeader, SpaceInfo, identify_space};
 pub use status::PoolStatus;
 #[cfg(not(loom))]
 pub use store::{Options, PageStore};
+#[cfg(not(loom))]
+pub use tier::CleanTier;

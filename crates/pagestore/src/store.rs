@@ -23,6 +23,7 @@ use crate::reads::PendingReads;
 use crate::signal::Signal;
 use crate::space::{SpaceInfo, SpaceRegistry};
 use crate::status::PoolStatus;
+use crate::tier::TierPlace;
 
 /// How to open a [`PageStore`].
 #[derive(Debug, Clone)]
@@ -97,6 +98,7 @@ pub struct PageStore {
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
     pub(crate) stopping: AtomicBool,
+    pub(crate) tier: TierPlace,
     poisoned: AtomicBool,
     poison: OnceLock<Arc<str>>,
     this: Weak<PageStore>,
@@ -154,6 +156,7 @@ impl PageStore {
             checkpoint_over: Signal::default(),
             recovering,
             stopping: AtomicBool::new(false),
+            tier: TierPlace::default(),
             poisoned: AtomicBool::new(false),
             poison: OnceLock::new(),
             this: this.clone(),
