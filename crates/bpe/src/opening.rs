@@ -1,0 +1,202 @@
+//! Making and unmaking stores: opening a file, warm or empty, and removing it. Everything here blocks for file operations
+//! and runs at start-up or in the keeper, never where pages are read.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use disk::{OpenHow, Storage};
+use pagestore::Lsn;
+
+use crate::journal::Journal;
+use crate::record::Identity;
+use crate::restart::{self, Loaded};
+use crate::store::{FileLock, Kept, Parts, Store, map_path};
+use crate::table::Table;
+use crate::tier::{Current, Settings, Tier};
+
+impl Tier {
+    /// Opens what the settings name, warm if it was kept.
+    pub(crate) fn open_at_start(&self, settings: &Settings) {
+        let Some(path) = settings.file.as_ref().filter(|_| settings.enabled) else { return };
+        match self.open_store(path, settings.size, self.keeps()) {
+            Ok(store) => self.install(store),
+            Err(error) => self.could_not_open(&error),
+        }
+    }
+
+    pub(crate) fn could_not_open(&self, error: &disk::Error) {
+        let why = error.to_string();
+        tracing::error!("the clean tier is off: {why}; the server goes on without it");
+        self.control.lock().failure = Some(why);
+    }
+
+    pub(crate) fn install(&self, store: Store) {
+        let geometry = store.geometry;
+        tracing::info!(
+            file = %store.path.display(),
+            "clean tier: {} pages of {} bytes in {} regions of {} KiB, {} bytes of memory ({:.1} for each page)",
+            geometry.slots(),
+            geometry.page_bytes,
+            geometry.regions,
+            geometry.region_bytes >> 10,
+            geometry.memory_bytes(),
+            geometry.memory_bytes() as f64 / f64::from(geometry.slots())
+        );
+        self.adapt.start_over(self.env.now());
+        self.control.lock().failure = None;
+        *self.current.write() = Current { store: Some(Arc::new(store)), next: None };
+    }
+
+    /// Opens the file at `path`: with what it holds if `warm`, otherwise empty.
+    pub(crate) fn open_store(&self, path: &Path, size: u64, warm: bool) -> disk::Result<Store> {
+        let storage = self.env.storage();
+        let existed = storage.exists(path)?;
+        let lock = Arc::new(FileLock::new(storage.lock(path)?));
+        let file = storage.open(path, OpenHow::CREATE)?;
+        if warm && existed && !file.is_empty()? {
+            let geometry_of = |region_bytes| self.options.geometry(size, Some(region_bytes));
+            match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
+                Ok(loaded) => return Ok(self.warm_store(path, file, lock, loaded)),
+                Err(why) => {
+                    tracing::warn!(file = %path.display(), "the kept clean tier starts empty: {why}");
+                }
+            }
+        }
+        self.empty_store(path, size, file, lock)
+    }
+
+    fn warm_store(
+        &self,
+        path: &Path,
+        file: Arc<dyn disk::File>,
+        lock: Arc<FileLock>,
+        loaded: Loaded,
+    ) -> Store {
+        let kept = Kept { covered: loaded.covered, run: loaded.run, pages: loaded.table.len() };
+        let journal = Arc::new(Journal::new(self.env.clone(), loaded.identity));
+        Store::new(Parts {
+            id: self.new_id(),
+            path: path.to_owned(),
+            file,
+            geometry: loaded.geometry,
+            table: loaded.table,
+            fifo: loaded.fifo,
+            journal: Some(journal),
+            loaded_from: loaded.side,
+            kept: Some(kept),
+            lock,
+        })
+    }
+
+    fn empty_store(
+        &self,
+        path: &Path,
+        size: u64,
+        file: Arc<dyn disk::File>,
+        lock: Arc<FileLock>,
+    ) -> disk::Result<Store> {
+        let storage = self.env.storage();
+        let geometry = self.options.geometry(size, None);
+        let [high, low] = [self.env.random_u64(), self.env.random_u64()];
+        let identity = Identity {
+            page_bytes: geometry.page_bytes as u32,
+            region_bytes: geometry.region_bytes as u32,
+            tier: (u128::from(high) << 64 | u128::from(low)).to_le_bytes(),
+            database: self.options.database,
+        };
+        // The number in the header is new: from here on an old map is nothing, whether or not it is still there.
+        restart::write_header(&*file, &identity)?;
+        let journal = if self.keeps() {
+            let journal = Journal::new(self.env.clone(), identity);
+            journal.begin_empty(self.open_map(path, 0)?, 0);
+            journal.set_run(self.run.load(Ordering::Acquire), self.recovered_end.load(Ordering::Acquire));
+            Some(Arc::new(journal))
+        } else {
+            remove_maps(&**storage, path);
+            None
+        };
+        storage.sync_dir(path.parent().unwrap_or(Path::new("")))?;
+        Ok(Store::new(Parts {
+            id: self.new_id(),
+            path: path.to_owned(),
+            file,
+            geometry,
+            table: Table::new(geometry.slots()),
+            fifo: VecDeque::new(),
+            journal,
+            loaded_from: 0,
+            kept: None,
+            lock,
+        }))
+    }
+
+    /// An empty map file.
+    pub(crate) fn open_map(&self, path: &Path, side: usize) -> disk::Result<Arc<dyn disk::File>> {
+        let file = self.env.storage().open(&map_path(path, side), OpenHow::CREATE)?;
+        file.set_len(0)?;
+        Ok(file)
+    }
+
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What was kept is not current: starts empty in the same file.
+    pub(crate) fn discard_kept(&self, store: &Arc<Store>, why: &str) {
+        tracing::warn!(file = %store.path.display(), "the kept clean tier starts empty: {why}");
+        let size = store.geometry.file_bytes();
+        match self.empty_store(&store.path, size, store.file.clone(), store.lock.clone()) {
+            Ok(store) => self.install(store),
+            Err(error) => self.fail(store.id, &error.to_string()),
+        }
+    }
+
+    /// Judges a table that an earlier process left. `None` when it may be used.
+    pub(crate) fn objection(&self, kept: &Kept, checkpoint: Lsn, end: Lsn, run: u32) -> Option<String> {
+        if kept.run.checked_add(1) != Some(run) {
+            Some(format!(
+                "the database was open without it (run {run} of the log, its map ends in run {})",
+                kept.run
+            ))
+        } else if kept.covered < checkpoint.0 {
+            Some(format!("its map covers changes up to LSN {}, the checkpoint is {checkpoint}", kept.covered))
+        } else if kept.covered > end.0 {
+            Some(format!("its map covers changes up to LSN {}, the log ends at {end}", kept.covered))
+        } else {
+            None
+        }
+    }
+
+    /// Takes the tier out of use and removes its files. Reads under way end as they may.
+    pub(crate) fn take_down(&self) {
+        let Current { store, next } = std::mem::take(&mut *self.current.write());
+        drop(next);
+        let Some(store) = store else { return };
+        if let Some(journal) = &store.journal {
+            journal.stop();
+        }
+        // Nothing is submitted any more; what is under way keeps the file by itself.
+        self.close_filler(&store);
+        store.lock.release();
+        let storage = self.env.storage();
+        remove_maps(&**storage, &store.path);
+        if let Err(error) = storage.remove(&store.path) {
+            tracing::warn!("the file of the clean tier is left behind: {error}");
+        }
+        tracing::info!(file = %store.path.display(), "the clean tier is off");
+    }
+}
+
+fn remove_maps(storage: &dyn Storage, path: &Path) {
+    let maps: [PathBuf; 2] = [map_path(path, 0), map_path(path, 1)];
+    for map in maps {
+        // One that stays is nothing without the tier file it names.
+        if let Err(error) =
+            storage.exists(&map).and_then(|there| if there { storage.remove(&map) } else { Ok(()) })
+        {
+            tracing::debug!("a map of the clean tier is left behind: {error}");
+        }
+    }
+}

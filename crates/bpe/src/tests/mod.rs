@@ -1,0 +1,4 @@
+//! Histories against a model: a world of page versions, a log, checkpoints and crashes around a real tier on a
+//! simulated disk. Whatever the tier gives back and verifies must be the current version of the page.
+
+mod table;
