@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use disk::{Environment, PageWriter, RealEnvironment, RealOptions};
+use disk::{Environment, RealEnvironment, RealOptions};
 use pagestore::PageStore;
 use parking_lot::RwLock;
 use redo::RedoLog;
@@ -34,36 +34,13 @@ pub(crate) struct Inner {
     pub store: Arc<PageStore>,
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
-    pub writer: Writer,
+    pub writer: dblwr::ProtectedWriter,
     pub report: OpenReport,
     pub closed: AtomicBool,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// Dropped last: until then nobody else may open the directory.
     pub _lock: Box<dyn Send + Sync>,
-}
-
-/// Where page writes go, kept for its counters.
-pub(crate) enum Writer {
-    Doublewrite(Arc<dblwr::Doublewrite>),
-    Direct(Arc<dblwr::DirectWriter>),
-}
-
-impl Writer {
-    pub fn page_writer(&self) -> Arc<dyn PageWriter> {
-        match self {
-            Writer::Doublewrite(writer) => writer.clone(),
-            Writer::Direct(writer) => writer.clone(),
-        }
-    }
-
-    /// Counters, and whether they are those of a doublewrite.
-    pub fn status(&self) -> (dblwr::Status, bool) {
-        match self {
-            Writer::Doublewrite(writer) => (writer.status(), true),
-            Writer::Direct(writer) => (writer.status(), false),
-        }
-    }
 }
 
 /// The open tables.

@@ -11,9 +11,9 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::catalog::{CATALOG_FILE, Catalog, Pending};
-use crate::database::{Database, Inner, Tables, Writer};
+use crate::database::{Database, Inner, Tables};
 use crate::error::{Error, Result};
-use crate::options::{Doublewrite, Options};
+use crate::options::Options;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
@@ -23,12 +23,6 @@ const LOCK_FILE: &str = "untorn.lock";
 
 /// File of the undo tablespace.
 const UNDO_FILE: &str = "undo_001";
-
-/// Pages a doublewrite segment takes.
-const DOUBLEWRITE_BATCH_PAGES: usize = 128;
-
-/// Doublewrite batches of each purpose that may be under way at once.
-const DOUBLEWRITE_SEGMENTS: usize = 2;
 
 const DEFAULT_PAGE_BYTES: u32 = 16 << 10;
 
@@ -67,8 +61,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let log = open_redo(&environment, &directory, &options)?;
     let checkpoint = log.checkpoint_lsn();
     let restored = restore_torn_pages(&*storage, &directory, page_size, checkpoint.0, &spaces)?;
-    let writer = open_writer(&environment, &directory, page_bytes as usize, options.doublewrite)?;
-    let store = open_store(&environment, &log, page_size, &options, writer.page_writer())?;
+    let writer = open_writer(&environment, page_bytes as usize, &options)?;
+    let store = open_store(&environment, &log, page_size, &options, Arc::new(writer.clone()))?;
     let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
     let recovered = store.recover(&spaces)?;
     let mut system_options = txn::Options::new(directory.join(UNDO_FILE));
@@ -78,19 +72,12 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         // The first version of the catalog: from here on the directory is one of ours.
         catalog.change(|_| Ok(()))?;
     }
-    let protection = match options.doublewrite {
-        Doublewrite::On => {
-            "doublewrite (innodb_doublewrite=ON): each page goes to the doublewrite file first"
-        }
-        Doublewrite::Off => "NOT protected from torn pages (innodb_doublewrite=OFF)",
-    };
     let report = OpenReport {
         directory: directory.clone(),
         created: !exists,
         page_size: page_bytes,
         buffer_pool_bytes: options.buffer_pool_bytes,
         redo_capacity_bytes: log.capacity(),
-        protection: protection.to_owned(),
         io: describe_io(&*storage, &directory),
         tables: catalog.snapshot().tables().count(),
         restored_pages: restored,
@@ -116,11 +103,12 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     load_tables(&opened).await?;
     opened.free_unfinished_indexes().await?;
     let tables = opened.0.tables.clone();
+    let protection = opened.page_protection_summary();
     let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
     // Nobody else has a clone yet but the table handles, which keep none.
     inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
-    inner.report = OpenReport { rolled_back, took: environment.now() - started, ..report };
+    inner.report = OpenReport { rolled_back, protection, took: environment.now() - started, ..report };
     Ok(Database(Arc::new(inner)))
 }
 
@@ -313,22 +301,20 @@ fn open_redo(
 
 fn open_writer(
     environment: &Arc<dyn Environment>,
-    directory: &Path,
     page_bytes: usize,
-    doublewrite: Doublewrite,
-) -> Result<Writer> {
-    Ok(match doublewrite {
-        Doublewrite::On => Writer::Doublewrite(Arc::new(dblwr::Doublewrite::open(
-            environment.clone(),
-            dblwr::Options {
-                directory: directory.to_owned(),
-                page_size: page_bytes,
-                batch_pages: DOUBLEWRITE_BATCH_PAGES,
-                segments: DOUBLEWRITE_SEGMENTS,
-            },
-        )?)),
-        Doublewrite::Off => Writer::Direct(Arc::new(dblwr::DirectWriter::new(environment.clone()))),
-    })
+    options: &Options,
+) -> Result<dblwr::ProtectedWriter> {
+    let directory = options.doublewrite_directory();
+    environment.storage().create_dir_all(&directory)?;
+    let settings = dblwr::Options {
+        directory,
+        page_size: page_bytes,
+        files: options.doublewrite_files,
+        pages: options.doublewrite_pages,
+        mode: options.doublewrite,
+        undo_space: Some(txn::UNDO_SPACE),
+    };
+    Ok(dblwr::ProtectedWriter::open(environment.clone(), settings)?)
 }
 
 fn open_store(

@@ -3,16 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How page writes are kept from tearing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Doublewrite {
-    /// Each page goes to the doublewrite file first (`innodb_doublewrite=ON`).
-    #[default]
-    On,
-    /// Pages are written in place only (`innodb_doublewrite=OFF`): a crash in the middle of a page write can
-    /// leave a page that nothing can repair. For experiments, and for storage known to write pages whole.
-    Off,
-}
+/// How page writes are kept from tearing (`innodb_doublewrite`).
+pub use dblwr::Mode as Doublewrite;
 
 /// Settings of a database. [`Options::new`] has the best defaults for the machine it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +21,22 @@ pub struct Options {
     /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps its
     /// own; another value here is an error then.
     pub page_size: Option<u32>,
-    /// Protection from torn pages (`innodb_doublewrite`).
+    /// Protection from torn pages (`innodb_doublewrite`); changed later by [`Database::set_doublewrite`].
+    ///
+    /// [`Database::set_doublewrite`]: crate::Database::set_doublewrite
     pub doublewrite: Doublewrite,
+    /// Where the doublewrite files live (`innodb_doublewrite_dir`); the data directory when not set. Made if it is not
+    /// there. Copies in the directory used before are still found.
+    pub doublewrite_dir: Option<PathBuf>,
+    /// Number of doublewrite files (`innodb_doublewrite_files`), 1 to 256.
+    pub doublewrite_files: usize,
+    /// Pages of a doublewrite batch (`innodb_doublewrite_pages`), 1 to 512.
+    pub doublewrite_pages: usize,
+    /// What a start leaves out to get at the data of a damaged directory (`innodb_force_recovery`), 0 to 6; each level includes
+    /// the ones below. 0: nothing. 1: damaged pages are skipped. 2: no purge. 3: unfinished transactions are not rolled
+    /// back. 4: nothing is changed at all. 5: undo logs are not read. 6: the redo log is not applied. Above 0 nothing
+    /// can be changed in tables.
+    pub force_recovery: u8,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
@@ -68,7 +74,11 @@ impl Options {
             redo_capacity_bytes: (pool / 2).clamp(64 * MIB, 1024 * MIB),
             log_buffer_bytes: 16 * MIB,
             page_size: None,
-            doublewrite: Doublewrite::On,
+            doublewrite: Doublewrite::Auto,
+            doublewrite_dir: None,
+            doublewrite_files: 2,
+            doublewrite_pages: 128,
+            force_recovery: 0,
             lock_wait_timeout: Duration::from_secs(50),
             direct_io: true,
             io_uring: true,
@@ -91,5 +101,22 @@ impl Options {
     pub fn page_size(mut self, bytes: u32) -> Options {
         self.page_size = Some(bytes);
         self
+    }
+
+    /// The same with another protection from torn pages.
+    pub fn doublewrite(mut self, mode: Doublewrite) -> Options {
+        self.doublewrite = mode;
+        self
+    }
+
+    /// The same with this level of forced recovery.
+    pub fn force_recovery(mut self, level: u8) -> Options {
+        self.force_recovery = level;
+        self
+    }
+
+    /// Where the doublewrite files live.
+    pub(crate) fn doublewrite_directory(&self) -> PathBuf {
+        self.doublewrite_dir.as_ref().map_or_else(|| self.directory.clone(), |path| self.directory.join(path))
     }
 }

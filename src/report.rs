@@ -20,8 +20,8 @@ pub struct OpenReport {
     pub buffer_pool_bytes: u64,
     /// Bytes of the redo log.
     pub redo_capacity_bytes: u64,
-    /// How page writes are protected, and why.
-    pub protection: String,
+    /// How page writes are protected, and why: a line for each kind of storage.
+    pub protection: Vec<String>,
     /// How files are read and written, and why.
     pub io: String,
     /// Databases and tables found.
@@ -43,7 +43,10 @@ impl fmt::Display for OpenReport {
         const MIB: u64 = 1 << 20;
         let state = if self.created { "new" } else { "existing" };
         writeln!(f, "data directory   {} ({state}, {} tables)", self.directory.display(), self.tables)?;
-        writeln!(f, "pages            {} KiB, {}", self.page_size / 1024, self.protection)?;
+        writeln!(f, "pages            {} KiB", self.page_size / 1024)?;
+        for line in &self.protection {
+            writeln!(f, "torn pages       {line}")?;
+        }
         writeln!(f, "buffer pool      {} MiB", self.buffer_pool_bytes / MIB)?;
         writeln!(f, "redo log         {} MiB", self.redo_capacity_bytes / MIB)?;
         writeln!(f, "file access      {}", self.io)?;
@@ -51,7 +54,7 @@ impl fmt::Display for OpenReport {
             let pages: Vec<String> = self.restored_pages.iter().map(PageId::to_string).collect();
             writeln!(
                 f,
-                "torn pages       {} restored from the doublewrite: {}",
+                "restored pages   {} torn, put back from the doublewrite: {}",
                 pages.len(),
                 pages.join(", ")
             )?;

@@ -98,16 +98,22 @@ impl Database {
 
     fn file_figures(&self) -> Vec<Figure> {
         let files = self.0.environment.storage().counters();
-        let (writer, doubled) = self.0.writer.status();
-        let doublewrite = |figure: u64| if doubled { figure } else { 0 };
+        let pages = self.0.writer.status();
         vec![
             ("Innodb_data_reads", files.reads),
             ("Innodb_data_read", files.bytes_read),
             ("Innodb_data_writes", files.writes),
             ("Innodb_data_written", files.bytes_written),
             ("Innodb_data_fsyncs", files.syncs),
-            ("Innodb_dblwr_pages_written", doublewrite(writer.pages)),
-            ("Innodb_dblwr_writes", doublewrite(writer.batches)),
+            ("Innodb_dblwr_pages_written", pages.doublewrite_pages),
+            ("Innodb_dblwr_writes", pages.doublewrite_writes),
+            ("Untorn_atomic_writes", pages.atomic_writes),
+            ("Untorn_atomic_write_refusals", pages.atomic_refusals),
+            ("Untorn_pages_written_without_copy", pages.recreatable_pages),
+            ("Untorn_bytes_written_data", pages.bytes_data),
+            ("Untorn_bytes_written_doublewrite", pages.bytes_doublewrite),
+            ("Untorn_bytes_written_redo", self.0.redo.status().bytes_written),
+            ("Untorn_bytes_written_undo", pages.bytes_undo),
         ]
     }
 }

@@ -1,30 +1,22 @@
-//! Pages straight to their places, without doublewrite.
+//! Pages straight to their places, without any protection.
 
-use crate::in_place::{Atomicity, write_in_place};
+use crate::in_place;
 use crate::status::{Counters, Status};
-use disk::{Environment, PageWriteFuture, PageWriter, Storage, WriteBatch};
+use crate::submit::submit_each;
+use disk::{Environment, IoKind, PageWriteFuture, PageWriter, Storage, WriteBatch};
 use std::sync::Arc;
 
-/// Writes pages in place and syncs, without doublewrite: for storage that never tears a page, or a user who says OFF.
+/// Writes pages in place and syncs, and needs no files of its own: for benchmarks and tests of what is above. A
+/// database uses [`ProtectedWriter`](crate::ProtectedWriter), also with `innodb_doublewrite=OFF`.
 pub struct DirectWriter {
     storage: Arc<dyn Storage>,
-    atomicity: Atomicity,
     counters: Arc<Counters>,
 }
 
 impl DirectWriter {
-    /// A writer of plain writes: a power loss may tear pages unless the storage as such never does.
+    /// A writer of plain writes: a power loss may tear pages.
     pub fn new(env: Arc<dyn Environment>) -> DirectWriter {
-        DirectWriter::make(&env, Atomicity::Plain)
-    }
-
-    /// A writer of atomic writes (`RWF_ATOMIC`), one per page: for devices and file systems that were probed for it.
-    pub fn atomic(env: Arc<dyn Environment>) -> DirectWriter {
-        DirectWriter::make(&env, Atomicity::PerPage)
-    }
-
-    fn make(env: &Arc<dyn Environment>, atomicity: Atomicity) -> DirectWriter {
-        DirectWriter { storage: env.storage().clone(), atomicity, counters: Arc::default() }
+        DirectWriter { storage: env.storage().clone(), counters: Arc::default() }
     }
 
     /// Counters.
@@ -35,9 +27,21 @@ impl DirectWriter {
 
 impl PageWriter for DirectWriter {
     fn write(&self, batch: WriteBatch) -> PageWriteFuture {
-        let (storage, atomicity, counters) = (self.storage.clone(), self.atomicity, self.counters.clone());
+        let (storage, counters) = (self.storage.clone(), self.counters.clone());
         Box::pin(async move {
-            write_in_place(&*storage, &batch, 0..batch.len(), atomicity, &counters).await?;
+            let all: Vec<usize> = (0..batch.len()).collect();
+            let mut files = Vec::new();
+            in_place::add_files(&batch, &all, &mut files);
+            for outcome in
+                submit_each(&*storage, in_place::requests(&batch, &all, in_place::Cut::Merged)).await
+            {
+                outcome?;
+            }
+            let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
+            for outcome in submit_each(&*storage, syncs).await {
+                outcome?;
+            }
+            Counters::add(&counters.pages, batch.len());
             Counters::add(&counters.batches, 1);
             Ok(batch)
         })

@@ -1,77 +1,60 @@
-//! The second half of every page write: the pages to their places, then a sync of every file touched.
+//! Requests that write pages of a batch to their places.
 //!
-//! Pages that are neighbours both in the batch and in their file become one request. The syncs are submitted after
-//! all writes have completed, because a sync covers only what was complete when it was asked for.
+//! Pages that are neighbours both in the batch and in their file become one request, unless their being written whole
+//! depends on a request of their own.
 
-use crate::status::Counters;
-use disk::{File, IoBuf, IoKind, Result, Storage, WriteBatch, submit_all};
-use std::ops::Range;
+use disk::{File, IoBuf, IoKind, WriteBatch};
 use std::sync::Arc;
 
-/// Whether and how page writes are all-or-nothing.
+/// How requests are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Atomicity {
-    /// Plain writes; neighbours are merged.
-    Plain,
-    /// One atomic write per page.
-    PerPage,
+pub(crate) enum Cut {
+    /// Neighbours together.
+    Merged,
+    /// Each page by itself.
+    Single,
+    /// Each page by itself, asking the storage to keep it whole.
+    Atomic,
 }
 
-/// Writes the pages `range` of the batch to their places and syncs their files.
-pub(crate) async fn write_in_place(
-    storage: &dyn Storage,
-    batch: &WriteBatch,
-    range: Range<usize>,
-    atomicity: Atomicity,
-    counters: &Counters,
-) -> Result<()> {
-    let requests = write_requests(batch, range.clone(), atomicity);
-    submit_all(storage, requests).await?;
-    let files = files_touched(batch, range.clone());
-    let syncs = files.len();
-    submit_all(storage, files.into_iter().map(|file| (file, IoKind::Sync)).collect()).await?;
-    Counters::add(&counters.pages, range.len());
-    Counters::add(&counters.bytes, range.len() * batch.page_size());
-    Counters::add(&counters.syncs, syncs);
-    Ok(())
-}
-
-fn write_requests(
-    batch: &WriteBatch,
-    range: Range<usize>,
-    atomicity: Atomicity,
-) -> Vec<(Arc<dyn File>, IoKind)> {
+/// Requests for the pages (indices in the batch, ascending).
+pub(crate) fn requests(batch: &WriteBatch, pages: &[usize], cut: Cut) -> Vec<(Arc<dyn File>, IoKind)> {
     let size = batch.page_size() as u64;
-    let pages = batch.pages();
-    let mut requests = Vec::new();
-    let mut first = range.start;
-    for index in range.clone() {
-        let run_goes_on = atomicity == Atomicity::Plain
-            && index + 1 < range.end
-            && Arc::ptr_eq(&pages[index].file, &pages[index + 1].file)
-            && pages[index].offset + size == pages[index + 1].offset;
-        if run_goes_on {
-            continue;
-        }
-        let part = batch.range(first).start..batch.range(index).end;
-        let kind = IoKind::Write {
-            buf: IoBuf::Shared(batch.images().clone(), part),
-            offset: pages[first].offset,
-            atomic: atomicity == Atomicity::PerPage,
-            sync: false,
-        };
-        requests.push((pages[first].file.clone(), kind));
-        first = index + 1;
-    }
-    requests
+    let all = batch.pages();
+    let goes_on = |page: usize, next: usize| {
+        cut == Cut::Merged
+            && page + 1 == next
+            && Arc::ptr_eq(&all[page].file, &all[next].file)
+            && all[page].offset + size == all[next].offset
+    };
+    runs(pages, goes_on)
+        .map(|run| {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let kind = IoKind::Write {
+                buf: IoBuf::Shared(batch.images().clone(), batch.range(first).start..batch.range(last).end),
+                offset: all[first].offset,
+                atomic: cut == Cut::Atomic,
+                sync: false,
+            };
+            (all[first].file.clone(), kind)
+        })
+        .collect()
 }
 
-fn files_touched(batch: &WriteBatch, range: Range<usize>) -> Vec<Arc<dyn File>> {
-    let mut files: Vec<Arc<dyn File>> = Vec::new();
-    for page in &batch.pages()[range] {
-        if !files.iter().any(|file| Arc::ptr_eq(file, &page.file)) {
-            files.push(page.file.clone());
+/// Cuts `pages` into runs of which each page goes on after the one before.
+pub(crate) fn runs<'a>(
+    pages: &'a [usize],
+    goes_on: impl Fn(usize, usize) -> bool + 'a,
+) -> impl Iterator<Item = &'a [usize]> {
+    pages.chunk_by(move |page, next| goes_on(*page, *next))
+}
+
+/// Adds the files of the pages to `files`, each once.
+pub(crate) fn add_files(batch: &WriteBatch, pages: &[usize], files: &mut Vec<Arc<dyn File>>) {
+    for page in pages {
+        let file = &batch.pages()[*page].file;
+        if !files.iter().rev().any(|known| Arc::ptr_eq(known, file)) {
+            files.push(file.clone());
         }
     }
-    files
 }

@@ -5,21 +5,31 @@
 //! contiguously, into a segment of a doublewrite file, with a sync; then to the pages' places, with a sync of every
 //! file touched. Only after that the segment may be used again. At every moment one of the two copies is whole.
 //!
-//! [`Doublewrite`] does that, [`DirectWriter`] writes in place only (for storage that writes pages whole, or for users
-//! who say OFF), and [`recover`] puts whole copies back before redo is applied.
+//! [`ProtectedWriter`] decides for every file whether that is needed: where the storage writes pages atomically it is
+//! not, and [`Mode`] says what is wanted. [`recover`] puts whole copies back before redo is applied.
 //!
 //! Files are named and laid out as InnoDB 8.0.20 and later do: `#ib_<page_size>_<n>.dblwr`, no header, slots of one
 //! page each, even numbers for checkpoint flushing and odd ones for LRU flushing.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod area;
+mod decision;
 mod direct;
-mod doublewrite;
 mod in_place;
+mod mode;
+mod numbers;
+mod options;
+mod protected;
 mod recovery;
 mod segments;
 mod status;
+mod submit;
+mod trial;
 
+pub use decision::FileProtection;
 pub use direct::DirectWriter;
-pub use doublewrite::{Doublewrite, Options};
+pub use mode::{Mode, UnknownMode, Way};
+pub use options::{FILES_MAX, Options, PAGES_MAX};
+pub use protected::ProtectedWriter;
 pub use recovery::{Locate, Recovered, recover, recover_since};
 pub use status::Status;

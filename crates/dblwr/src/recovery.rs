@@ -7,7 +7,7 @@
 //!
 //! Offsets in a page (FIL header): page number at 4, LSN at 16, space number at 34, all big-endian.
 
-use crate::doublewrite::file_name;
+use crate::area::{Sort, file_name};
 use disk::{AlignedBuf, File, OpenHow, PageId, Result, Storage};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,7 +112,9 @@ fn files(storage: &dyn Storage, directory: &Path, page_size: usize) -> Result<Ve
         };
         let number = middle.split_once('_').and_then(|(_, number)| number.parse::<usize>().ok());
         match number {
-            Some(number) if entry.name == file_name(page_size, number) => found.push((number, entry.name)),
+            Some(number) if entry.name == file_name(page_size, number, Sort::Copies) => {
+                found.push((number, entry.name))
+            }
             _ => {
                 tracing::warn!(name = entry.name, "a doublewrite file of another page size is not looked at")
             }

@@ -2,39 +2,55 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Work done so far.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Status {
-    /// Pages written to their place (`Innodb_dblwr_pages_written` for the doublewrite).
-    pub pages: u64,
-    /// Batches (`Innodb_dblwr_writes` for the doublewrite).
-    pub batches: u64,
-    /// Syncs of doublewrite and data files.
-    pub syncs: u64,
-    /// Bytes written to doublewrite and data files.
-    pub bytes: u64,
+macro_rules! figures {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Work done so far.
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub struct Status {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        #[derive(Default)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: AtomicU64,)*
+        }
+
+        impl Counters {
+            pub(crate) fn status(&self) -> Status {
+                Status { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
 }
 
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) pages: AtomicU64,
-    pub(crate) batches: AtomicU64,
-    pub(crate) syncs: AtomicU64,
-    pub(crate) bytes: AtomicU64,
+figures! {
+    /// Pages written to their places.
+    pages,
+    /// Batches of pages.
+    batches,
+    /// Syncs of doublewrite and data files.
+    syncs,
+    /// Pages that went to a doublewrite file first (`Innodb_dblwr_pages_written`).
+    doublewrite_pages,
+    /// Writes of a segment of a doublewrite file (`Innodb_dblwr_writes`).
+    doublewrite_writes,
+    /// Pages written without a copy because recovery makes them anew from the redo log without reading them.
+    recreatable_pages,
+    /// Pages written atomically.
+    atomic_writes,
+    /// Atomic writes that the storage refused.
+    atomic_refusals,
+    /// Bytes of pages of tables written to their places.
+    bytes_data,
+    /// Bytes of pages of the undo tablespace written to their places.
+    bytes_undo,
+    /// Bytes written to doublewrite files.
+    bytes_doublewrite,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64, amount: usize) {
         counter.fetch_add(amount as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn status(&self) -> Status {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Status {
-            pages: get(&self.pages),
-            batches: get(&self.batches),
-            syncs: get(&self.syncs),
-            bytes: get(&self.bytes),
-        }
     }
 }

@@ -70,7 +70,7 @@ fn make_data(storage: &dyn Storage) -> BTreeMap<u32, Arc<dyn File>> {
 }
 
 fn options() -> Options {
-    Options { batch_pages: 4, segments: 2, ..Options::new(DATA, PAGE) }
+    Options { pages: 4, ..Options::new(DATA, PAGE) }
 }
 
 fn batch(
@@ -119,7 +119,7 @@ fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap
     let files = make_data(&*disk);
     let shared: Arc<dyn Environment> = env.clone();
     let writer: Arc<dyn PageWriter> = if doublewrite {
-        Arc::new(Doublewrite::open(shared, options()).unwrap())
+        Arc::new(ProtectedWriter::open(shared, options()).unwrap())
     } else {
         Arc::new(DirectWriter::new(shared))
     };
@@ -312,7 +312,7 @@ fn when_the_copy_cannot_be_made_durable_no_page_is_touched_and_no_more_is_writte
         let env = SimulatedEnvironment::new(seed);
         let disk = env.disk().clone();
         let files = make_data(&*disk);
-        let writer = Doublewrite::open(env.clone(), options()).unwrap();
+        let writer = ProtectedWriter::open(env.clone(), options()).unwrap();
         disk.plan(Fault { call: disk.calls(), kind: FaultKind::Eio });
         let write = || writer.write(batch(&files, &[VICTIM], 9, FlushPurpose::Lru));
         assert!(env.run_until_complete(write()).is_err());
@@ -328,7 +328,7 @@ fn when_the_copy_cannot_be_made_durable_no_page_is_touched_and_no_more_is_writte
 fn a_batch_given_up_half_way_keeps_its_segment() {
     let env = SimulatedEnvironment::new(5);
     let files = make_data(&**env.disk());
-    let writer = Doublewrite::open(env.clone(), options()).unwrap();
+    let writer = ProtectedWriter::open(env.clone(), options()).unwrap();
     let mut write = writer.write(batch(&files, &[VICTIM], 9, FlushPurpose::Lru));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(write.as_mut().poll(&mut context).is_pending());
@@ -346,7 +346,7 @@ fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
     let env = SimulatedEnvironment::new(6);
     let disk = env.disk().clone();
     let files = make_data(&*disk);
-    let writer = Doublewrite::open(env.clone(), options()).unwrap();
+    let writer = ProtectedWriter::open(env.clone(), options()).unwrap();
     let ids: Vec<PageId> = all_pages().collect();
     let before = disk.counters();
     let ends: Vec<Outcome> = ids
@@ -364,8 +364,9 @@ fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
     }
     let status = writer.status();
     // 48 pages in 8 batches of 6, each in a part of 4 and a part of 2; every part syncs its copy and one data file.
-    assert_eq!((status.pages, status.batches, status.syncs), (48, 16, 32));
-    assert_eq!(status.bytes, 2 * 48 * PAGE as u64);
+    assert_eq!((status.pages, status.batches, status.syncs), (48, 8, 32));
+    assert_eq!((status.doublewrite_pages, status.doublewrite_writes), (48, 16));
+    assert_eq!((status.bytes_data, status.bytes_doublewrite), (48 * PAGE as u64, 48 * PAGE as u64));
     // Neighbours are written together: one request for the copy and one in place per part.
     assert_eq!(disk.counters().writes - before.writes, 32);
 }
@@ -374,8 +375,9 @@ fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
 fn atomic_writes_in_place_are_never_torn() {
     for seed in 0..10 {
         let env = SimulatedEnvironment::new(seed);
+        env.disk().offer_atomic_writes();
         let files = make_data(&**env.disk());
-        let writer = DirectWriter::atomic(env.clone());
+        let writer = ProtectedWriter::open(env.clone(), options().mode(Mode::Auto)).unwrap();
         let ids: Vec<PageId> = all_pages().take(8).collect();
         let _under_way = spawn(&env, writer.write(batch(&files, &ids, 9, FlushPurpose::Lru)));
         for _ in 0..1 + seed {
@@ -399,7 +401,7 @@ fn runs_on_a_real_disk_and_finds_its_copies_again() {
     let file = storage.open(&path, OpenHow::CREATE_NEW).unwrap();
     file.write_zeros(0, u64::from(PAGES) * PAGE as u64).unwrap();
     let files = BTreeMap::from([(2, file.clone())]);
-    let writer = Doublewrite::open(env.clone(), Options::new(&directory, PAGE)).unwrap();
+    let writer = ProtectedWriter::open(env.clone(), Options::new(&directory, PAGE)).unwrap();
     let ids: Vec<PageId> = all_pages().filter(|id| id.space == 2).collect();
     block_on(writer.write(batch(&files, &ids, 9, FlushPurpose::Checkpoint))).unwrap();
     let mut image = AlignedBuf::zeroed(PAGE);

@@ -29,6 +29,8 @@ pub struct PageWrite {
     pub file: Arc<dyn File>,
     /// Byte offset in that file.
     pub offset: u64,
+    /// Whether recovery would make this page anew from the redo log without reading it: then it may tear.
+    pub recreatable: bool,
 }
 
 /// Page images on their way to their files: stamped with their checksums, back to back.
@@ -59,10 +61,17 @@ impl WriteBatch {
     pub fn push(&mut self, id: PageId, file: Arc<dyn File>, offset: u64) -> &mut [u8] {
         assert!(self.pages.len() < self.capacity(), "a write batch holds {} pages", self.capacity());
         let range = self.range(self.pages.len());
-        self.pages.push(PageWrite { id, file, offset });
+        self.pages.push(PageWrite { id, file, offset, recreatable: false });
         match Arc::get_mut(&mut self.images) {
             Some(images) => &mut images[range],
             None => unreachable!("a write batch is filled by its only owner"),
+        }
+    }
+
+    /// Says of the page added last that recovery would make it anew from the redo log without reading it.
+    pub fn mark_recreatable(&mut self) {
+        if let Some(page) = self.pages.last_mut() {
+            page.recreatable = true;
         }
     }
 

@@ -27,7 +27,7 @@ fn open(directory: &PathBuf) -> Result<Arc<PageStore>, Error> {
     env.storage().create_dir_all(directory)?;
     let redo =
         RedoLog::create(&env, directory, redo::Options { capacity: 256 << 20, ..redo::Options::default() })?;
-    let writer = Arc::new(dblwr::Doublewrite::open(env.clone(), dblwr::Options::new(directory, 16384))?);
+    let writer = Arc::new(dblwr::ProtectedWriter::open(env.clone(), dblwr::Options::new(directory, 16384))?);
     let store = PageStore::open(env, redo, Options { pool_bytes: 64 << 20, ..Options::default() }, writer)?;
     store.create_space(SPACE, &directory.join("bench.ibd"), PAGES)?;
     for page in 0..PAGES {

@@ -125,6 +125,14 @@ impl SpaceRegistry {
         all
     }
 
+    /// The open files, with their present names, by id.
+    pub(crate) fn files(&self) -> Vec<(u32, PathBuf, Arc<dyn File>)> {
+        let file = |space: &Arc<Space>| (space.id, space.path(), space.file.clone());
+        let mut files: Vec<_> = self.open.read().values().map(file).collect();
+        files.sort_by_key(|(id, ..)| *id);
+        files
+    }
+
     fn register(
         &self,
         id: u32,

@@ -3,7 +3,7 @@
 //! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's state; the
 //! redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are submitted to the storage.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -235,6 +235,12 @@ impl PageStore {
     #[must_use]
     pub fn spaces(&self) -> Vec<SpaceInfo> {
         self.spaces.all()
+    }
+
+    /// The files of the open tablespaces, with their present names, by id.
+    #[must_use]
+    pub fn space_files(&self) -> Vec<(u32, PathBuf, Arc<dyn disk::File>)> {
+        self.spaces.files()
     }
 
     /// Makes the file at least `pages` long, in zeros that are synced before the new size is visible.

@@ -54,7 +54,7 @@ fn table() -> PathBuf {
 }
 
 fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
-    Arc::new(dblwr::Doublewrite::open(env.clone(), dblwr::Options::new(directory(), PAGE_SIZE)).unwrap())
+    Arc::new(dblwr::ProtectedWriter::open(env.clone(), dblwr::Options::new(directory(), PAGE_SIZE)).unwrap())
 }
 
 fn create(seed: u64) -> Machine {

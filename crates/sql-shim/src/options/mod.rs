@@ -136,15 +136,27 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     database.lock_wait_timeout = Duration::from_secs(variables.number("innodb_lock_wait_timeout"));
     database.direct_io = variables.text("innodb_flush_method").starts_with("O_DIRECT");
     database.io_uring = variables.number("innodb_use_native_aio") == 1;
-    database.doublewrite = match variables.text("innodb_doublewrite").as_str() {
-        "OFF" => untorn::Doublewrite::Off,
-        _ => untorn::Doublewrite::On,
-    };
+    set_doublewrite(&mut database, variables)?;
     if given.contains("innodb_page_size") {
         database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
     }
     describe_the_machine(variables);
     Ok(ServerOptions { datadir, listen, database, decisions })
+}
+
+fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {
+    let mode = variables.text("innodb_doublewrite");
+    database.doublewrite = mode.parse().map_err(|error| OptionError(format!("{error}")))?;
+    let directory = variables.text("innodb_doublewrite_dir");
+    database.doublewrite_dir = Some(PathBuf::from(directory)).filter(|path| !path.as_os_str().is_empty());
+    // 0 asks for the default, as in MySQL.
+    database.doublewrite_files = match variables.number("innodb_doublewrite_files") as usize {
+        0 => database.doublewrite_files,
+        files => files,
+    };
+    database.doublewrite_pages = variables.number("innodb_doublewrite_pages") as usize;
+    database.force_recovery = variables.number("innodb_force_recovery") as u8;
+    Ok(())
 }
 
 fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {

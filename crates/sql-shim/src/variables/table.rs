@@ -186,11 +186,14 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_dedicated_server", Kind::Bool, "OFF"),
     global("innodb_default_row_format", Kind::Enum(&["REDUNDANT", "COMPACT", "DYNAMIC"]), "DYNAMIC"),
     global("innodb_disable_sort_file_cache", Kind::Bool, "OFF"),
-    fixed(
+    global(
         "innodb_doublewrite",
-        Kind::Enum(&["OFF", "ON", "AUTO", "DETECT_ONLY", "DETECT_AND_RECOVER"]),
-        "ON",
+        Kind::Enum(&["OFF", "ON", "DETECT_ONLY", "DETECT_AND_RECOVER", "AUTO"]),
+        "AUTO",
     ),
+    fixed("innodb_doublewrite_dir", TEXT, ""),
+    fixed("innodb_doublewrite_files", Kind::UInt(0, 256), "2"),
+    fixed("innodb_doublewrite_pages", Kind::UInt(1, 512), "128"),
     global("innodb_fast_shutdown", Kind::UInt(0, 2), "1"),
     global("innodb_file_per_table", Kind::Bool, "ON"),
     global("innodb_fill_factor", Kind::UInt(10, 100), "100"),

@@ -1,0 +1,218 @@
+//! How each file is written: what its storage says, what it refused, and what was measured.
+//!
+//! The verdict is asked for when a file is written for the first time, never stored, because the same name may lie
+//! elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it had offered goes through
+//! the doublewrite from then on, until it is opened again or the mode is set to AUTO anew.
+
+use crate::mode::{Mode, Way};
+use crate::trial::{Trial, Turn};
+use disk::probe::{Atomic, Verdict};
+use disk::{File, WriteBatch};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How a file is protected, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileProtection {
+    /// The file, by the name it was opened by.
+    pub file: PathBuf,
+    /// Who could write its pages atomically.
+    pub verdict: Atomic,
+    /// The facts the verdict and the way rest on, a sentence.
+    pub reason: String,
+    /// How its pages are written now.
+    pub mode: Way,
+}
+
+/// What is known of one open file.
+pub(crate) struct FileState {
+    /// Keeps the address from being used for another file as long as this entry is there.
+    file: Weak<dyn File>,
+    path: PathBuf,
+    verdict: Verdict,
+    trial: Arc<Mutex<Trial>>,
+    refused: Mutex<Option<String>>,
+}
+
+impl FileState {
+    /// The storage refused an atomic write. Whether that is news.
+    pub(crate) fn refuse(&self, why: String) -> bool {
+        let mut refused = self.refused.lock();
+        let is_news = refused.is_none();
+        refused.get_or_insert(why);
+        is_news
+    }
+
+    fn protection(&self, mode: Mode) -> FileProtection {
+        let refused = self.refused.lock().clone();
+        let facts = &self.verdict.reason;
+        let (way, reason) = match (mode, refused, self.verdict.atomic) {
+            (Mode::On, ..) => (Way::Doublewrite, facts.clone()),
+            (Mode::DetectOnly, ..) => (Way::Detect, facts.clone()),
+            (Mode::Off, ..) => (Way::Plain, facts.clone()),
+            (Mode::Auto, Some(why), _) => (Way::Doublewrite, format!("{facts}, but it refused one: {why}")),
+            (Mode::Auto, None, Atomic::Hardware) => (Way::Atomic, facts.clone()),
+            (Mode::Auto, None, Atomic::None) => (Way::Doublewrite, facts.clone()),
+            (Mode::Auto, None, Atomic::FileSystem) => {
+                let trial = self.trial.lock();
+                (trial.chosen(), format!("{facts}; {}", trial.outcome()))
+            }
+        };
+        FileProtection { file: self.path.clone(), verdict: self.verdict.atomic, reason, mode: way }
+    }
+}
+
+/// The files known.
+pub(crate) struct Decisions {
+    page_size: usize,
+    files: Mutex<HashMap<usize, Arc<FileState>>>,
+    /// One measurement for all files of a device.
+    trials: Mutex<HashMap<u64, Arc<Mutex<Trial>>>>,
+}
+
+/// How the pages of a batch are written: indices in the batch, ascending.
+#[derive(Default)]
+pub(crate) struct Plan {
+    /// In place at once, each atomically.
+    pub(crate) atomic: Vec<usize>,
+    /// In place at once, each by a write of its own, which the device never tears.
+    pub(crate) single: Vec<usize>,
+    /// In place at once.
+    pub(crate) plain: Vec<usize>,
+    /// Copied first.
+    pub(crate) copied: Vec<usize>,
+    /// Number written first.
+    pub(crate) numbered: Vec<usize>,
+    /// Of `plain`, those that need no copy.
+    pub(crate) recreatable: usize,
+    /// The measurement that all pages of the batch take part in.
+    pub(crate) trial: Option<(Arc<Mutex<Trial>>, Turn)>,
+}
+
+impl Decisions {
+    pub(crate) fn new(page_size: usize) -> Decisions {
+        Decisions { page_size, files: Mutex::default(), trials: Mutex::default() }
+    }
+
+    /// Forgets everything, so that storages are asked anew.
+    pub(crate) fn forget(&self) {
+        self.files.lock().clear();
+        self.trials.lock().clear();
+    }
+
+    /// What is known of a file.
+    pub(crate) fn of(&self, file: &Arc<dyn File>) -> Arc<FileState> {
+        let address = Arc::as_ptr(file).cast::<()>() as usize;
+        let mut files = self.files.lock();
+        if let Some(state) = files.get(&address)
+            && state.file.strong_count() > 0
+        {
+            return state.clone();
+        }
+        // Rare, so this is the time to forget the files that were closed.
+        files.retain(|_, state| state.file.strong_count() > 0);
+        let verdict = file.protection(self.page_size);
+        let trial = self.trials.lock().entry(0).or_default().clone();
+        let state = Arc::new(FileState {
+            file: Arc::downgrade(file),
+            path: file.path().to_owned(),
+            verdict,
+            trial,
+            refused: Mutex::default(),
+        });
+        files.insert(address, state.clone());
+        state
+    }
+
+    /// How each file written so far is protected, by name.
+    pub(crate) fn all(&self, mode: Mode) -> Vec<FileProtection> {
+        let states: Vec<Arc<FileState>> = self.files.lock().values().cloned().collect();
+        let open = states.iter().filter(|state| state.file.strong_count() > 0);
+        let mut all: Vec<FileProtection> = open.map(|state| state.protection(mode)).collect();
+        all.sort_by(|a, b| a.file.cmp(&b.file));
+        all
+    }
+
+    /// How one file is protected.
+    pub(crate) fn protection(&self, file: &Arc<dyn File>, mode: Mode) -> FileProtection {
+        self.of(file).protection(mode)
+    }
+
+    /// How a batch is written in this mode.
+    pub(crate) fn plan(&self, batch: &WriteBatch, mode: Mode, now: Duration) -> Plan {
+        let mut plan = Plan::default();
+        let mut turns: Vec<(Arc<Mutex<Trial>>, Turn)> = Vec::new();
+        let mut tried = 0;
+        let mut last: Option<(&Arc<dyn File>, Ruling)> = None;
+        for (index, page) in batch.pages().iter().enumerate() {
+            let ruling = match last {
+                Some((file, ruling)) if Arc::ptr_eq(file, &page.file) => ruling,
+                _ => self.rule(&page.file, mode, now, &mut turns),
+            };
+            last = Some((&page.file, ruling));
+            tried += usize::from(ruling.is_tried);
+            match ruling.way {
+                Way::Atomic if ruling.unflagged => plan.single.push(index),
+                Way::Atomic => plan.atomic.push(index),
+                Way::Plain => plan.plain.push(index),
+                Way::Doublewrite | Way::Detect if page.recreatable => {
+                    plan.plain.push(index);
+                    plan.recreatable += 1;
+                }
+                Way::Doublewrite => plan.copied.push(index),
+                Way::Detect => plan.numbered.push(index),
+            }
+        }
+        if tried == batch.len() && turns.len() == 1 && plan.recreatable == 0 {
+            plan.trial = turns.pop();
+        }
+        plan
+    }
+
+    fn rule(
+        &self,
+        file: &Arc<dyn File>,
+        mode: Mode,
+        now: Duration,
+        turns: &mut Vec<(Arc<Mutex<Trial>>, Turn)>,
+    ) -> Ruling {
+        let plainly = |way| Ruling { way, unflagged: false, is_tried: false };
+        match mode {
+            Mode::On => return plainly(Way::Doublewrite),
+            Mode::DetectOnly => return plainly(Way::Detect),
+            Mode::Off => return plainly(Way::Plain),
+            Mode::Auto => {}
+        }
+        let state = self.of(file);
+        if state.refused.lock().is_some() {
+            return plainly(Way::Doublewrite);
+        }
+        let unflagged = !state.verdict.flagged;
+        match state.verdict.atomic {
+            Atomic::None => plainly(Way::Doublewrite),
+            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, is_tried: false },
+            Atomic::FileSystem => {
+                let known = turns.iter().find(|(trial, _)| Arc::ptr_eq(trial, &state.trial));
+                let way = known.map(|(_, turn)| turn.way).unwrap_or_else(|| {
+                    let turn = state.trial.lock().next(now);
+                    turns.push((state.trial.clone(), turn));
+                    turn.way
+                });
+                Ruling { way, unflagged, is_tried: true }
+            }
+        }
+    }
+}
+
+/// How the pages of one file go in one batch.
+#[derive(Clone, Copy)]
+struct Ruling {
+    way: Way,
+    /// Written by one plain write for each page, because the storage does not know the flag and keeps them whole.
+    unflagged: bool,
+    /// The way was chosen to measure it.
+    is_tried: bool,
+}

@@ -1,0 +1,326 @@
+//! The writer of pages: each by the way that its file and the mode ask for.
+//!
+//! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or recreatable) go to their
+//! places together with the copies of the others going into a segment; then the segment is synced and the copied pages follow to
+//! theirs; at the end every data file touched is synced once. Only then may the segment be used again.
+//!
+//! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the batch then take the way
+//! through the doublewrite, within the same write, and so do all later pages of that file.
+//!
+//! **Changing the mode.** A batch looks at the mode once, when it begins. The caller never has two writes of one page under way at
+//! the same time and a batch ends with its pages durable, so the write of a page by the new way finds the old one
+//! complete: a plain write never meets an atomic one, and a page is at every moment whole in its file or has a whole
+//! copy that belongs to the write under way. Copies left from an earlier time are harmless, because a start restores
+//! only damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
+
+use crate::area::{Area, Segment, Sort};
+use crate::decision::{Decisions, FileProtection, Plan};
+use crate::in_place::{self, Cut};
+use crate::mode::Mode;
+use crate::numbers;
+use crate::options::Options;
+use crate::status::{Counters, Status};
+use crate::submit::submit_each;
+use disk::{
+    Environment, Error, File, IoBuf, IoKind, PageWriteFuture, PageWriter, Result, WriteBatch, write_async,
+};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for it.
+#[derive(Clone)]
+pub struct ProtectedWriter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    env: Arc<dyn Environment>,
+    options: Options,
+    mode: AtomicU8,
+    /// Held while the mode changes.
+    changing: Mutex<()>,
+    copies: OnceLock<Area>,
+    numbers: OnceLock<Area>,
+    decisions: Decisions,
+    counters: Counters,
+    batch_ids: AtomicU32,
+}
+
+impl ProtectedWriter {
+    /// Opens the doublewrite files the mode needs, creating them where they are missing. Call
+    /// [`recover`](crate::recover) first: batches overwrite the copies of earlier ones.
+    ///
+    /// # Errors
+    /// Settings out of range, or files that cannot be made.
+    pub fn open(env: Arc<dyn Environment>, options: Options) -> Result<ProtectedWriter> {
+        options.check()?;
+        let mode = options.mode;
+        let shared = Shared {
+            env,
+            decisions: Decisions::new(options.page_size),
+            options,
+            mode: AtomicU8::new(mode.number()),
+            changing: Mutex::new(()),
+            copies: OnceLock::new(),
+            numbers: OnceLock::new(),
+            counters: Counters::default(),
+            batch_ids: AtomicU32::new(0),
+        };
+        shared.prepare(mode)?;
+        Ok(ProtectedWriter { shared: Arc::new(shared) })
+    }
+
+    /// Protects pages in another way from the next batch on; batches under way end in theirs. AUTO, also when it is
+    /// the mode already, asks the storages anew. Blocks when doublewrite files have to be made first.
+    ///
+    /// # Errors
+    /// When those cannot be made; the mode stays as it was.
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        let shared = &self.shared;
+        let _changing = shared.changing.lock();
+        shared.prepare(mode)?;
+        if mode == Mode::Auto {
+            shared.decisions.forget();
+        }
+        shared.mode.store(mode.number(), Ordering::Release);
+        Ok(())
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode()
+    }
+
+    /// How each file written so far is protected, by name.
+    pub fn protections(&self) -> Vec<FileProtection> {
+        self.shared.decisions.all(self.mode())
+    }
+
+    /// How this file is protected.
+    pub fn protection(&self, file: &Arc<dyn File>) -> FileProtection {
+        self.shared.decisions.protection(file, self.mode())
+    }
+
+    /// Counters.
+    pub fn status(&self) -> Status {
+        self.shared.counters.status()
+    }
+}
+
+impl PageWriter for ProtectedWriter {
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            shared.write(&batch).await?;
+            Ok(batch)
+        })
+    }
+}
+
+impl Shared {
+    fn mode(&self) -> Mode {
+        Mode::from_number(self.mode.load(Ordering::Acquire))
+    }
+
+    /// Makes the files that a mode may need.
+    fn prepare(&self, mode: Mode) -> Result<()> {
+        let (area, sort) = match mode {
+            Mode::Off => return Ok(()),
+            Mode::Auto | Mode::On => (&self.copies, Sort::Copies),
+            Mode::DetectOnly => (&self.numbers, Sort::Numbers),
+        };
+        if area.get().is_none() {
+            let opened = Area::open(&**self.env.storage(), &self.options, sort)?;
+            // Nobody else sets it: see `changing`.
+            let _ = area.set(opened);
+        }
+        Ok(())
+    }
+
+    async fn write(&self, batch: &WriteBatch) -> Result<()> {
+        assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
+        let started = self.env.now();
+        let mut plan = self.decisions.plan(batch, self.mode(), started);
+        let trial = plan.trial.take();
+        let mut unsynced = Vec::new();
+        let (refused, first) = self.write_first(batch, &plan, &mut unsynced).await?;
+        let mut copied = plan.copied.chunks(self.options.pages);
+        if let (Some(pages), Some(segment)) = (copied.next(), first) {
+            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+        }
+        for pages in copied.chain(refused.chunks(self.options.pages)) {
+            let segment = self.write_copies_of(batch, pages).await?;
+            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+        }
+        for pages in plan.numbered.chunks(self.options.pages.min(numbers::ENTRIES_MAX)) {
+            let segment = self.write_numbers_of(batch, pages).await?;
+            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+        }
+        self.sync(&mut unsynced).await?;
+        self.count(batch, &plan);
+        if let (Some((trial, turn)), true) = (trial, refused.is_empty()) {
+            let now = self.env.now();
+            let mut trial = trial.lock();
+            if let Some(way) = trial.took(turn, batch.len(), now.saturating_sub(started), now) {
+                tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
+            }
+        }
+        Ok(())
+    }
+
+    /// The pages that need no copy, and the copies of the first of those that do. Returns the pages whose atomic write was
+    /// refused, and the segment with the copies, synced.
+    async fn write_first(
+        &self,
+        batch: &WriteBatch,
+        plan: &Plan,
+        unsynced: &mut Vec<Arc<dyn File>>,
+    ) -> Result<(Vec<usize>, Option<Segment>)> {
+        let copied = plan.copied.chunks(self.options.pages).next();
+        let segment = match copied {
+            Some(_) => Some(self.area(Sort::Copies)?.take(batch.purpose).await?),
+            None => None,
+        };
+        let mut requests = in_place::requests(batch, &plan.atomic, Cut::Atomic);
+        requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
+        requests.extend(in_place::requests(batch, &plan.plain, Cut::Merged));
+        if let (Some(pages), Some(segment)) = (copied, &segment) {
+            requests.extend(self.copies(batch, pages, segment));
+        }
+        in_place::add_files(batch, &plan.atomic, unsynced);
+        in_place::add_files(batch, &plan.single, unsynced);
+        in_place::add_files(batch, &plan.plain, unsynced);
+        let mut refused = Vec::new();
+        for (index, outcome) in submit_each(&**self.env.storage(), requests).await.into_iter().enumerate() {
+            match (outcome, plan.atomic.get(index)) {
+                (Ok(()), _) => {}
+                (Err(error), Some(page)) if error.is_atomic_refusal() => {
+                    self.refused(&batch.pages()[*page].file, &error);
+                    refused.push(*page);
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        if let (Some(pages), Some(segment)) = (copied, &segment) {
+            self.sync_copies(pages, batch, segment).await?;
+        }
+        Ok((refused, segment))
+    }
+
+    fn refused(&self, file: &Arc<dyn File>, error: &Error) {
+        Counters::add(&self.counters.atomic_refusals, 1);
+        if self.decisions.of(file).refuse(error.io().to_string()) {
+            tracing::warn!(
+                "an atomic write was refused ({error}): pages of {} go through the doublewrite from now on",
+                file.path().display()
+            );
+        }
+    }
+
+    fn area(&self, sort: Sort) -> Result<&Area> {
+        let area = match sort {
+            Sort::Copies => &self.copies,
+            Sort::Numbers => &self.numbers,
+        };
+        match area.get() {
+            Some(area) => Ok(area),
+            None => unreachable!("a mode is set when its files are there"),
+        }
+    }
+
+    /// Requests that copy the pages into the segment, one for each stretch of the batch.
+    fn copies(&self, batch: &WriteBatch, pages: &[usize], segment: &Segment) -> Vec<(Arc<dyn File>, IoKind)> {
+        let in_one_go = is_one_stretch(pages);
+        let mut offset = segment.offset;
+        in_place::runs(pages, |page, next| page + 1 == next)
+            .map(|run| {
+                let bytes = batch.range(run[0]).start..batch.range(run[run.len() - 1]).end;
+                let at = offset;
+                offset += bytes.len() as u64;
+                let buf = IoBuf::Shared(batch.images().clone(), bytes);
+                let kind = IoKind::Write { buf, offset: at, atomic: false, sync: in_one_go };
+                (segment.file.clone(), kind)
+            })
+            .collect()
+    }
+
+    /// Makes the copies durable, unless that was part of their only request.
+    async fn sync_copies(&self, pages: &[usize], batch: &WriteBatch, segment: &Segment) -> Result<()> {
+        if !is_one_stretch(pages) {
+            disk::sync_async(&**self.env.storage(), &segment.file).await?;
+        }
+        self.count_segment(pages.len(), pages.len() * batch.page_size());
+        Ok(())
+    }
+
+    async fn write_copies_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
+        let segment = self.area(Sort::Copies)?.take(batch.purpose).await?;
+        for outcome in submit_each(&**self.env.storage(), self.copies(batch, pages, &segment)).await {
+            outcome?;
+        }
+        self.sync_copies(pages, batch, &segment).await?;
+        Ok(segment)
+    }
+
+    async fn write_numbers_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
+        let segment = self.area(Sort::Numbers)?.take(batch.purpose).await?;
+        let record = numbers::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
+        let buf = IoBuf::owned(record);
+        write_async(&**self.env.storage(), &segment.file, buf, segment.offset, true).await?;
+        self.count_segment(pages.len(), numbers::RECORD);
+        Ok(segment)
+    }
+
+    fn count_segment(&self, pages: usize, bytes: usize) {
+        Counters::add(&self.counters.doublewrite_pages, pages);
+        Counters::add(&self.counters.doublewrite_writes, 1);
+        Counters::add(&self.counters.bytes_doublewrite, bytes);
+        Counters::add(&self.counters.syncs, 1);
+    }
+
+    /// The pages, whose copies or numbers are durable, to their places, durably.
+    async fn write_copied(
+        &self,
+        batch: &WriteBatch,
+        pages: &[usize],
+        segment: Segment,
+        unsynced: &mut Vec<Arc<dyn File>>,
+    ) -> Result<()> {
+        let requests = in_place::requests(batch, pages, Cut::Merged);
+        in_place::add_files(batch, pages, unsynced);
+        for outcome in submit_each(&**self.env.storage(), requests).await {
+            outcome?;
+        }
+        self.sync(unsynced).await?;
+        segment.give_back();
+        Ok(())
+    }
+
+    /// Syncs the files and forgets them.
+    async fn sync(&self, files: &mut Vec<Arc<dyn File>>) -> Result<()> {
+        let syncs: Vec<_> = files.drain(..).map(|file| (file, IoKind::Sync)).collect();
+        Counters::add(&self.counters.syncs, syncs.len());
+        for outcome in submit_each(&**self.env.storage(), syncs).await {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, batch: &WriteBatch, plan: &Plan) {
+        let counters = &self.counters;
+        let is_undo = |id: disk::PageId| Some(id.space) == self.options.undo_space;
+        let undo = batch.pages().iter().filter(|page| is_undo(page.id)).count();
+        Counters::add(&counters.batches, 1);
+        Counters::add(&counters.pages, batch.len());
+        Counters::add(&counters.bytes_undo, undo * batch.page_size());
+        Counters::add(&counters.bytes_data, (batch.len() - undo) * batch.page_size());
+        Counters::add(&counters.atomic_writes, plan.atomic.len());
+        Counters::add(&counters.recreatable_pages, plan.recreatable);
+    }
+}
+
+/// Whether the pages lie back to back in the batch.
+fn is_one_stretch(pages: &[usize]) -> bool {
+    pages.windows(2).all(|pair| pair[0] + 1 == pair[1])
+}

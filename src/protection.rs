@@ -1,0 +1,77 @@
+//! How pages are kept from tearing, as seen from outside: which way each file goes and why, and changing it online.
+
+use std::collections::BTreeMap;
+
+use dblwr::{FileProtection, Way as WriteWay};
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::options::Doublewrite;
+
+impl Database {
+    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`). Writes under way end in the way
+    /// they began. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's storage anew.
+    /// Lasts until the database is closed.
+    ///
+    /// ```no_run
+    /// # fn main() -> untorn::Result<()> {
+    /// use untorn::{Database, Doublewrite, Options};
+    /// let database = Database::open(Options::new("data").doublewrite(Doublewrite::On))?;
+    /// database.set_doublewrite(Doublewrite::Auto)?;
+    /// for file in database.page_protection() {
+    ///     println!("{}: {} ({}, because {})", file.file.display(), file.mode, file.verdict, file.reason);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the doublewrite files cannot be made; the mode stays as it was.
+    pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
+        self.0.writer.set_mode(mode)?;
+        tracing::info!("innodb_doublewrite is {mode} now");
+        Ok(())
+    }
+
+    /// The mode set.
+    pub fn doublewrite(&self) -> Doublewrite {
+        self.0.writer.mode()
+    }
+
+    /// How the pages of each tablespace file are written now, and the facts that rests on, by file.
+    pub fn page_protection(&self) -> Vec<FileProtection> {
+        let mut all: Vec<FileProtection> = self
+            .0
+            .store
+            .space_files()
+            .into_iter()
+            .map(|(_, path, file)| FileProtection { file: path, ..self.0.writer.protection(&file) })
+            .collect();
+        all.sort_by(|a, b| a.file.cmp(&b.file));
+        all
+    }
+
+    /// The same in short, a line for each way and reason, for the start-up log and status.
+    pub fn page_protection_summary(&self) -> Vec<String> {
+        let mode = self.doublewrite();
+        let mut files: BTreeMap<String, usize> = BTreeMap::new();
+        for file in self.page_protection() {
+            let line = match file.mode {
+                WriteWay::Atomic => {
+                    format!("atomic writes, no doublewrite ({}: {})", file.verdict, file.reason)
+                }
+                WriteWay::Doublewrite if mode == Doublewrite::On => {
+                    format!("doublewrite (innodb_doublewrite=ON; {}: {})", file.verdict, file.reason)
+                }
+                WriteWay::Doublewrite => format!("doublewrite ({}: {})", file.verdict, file.reason),
+                WriteWay::Detect => {
+                    "torn pages are found at the next start, NOT repaired (innodb_doublewrite=DETECT_ONLY)"
+                        .to_owned()
+                }
+                WriteWay::Plain => "NOT protected from torn pages (innodb_doublewrite=OFF)".to_owned(),
+            };
+            *files.entry(line).or_default() += 1;
+        }
+        files.into_iter().map(|(line, count)| format!("{line}, {count} files")).collect()
+    }
+}
