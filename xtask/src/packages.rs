@@ -1,4 +1,5 @@
-//! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients.
+//! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients; and the tools of the file
+//! systems that the tests of the probe mount.
 //!
 //! Missing ones are installed when that is possible (Debian, root). Otherwise the step fails and says what to install:
 //! a test that is skipped where its tools are missing tests nothing.
@@ -9,13 +10,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Program, and the Debian package it comes from.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 8] = [
     ("sysbench", "sysbench"),
     ("mariadb", "mariadb-client"),
     ("mariadb-dump", "mariadb-client"),
     ("mariadbd", "mariadb-server"),
     ("mariadb-install-db", "mariadb-server"),
     ("innochecksum", "mariadb-server"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.ext4", "e2fsprogs"),
 ];
 
 /// Installs what is missing.

@@ -6,6 +6,7 @@ pub mod log;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;
 pub mod options;
+pub mod probe;
 pub mod program;
 pub mod result;
 pub mod server;

@@ -1,4 +1,4 @@
-//! The `untorn` program: `serve` is the default command.
+//! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,8 +44,10 @@ impl Engine for Untorn {
 fn main() -> ExitCode {
     sql_shim::log::start();
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| word == "serve") {
-        words.remove(0);
+    match words.first().map(String::as_str) {
+        Some("probe") => return sql_shim::probe::run(words.into_iter().skip(1)),
+        Some("serve") => drop(words.remove(0)),
+        _ => {}
     }
     serve::<Untorn>(words)
 }

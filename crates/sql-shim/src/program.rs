@@ -196,6 +196,7 @@ pub fn help(with_variables: bool) -> String {
         "untorn - a MySQL-protocol server over InnoDB-format tables
 
 usage: untorn [serve] [options]
+       untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
 
   --datadir DIR           where the data is; made if it is not there (default ./untorn-data)
   --bind-address ADDRESS  address to listen on; * for all (default 127.0.0.1; others need passwords first)

@@ -15,6 +15,7 @@
 //! it cannot keep whole is refused ([`Error::is_atomic_refusal`](crate::Error::is_atomic_refusal)), not torn.
 
 mod gather;
+mod measure;
 mod mounts;
 mod rule;
 mod statx;
@@ -22,6 +23,7 @@ mod sysfs;
 
 pub use gather::facts;
 pub(crate) use gather::facts_of;
+pub use measure::{Latency, Measured, measure};
 pub use rule::verdict;
 
 use serde::{Deserialize, Serialize};

@@ -122,3 +122,88 @@ fn count(directory: &Path, name: &str) -> Option<u64> {
 fn block(queue: &Path, name: &str) -> u32 {
     count(queue, name).and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::mounts;
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    /// A tree of `/sys`, and the device it shows. Links name their target from the root.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Tree {
+        origin: String,
+        number: String,
+        files: BTreeMap<String, String>,
+        links: BTreeMap<String, String>,
+        files_of_loops: BTreeMap<PathBuf, (String, String)>,
+        device: Device,
+    }
+
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn build(name: &str, files: &BTreeMap<String, String>, links: &BTreeMap<String, String>) -> Scratch {
+        let root = std::env::temp_dir().join(format!("untorn-sysfs-{name}-{}", std::process::id()));
+        let place = |path: &str| {
+            let place = root.join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            place
+        };
+        files.iter().for_each(|(path, text)| fs::write(place(path), text).unwrap());
+        for (path, target) in links {
+            std::os::unix::fs::symlink(root.join(target), place(path)).unwrap();
+        }
+        Scratch(root)
+    }
+
+    #[test]
+    fn recorded_trees_are_read_down_to_the_disks() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded-sysfs");
+        let mut read = 0;
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let tree: Tree = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            assert!(tree.origin.starts_with("recorded: ") || tree.origin.starts_with("constructed: "));
+            let scratch = build(name, &tree.files, &tree.links);
+            let locate = |path: &Path| {
+                let (file_system, number) = tree.files_of_loops.get(path)?;
+                Some((file_system.clone(), mounts::number(number).unwrap()))
+            };
+            let sysfs = Sysfs { root: &scratch.0, locate: &locate };
+            let found = sysfs.device(mounts::number(&tree.number).unwrap());
+            assert_eq!(found.as_ref(), Some(&tree.device), "{name}");
+            assert_eq!(sysfs.device((1, 99)), None);
+            read += 1;
+        }
+        assert!(read >= 5, "{read} trees");
+    }
+
+    #[test]
+    fn a_loop_device_on_itself_comes_to_an_end() {
+        let device = "devices/virtual/block/loop9";
+        let files = BTreeMap::from([
+            (format!("{device}/dev"), "7:9\n".to_owned()),
+            (format!("{device}/loop/backing_file"), "/mnt/itself\n".to_owned()),
+        ]);
+        let links = BTreeMap::from([("dev/block/7:9".to_owned(), device.to_owned())]);
+        let scratch = build("itself", &files, &links);
+        let locate = |_: &Path| Some(("xfs".to_owned(), (7, 9)));
+        let sysfs = Sysfs { root: &scratch.0, locate: &locate };
+        let mut depth = 0;
+        let mut device = sysfs.device((7, 9));
+        while let Some(found) = device {
+            depth += 1;
+            device = found.backing.and_then(|backing| backing.device);
+        }
+        assert_eq!(depth, DEPTH_MAX);
+    }
+}
