@@ -164,6 +164,7 @@ fn refuses_everywhere(directory: &Path, expected: &str) {
         assert!(reason.contains(expected), "{reason}");
         let error = atomic_write(&**storage, &file, PAGE as u64, image(2, PAGE)).unwrap_err();
         assert!(error.is_atomic_refusal(), "{error} by {:?}", env.backend());
+        assert_eq!(error.io().raw_os_error(), Some(libc::EOPNOTSUPP), "{error}");
         assert!(read(&file, 0, 4 * PAGE).iter().all(|byte| *byte == 1));
         let counters = storage.counters();
         assert_eq!((counters.atomic_writes, counters.atomic_refusals), (1, 1), "{:?}", env.backend());

@@ -85,6 +85,62 @@ fn a_batch_larger_than_the_ring_is_written_and_read_back() {
     }
 }
 
+/// More requests at a time than completions have room for, in batches of several threads, some of them ending in errors.
+#[test]
+fn requests_beyond_the_completion_queue_all_come_back_with_their_own_result() {
+    const BLOCK: usize = 4096;
+    const BLOCKS: usize = 64;
+    const BATCH: usize = 3000;
+    for (env, scratch) in environments("beyond") {
+        let storage = env.storage().clone();
+        let file = storage.open(&scratch.0.join("t"), OpenHow::CREATE_NEW).unwrap();
+        for block in 0..BLOCKS {
+            let mut image = AlignedBuf::zeroed(BLOCK);
+            image.fill(block as u8);
+            file.write_at(&image, (block * BLOCK) as u64).unwrap();
+        }
+        let (good, bad) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let left = Arc::new(AtomicUsize::new(3 * BATCH));
+        let all = Event::new();
+        let request = |number: usize| {
+            let (good, bad, left, all) = (good.clone(), bad.clone(), left.clone(), all.clone());
+            // Every hundredth is behind the end.
+            let block = if number.is_multiple_of(100) { BLOCKS + number } else { number % BLOCKS };
+            let kind =
+                IoKind::Read { buf: IoBuf::owned(AlignedBuf::zeroed(BLOCK)), offset: (block * BLOCK) as u64 };
+            let io = Io::new(kind, move |result| {
+                // A result of another request is counted as neither.
+                match result {
+                    Ok(IoKind::Read { buf: IoBuf::Owned(bytes, _), offset }) => {
+                        let own = bytes.iter().all(|byte| *byte as usize == block);
+                        good.fetch_add(
+                            usize::from(own && offset == (block * BLOCK) as u64),
+                            Ordering::AcqRel,
+                        );
+                    }
+                    Err(error) if error.offset() == Some((block * BLOCK) as u64) => {
+                        bad.fetch_add(1, Ordering::AcqRel);
+                    }
+                    _ => {}
+                }
+                if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    all.set();
+                }
+            });
+            (file.clone(), io)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let batch: Vec<_> = (0..BATCH).map(&request).collect();
+                scope.spawn(|| storage.submit(batch));
+            }
+        });
+        env.block_until(&all);
+        let results = (good.load(Ordering::Acquire), bad.load(Ordering::Acquire));
+        assert_eq!(results, (3 * (BATCH - BATCH / 100), 3 * BATCH / 100), "{:?}", env.backend());
+    }
+}
+
 #[test]
 fn the_end_of_a_file_is_an_error_that_says_so() {
     for (env, scratch) in environments("eof") {

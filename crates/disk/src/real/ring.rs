@@ -14,6 +14,8 @@
 //! - When a submitting thread ends, the kernel gives up what it had queued for it: ECANCELED for queued work, EFAULT
 //!   for the second of a pair (seen on Linux 6.18). Such requests never ran, and the reaper, which does not end before
 //!   they do, submits them again.
+//! - What the kernel has taken it may write to until its completion was seen, so nothing of it is ever freed or answered
+//!   before. A ring that refuses to be waited on is looked at from time to time until the last completion has come.
 
 use crate::IoKind;
 use crate::real::file::RWF_ATOMIC;
@@ -24,6 +26,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const SUBMISSION_ENTRIES: u32 = 1024;
 const COMPLETION_ENTRIES: u32 = 4096;
@@ -31,6 +34,9 @@ const COMPLETION_ENTRIES: u32 = 4096;
 const LARGEST_TRANSFER: usize = 1 << 30;
 /// A registered buffer may have up to 1 GiB.
 const LARGEST_REGISTERED: usize = 1 << 30;
+
+/// How long to wait where the kernel has no memory for requests, or cannot be waited on.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Identity of an entry: slot in the low 32 bits, generation above, and which entry of a pair in the top bit.
 const SYNC_PART: u64 = 1 << 63;
@@ -208,12 +214,9 @@ impl Shared {
         let mut seen: Vec<(u64, i32)> = Vec::new();
         let mut wait_failed = false;
         loop {
-            // SAFETY: no argument is passed; waiting for completions touches no memory of ours.
-            let waited =
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 1, IORING_ENTER_GETEVENTS, None) };
-            if let Err(error) = waited
-                && !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
-            {
+            if wait_failed {
+                std::thread::sleep(LOOK_AGAIN);
+            } else if let Err(error) = self.wait() {
                 tracing::error!(%error, "waiting for I/O completions failed");
                 wait_failed = true;
                 self.state.lock().broken = Some(error.raw_os_error().unwrap_or(libc::EIO));
@@ -229,12 +232,25 @@ impl Shared {
                 }
                 self.start(&mut state);
                 state.collect_broken(&mut finished);
-                wait_failed || ((state.stopping || state.broken.is_some()) && state.is_idle())
+                (state.stopping || state.broken.is_some()) && state.is_idle()
             };
             answer(finished);
             if stop {
                 return;
             }
+        }
+    }
+
+    /// Waits until there is a completion, or there may be.
+    fn wait(&self) -> io::Result<()> {
+        // SAFETY: no argument is passed; waiting for completions touches no memory of ours.
+        let waited =
+            unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 1, IORING_ENTER_GETEVENTS, None) };
+        match waited {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
+                Err(error)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -292,7 +308,7 @@ impl Shared {
                 // completion, and when there is none to come, we do.
                 Some(libc::EAGAIN | libc::EBUSY) if state.in_flight > 0 => false,
                 Some(libc::EAGAIN | libc::EBUSY) => {
-                    std::thread::yield_now();
+                    std::thread::sleep(LOOK_AGAIN);
                     true
                 }
                 other => {

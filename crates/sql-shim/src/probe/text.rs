@@ -87,7 +87,9 @@ pub(super) fn describe(answer: &Answer) -> String {
     line(
         "direct I/O",
         match &facts.direct_io {
-            DirectIo::Aligned { memory: 0, offset: 0 } => "yes; the kernel does not tell the alignment".into(),
+            DirectIo::Aligned { memory: 0, offset: 0 } => {
+                "yes; the kernel does not tell the alignment".into()
+            }
             DirectIo::Aligned { memory, offset } => {
                 format!("yes; memory at multiples of {memory} bytes, offsets of {offset}")
             }
@@ -138,7 +140,11 @@ fn list(device: &Device, depth: usize, lines: &mut Vec<String>) {
         DeviceKind::MdRaid => "md",
     };
     let detail = device.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-    let start = if device.kind == DeviceKind::Partition { format!(", begins at byte {}", device.start) } else { String::new() };
+    let start = if device.kind == DeviceKind::Partition {
+        format!(", begins at byte {}", device.start)
+    } else {
+        String::new()
+    };
     let atomic = match device.atomic {
         None => "not reported".into(),
         Some(limits) if limits.unit_max == 0 => "none".into(),
@@ -167,7 +173,8 @@ fn list(device: &Device, depth: usize, lines: &mut Vec<String>) {
 
 fn table(text: &mut String, page_bytes: usize, measured: &Measured) {
     let file = size(measured.file_bytes);
-    let _ = writeln!(text, "{:<16}one at a time, in a nameless file of {file} that is gone again", "measured");
+    let _ =
+        writeln!(text, "{:<16}one at a time, in a nameless file of {file} that is gone again", "measured");
     let _ = writeln!(text, "  {:<26}{:>6}{:>11}{:>12}", "", "times", "median us", "longest us");
     let mut row = |name: &str, latency: &Latency| {
         let Latency { count, median_us, longest_us } = latency;
