@@ -21,6 +21,7 @@ fn main() {
         file.write_zeros(0, (PAGES * PAGE) as u64).unwrap();
         file.sync_data().unwrap();
         println!("{backend:?}, direct: {}, atomic pages: {:?}", file.is_direct(), file.protection(PAGE));
+        report("verdict about the file", 200, || drop(file.protection(PAGE)));
         let mut random = Random::new(1);
         let mut at = || (random.below(PAGES) * PAGE) as u64;
         report("512-byte write + fdatasync, blocking", 200, || {

@@ -141,8 +141,8 @@ pub trait File: Send + Sync {
     fn is_direct(&self) -> bool;
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
-    /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the kernel anew
-    /// (about 0.1 ms): for the open of a file, not for every write.
+    /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the kernel anew:
+    /// for the open of a file and when a write was refused, not for every write.
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }

@@ -1,14 +1,17 @@
 //! Asking the kernel about one file.
 
 use crate::probe::mounts::{self, Mount};
+use crate::probe::statx::{self, Told};
 use crate::probe::sysfs::Sysfs;
-use crate::probe::{Facts, statx};
+use crate::probe::{Device, Facts};
 use crate::{Error, Result};
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What the kernel says about writes to the file at `path`, or to a new file in the directory at `path` (one without
 /// a name is made for asking, and nothing is left behind).
@@ -27,26 +30,29 @@ pub fn facts(path: &Path) -> Result<Facts> {
     }
     let opened = |flags| if kind.is_dir() { nameless(path, flags) } else { read_only(path, flags) };
     let asked = match opened(libc::O_DIRECT) {
-        Ok(file) => facts_of(path, file.as_fd(), Ok(())),
+        Ok(file) => gather(path, file.as_fd(), Ok(()), Below::look),
         Err(refused) if refused.raw_os_error() == Some(libc::EINVAL) => {
-            opened(0).and_then(|file| facts_of(path, file.as_fd(), Err(&refused)))
+            opened(0).and_then(|file| gather(path, file.as_fd(), Err(&refused), Below::look))
         }
         Err(error) => Err(error),
     };
     asked.map_err(|error| Error::new("probe", path, error))
 }
 
-/// The same for an open file; `opened` says whether it could be opened with `O_DIRECT`.
-pub(crate) fn facts_of(
+/// The same for a file that was opened with `O_DIRECT`. What lies below the file may be as old as [`FRESH`].
+pub(crate) fn facts_of(path: &Path, file: BorrowedFd<'_>) -> io::Result<Facts> {
+    gather(path, file, Ok(()), Below::recent)
+}
+
+fn gather(
     path: &Path,
     file: BorrowedFd<'_>,
     opened: std::result::Result<(), &io::Error>,
+    below: fn(&Told) -> Below,
 ) -> io::Result<Facts> {
     let told = statx::ask(file)?;
-    let mount = mount_of(told.mount, told.device);
+    let Below { mount, device, .. } = below(&told);
     let file_system = mount.as_ref().map_or("unknown", |mount| mount.file_system.as_str()).to_owned();
-    let number = mount.as_ref().map_or(told.device, block_device);
-    let sysfs = Sysfs { root: Path::new("/sys"), locate: &locate };
     Ok(Facts {
         path: path.into(),
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
@@ -57,8 +63,41 @@ pub(crate) fn facts_of(
         block_bytes: statx::block_bytes(file),
         direct_io: statx::direct_io(&told, opened),
         atomic: told.atomic,
-        device: sysfs.device(number),
+        device,
     })
+}
+
+/// How long what is below a file is taken for the same: long enough for a start that opens thousands of files (sysfs and
+/// the list of mounts are slow to read), too short for a volume that moves.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What is below the files of one mount.
+#[derive(Clone)]
+struct Below {
+    at: Instant,
+    /// Number of the mount and of the device.
+    key: (Option<u64>, (u32, u32)),
+    mount: Option<Mount>,
+    device: Option<Device>,
+}
+
+impl Below {
+    fn look(told: &Told) -> Below {
+        let mount = mount_of(told.mount, told.device);
+        let number = mount.as_ref().map_or(told.device, block_device);
+        let sysfs = Sysfs { root: Path::new("/sys"), locate: &locate };
+        let device = sysfs.device(number);
+        Below { at: Instant::now(), key: (told.mount, told.device), mount, device }
+    }
+
+    fn recent(told: &Told) -> Below {
+        static LAST: Mutex<Option<Below>> = Mutex::new(None);
+        let mut last = LAST.lock();
+        match &*last {
+            Some(seen) if seen.key == (told.mount, told.device) && seen.at.elapsed() < FRESH => seen.clone(),
+            _ => last.insert(Below::look(told)).clone(),
+        }
+    }
 }
 
 fn mount_of(id: Option<u64>, device: (u32, u32)) -> Option<Mount> {

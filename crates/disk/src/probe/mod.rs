@@ -10,9 +10,10 @@
 //!   under it with everything that device is made of ([`sysfs`]).
 //! - [`verdict`] is a pure function of those facts and the page size ([`rule`]).
 //!
-//! Nothing here is stored anywhere: a file may be restored by a copy, a volume moved, a kernel updated. The verdict
-//! belongs to an open file, and even then the kernel has the last word: page writes carry `RWF_ATOMIC`, and one that
-//! it cannot keep whole is refused ([`Error::is_atomic_refusal`](crate::Error::is_atomic_refusal)), not torn.
+//! Nothing here is stored (but the devices below a mount, for a second): a file may be restored by a copy, a volume moved,
+//! a kernel updated. The verdict belongs to an open file, and even then the kernel has the last word: page writes carry
+//! `RWF_ATOMIC`, and one that it cannot keep whole is refused
+//! ([`Error::is_atomic_refusal`](crate::Error::is_atomic_refusal)), not torn.
 
 mod gather;
 mod measure;

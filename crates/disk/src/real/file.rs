@@ -273,7 +273,7 @@ impl File for RealFile {
                 "atomic writes need direct I/O, and this file is written through the page cache",
             );
         }
-        match probe::facts_of(&self.path, self.file.as_fd(), Ok(())) {
+        match probe::facts_of(&self.path, self.file.as_fd()) {
             Ok(facts) => probe::verdict(&facts, page_bytes),
             Err(error) => Verdict::none(format!("the kernel does not tell about this file: {error}")),
         }

@@ -102,15 +102,11 @@ pub(super) fn describe(answer: &Answer) -> String {
             None => "not known to this kernel or file system".into(),
             Some(told) if told.unit_max == 0 => "none".into(),
             Some(told) => format!(
-                "{} to {} in {} piece; by the device alone {}",
+                "{} to {}, from {} piece of memory; unit_max_opt (no help of the file system): {}",
                 size(told.unit_min.into()),
                 size(told.unit_max.into()),
                 told.segments_max,
-                if told.unit_max_opt == 0 {
-                    "not told".into()
-                } else {
-                    format!("up to {}", size(told.unit_max_opt.into()))
-                },
+                if told.unit_max_opt == 0 { "0".into() } else { size(told.unit_max_opt.into()) },
             ),
         },
     );
