@@ -21,6 +21,7 @@ use redo::Lsn;
 
 use crate::controller::{Controller, Decision, Load, Urgency};
 use crate::error::Error;
+use crate::feeder;
 use crate::flush::{Collected, Which};
 use crate::frame::FrameRef;
 use crate::store::PageStore;
@@ -77,10 +78,15 @@ impl PageStore {
         if self.checkpoint_running.swap(true, Ordering::AcqRel) {
             return;
         }
+        // After the target was computed: what was changed before it has been invalidated in this tier, or was never in it.
+        let tier = self.tier.get();
         let running = CheckpointRunning(self.this());
         self.env.spawn(
             "checkpoint",
             Box::pin(async move {
+                if let Some(tier) = tier {
+                    tier.before_checkpoint(target).await;
+                }
                 if let Err(error) = running.0.redo.set_checkpoint(target).await {
                     running.0.poison(&format!("moving the checkpoint failed: {error}"));
                 }
@@ -172,7 +178,9 @@ impl Cleaner {
             }
             return PERIOD;
         }
-        let refilled = self.refill(store);
+        // First: what is evicted for the frames that are missing has been offered then.
+        let fed = feeder::feed(store, self.demand);
+        let refilled = self.refill(store) + fed;
         let (decision, load) = self.flush_by_age(store, elapsed);
         self.move_checkpoint(store, now, &load);
         if store.free.waiting() > 0 || decision.urgency == Urgency::Sync || store.redo.space_wanted().is_set()

@@ -24,9 +24,10 @@ pub(crate) enum Counter {
     PagesEvicted,
     BlockingReads,
     CorruptPages,
+    TierFallbacks,
 }
 
-const COUNTERS: usize = Counter::CorruptPages as usize + 1;
+const COUNTERS: usize = Counter::TierFallbacks as usize + 1;
 
 #[repr(align(128))]
 #[derive(Default)]

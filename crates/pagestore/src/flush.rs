@@ -22,6 +22,7 @@ use redo::{Flush, Lsn};
 use crate::checksum;
 use crate::counters::Counter;
 use crate::error::Error;
+use crate::feeder;
 use crate::flush_list::BatchId;
 use crate::frame::FrameRef;
 use crate::page;
@@ -92,9 +93,14 @@ impl PageStore {
 
     /// Gives back a page reserved for flushing.
     fn release(&self, frame: FrameRef) {
+        self.not_in_flight(frame);
+        frame.pins.unpin();
+    }
+
+    /// The pin stays.
+    fn not_in_flight(&self, frame: FrameRef) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         frame.in_flight.store(false, Ordering::Release);
-        frame.pins.unpin();
     }
 
     /// Pages of one batch in this pool.
@@ -303,8 +309,14 @@ impl Batch {
     /// The pages are in their files.
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
+        // What was written to be evicted may be gone before the feeder comes by.
+        let tier = if self.purpose == FlushPurpose::Lru { self.store.tier_to_use() } else { None };
         for frame in &frames {
-            self.store.release(*frame);
+            self.store.not_in_flight(*frame);
+            if let Some(tier) = &tier {
+                feeder::offer(&self.store, &**tier, *frame);
+            }
+            frame.pins.unpin();
         }
         if self.purpose == FlushPurpose::Lru {
             self.store.victims_in_flight.fetch_sub(frames.len(), Ordering::Relaxed);

@@ -93,7 +93,8 @@ impl FlushList {
             older => self.nodes[older as usize].newer = node.newer,
         }
         self.len -= 1;
-        frame.oldest.store(0, Ordering::Relaxed);
+        // Released: whoever finds the page clean also sees that it was marked as in flight before.
+        frame.oldest.store(0, Ordering::Release);
         Some(node.start)
     }
 

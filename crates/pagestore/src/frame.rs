@@ -21,7 +21,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use disk::PageId;
 
@@ -29,6 +29,15 @@ use crate::error::Error;
 use crate::latch::Latch;
 use crate::page::PageSize;
 use crate::pins::PinWord;
+use crate::tier::History;
+
+/// Bits of a page's history.
+pub(crate) mod history {
+    /// Wanted again, some time after the first access; or made in memory.
+    pub(crate) const TOUCHED_AGAIN: u8 = 1;
+    /// Came by the read-ahead of a scan.
+    pub(crate) const SCAN: u8 = 2;
+}
 
 const NO_PAGE: u64 = u64::MAX;
 
@@ -47,6 +56,10 @@ pub(crate) struct Frame {
     pub(crate) read_ahead: AtomicBool,
     /// Milliseconds (coarse clock, at least 1) of the first access since the page came in; 0: never.
     pub(crate) first_access: AtomicU32,
+    /// What the page's use so far says to the clean tier: bits of [`history`].
+    history: AtomicU8,
+    /// Whether the feeder has dealt with this version of the page.
+    pub(crate) offered: AtomicBool,
     /// The pool's eviction count when the page last moved to the young end.
     pub(crate) young_clock: AtomicU32,
     /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by completion.
@@ -104,6 +117,37 @@ impl Frame {
 
     fn word(id: PageId) -> u64 {
         u64::from(id.space) << 32 | u64::from(id.page)
+    }
+
+    /// Notes something of the page's use. What is new is a reason to offer the page to the clean tier again.
+    pub(crate) fn note(&self, bit: u8) {
+        if self.history.load(Ordering::Relaxed) & bit == 0 {
+            self.history.fetch_or(bit, Ordering::Relaxed);
+            self.offered.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// What was noted of the page's use.
+    pub(crate) fn history(&self) -> History {
+        let bits = self.history.load(Ordering::Relaxed);
+        History {
+            touched_again: bits & history::TOUCHED_AGAIN != 0,
+            read_ahead_unused: self.read_ahead.load(Ordering::Relaxed),
+            from_scan: bits & history::SCAN != 0,
+        }
+    }
+
+    /// Another page, or none, comes into the owned frame: nothing is known of its use.
+    pub(crate) fn forget_history(&self) {
+        self.history.store(0, Ordering::Relaxed);
+        self.offered.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the newest bytes of the page are durable in its file: not dirty and not on their way. Under the S latch
+    /// with a pin this stays so until the latch is given up.
+    pub(crate) fn is_in_its_file(&self) -> bool {
+        // In this order: a page is marked as in flight before it is taken from the list of dirty ones.
+        self.oldest.load(Ordering::Acquire) == 0 && !self.in_flight.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
@@ -198,6 +242,8 @@ impl Frames {
                 is_old: AtomicBool::new(false),
                 read_ahead: AtomicBool::new(false),
                 first_access: 0.into(),
+                history: 0.into(),
+                offered: AtomicBool::new(false),
                 young_clock: 0.into(),
                 in_flight: AtomicBool::new(false),
                 oldest: AtomicU64::new(0),

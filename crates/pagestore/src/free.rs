@@ -269,6 +269,7 @@ impl PageStore {
             table.remove(id.page, frame.index());
         }
         frame.set_page(None);
+        frame.forget_history();
         lru.remove(&self.frames, frame.index());
     }
 }

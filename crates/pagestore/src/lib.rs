@@ -15,6 +15,8 @@ mod counters;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
+mod feeder;
+#[cfg(not(loom))]
 mod flush;
 #[cfg(not(loom))]
 mod flush_list;

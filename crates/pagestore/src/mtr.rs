@@ -378,6 +378,7 @@ impl<'s> Mtr<'s> {
     pub fn commit(mut self) -> Lsn {
         let Some(records) = self.records.take() else { return self.store.redo.current() };
         let store = self.store;
+        self.invalidate_clean_copies();
         let slots = &self.slots;
         let end = store.redo.append(records.as_bytes(), |start, end| {
             let mut list = store.flush_list.lock();
@@ -405,6 +406,24 @@ impl<'s> Mtr<'s> {
         store.counters.add(Counter::WriteRequests, changed);
         keep_buffer(records);
         end
+    }
+}
+
+impl Mtr<'_> {
+    /// Tells the clean tier of the pages that become dirty now. Under their X latches and before the append, so that
+    /// nobody can offer the old version any more, and no checkpoint that passes this change is ahead of it.
+    fn invalidate_clean_copies(&self) {
+        let mut tier = None;
+        for slot in self.slots.iter().filter(|slot| slot.changed) {
+            // A dirty page has been invalidated when it became dirty, and is not offered before it is clean.
+            let Some(frame) = slot.pin.as_ref().map(Pin::frame).filter(|frame| !frame.is_dirty()) else {
+                continue;
+            };
+            frame.offered.store(false, std::sync::atomic::Ordering::Relaxed);
+            if let Some(tier) = tier.get_or_insert_with(|| self.store.tier.get()) {
+                tier.invalidate(frame.page_id());
+            }
+        }
     }
 }
 

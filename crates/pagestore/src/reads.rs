@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use disk::{Event, File, Io, IoBuf, IoKind, PageId, Wait};
 use parking_lot::Mutex;
@@ -20,13 +21,14 @@ use parking_lot::Mutex;
 use crate::checksum;
 use crate::counters::Counter;
 use crate::error::{Error, Interrupt};
-use crate::frame::FrameRef;
+use crate::frame::{FrameRef, history};
 use crate::free::Need;
 use crate::guard::{PageRead, Pin};
 use crate::page;
 use crate::space::Space;
 use crate::store::PageStore;
 use crate::sync::spin;
+use crate::tier::{CleanTier, Source, Ticket};
 
 const SHARDS: usize = 16;
 /// Pages of one area of linear read-ahead, aligned: an extent of the default page size.
@@ -202,6 +204,7 @@ impl PageStore {
                 .load(Ordering::Relaxed)
                 .wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
             if drift > self.young_drift {
+                frame.note(history::TOUCHED_AGAIN);
                 self.make_young(frame);
             }
         }
@@ -216,7 +219,12 @@ impl PageStore {
             if self.options.old_blocks_time_ms > 0 {
                 return;
             }
-        } else if now.wrapping_sub(first) < self.options.old_blocks_time_ms {
+        }
+        // Within one tick of the coarse clock it is most likely the same operation.
+        if first != 0 && now != first {
+            frame.note(history::TOUCHED_AGAIN);
+        }
+        if first != 0 && now.wrapping_sub(first) < self.options.old_blocks_time_ms {
             self.counters.count(Counter::NotMadeYoung);
             return;
         }
@@ -275,6 +283,10 @@ impl PageStore {
     /// Starts reading pages that will be wanted soon, those that are missing, in one batch. Never waits or fails: what
     /// cannot be read now is read when it is asked for.
     pub fn prefetch(&self, pages: &[PageId]) {
+        self.read_ahead(pages, false);
+    }
+
+    fn read_ahead(&self, pages: &[PageId], of_scan: bool) {
         let mut batch = Vec::new();
         // Read-ahead must not push out what is in use when frames are scarce.
         let room = self.free.len() + self.lru.lock().old_len();
@@ -285,6 +297,9 @@ impl PageStore {
             let Some(frame) = self.take_frame(Need::Usual) else { break };
             if let Ok(Missing::Start(start)) = self.enter_read(*page, frame, false) {
                 frame.read_ahead.store(true, Ordering::Relaxed);
+                if of_scan {
+                    frame.note(history::SCAN);
+                }
                 batch.push((start.file, start.io));
             }
         }
@@ -316,7 +331,7 @@ impl PageStore {
         let present = (first..page.page).filter(|page| self.look_up(PageId::new(space.id, *page)).is_some());
         if present.count() >= AREA_PRESENT_MIN {
             let wanted: Vec<PageId> = (next..end).map(|page| PageId::new(space.id, page)).collect();
-            self.prefetch(&wanted);
+            self.read_ahead(&wanted, true);
         }
     }
 
@@ -383,14 +398,20 @@ impl PageStore {
         drop(shard);
         let store = self.this();
         let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
-        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store, and with
-        // it the memory.
-        let buf = unsafe { IoBuf::raw(frame.address(), frame.len()) };
-        let kind = IoKind::Read { buf, offset: self.page_size.offset_of(page.page) };
-        let file = space.file.clone();
-        let completion = ReadCompletion { store, read, frame, space, over: false };
-        let io = Io::new(kind, move |result| completion.complete(result.map(drop)));
+        let tier = self.tier_to_use();
+        let started = if tier.is_some() { self.env.now() } else { Duration::ZERO };
+        let completion =
+            ReadCompletion { store, read, frame, space, tier, ticket: None, started, over: false };
+        // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the tier has of it
+        // stays current until this read is over.
+        let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, file, io }))
+    }
+
+    /// The clean tier, unless pages are not to be taken from it or given to it now: while recovery applies the log, the
+    /// pages are on their way to what the tier has.
+    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn CleanTier>> {
+        self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
     }
 
     /// Enters a page that was made in the owned `frame` into page table and LRU list, with that many pins. Under the
@@ -399,6 +420,9 @@ impl PageStore {
         frame.set_page(Some(page));
         frame.first_access.store(0, Ordering::Relaxed);
         frame.young_clock.store(self.freed_clock.load(Ordering::Relaxed), Ordering::Relaxed);
+        if young {
+            frame.note(history::TOUCHED_AGAIN);
+        }
         debug_assert!(!frame.is_dirty() && !frame.in_flight.load(Ordering::Relaxed));
         frame.pins.add_pins(pins);
         {
@@ -442,6 +466,11 @@ impl PageStore {
             // A read that failed is no obstacle: what the file holds does not matter.
             let pending = shard.get(&page).filter(|read| !read.event.is_set()).cloned();
             if pending.is_none() && self.look_up(page).is_none() {
+                // The frame may hold bytes of an older version of this very page. Without an LSN nobody takes them for
+                // a page before the creator has made one.
+                // SAFETY: the frame is owned.
+                let bytes = unsafe { frame.bytes_mut() };
+                bytes[page::LSN..page::LSN + 8].fill(0);
                 self.publish(page, frame, 1, true);
                 drop(shard);
                 self.counters.count(Counter::PagesCreated);
@@ -460,6 +489,11 @@ impl PageStore {
     }
 }
 
+/// Whether these bytes, from the clean tier, are the page; one that was never written is not in the tier.
+fn is_page(bytes: &[u8], id: PageId) -> bool {
+    page::identity(bytes) == id && checksum::verify(bytes).is_ok()
+}
+
 fn waiting(hold: ReadHold) -> Interrupt {
     Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)))
 }
@@ -470,14 +504,76 @@ struct ReadCompletion {
     read: Arc<PendingRead>,
     frame: FrameRef,
     space: Arc<Space>,
+    /// The clean tier there was when the read began.
+    tier: Option<Arc<dyn CleanTier>>,
+    /// Of the slot that is being read; without, it is the data file.
+    ticket: Option<Ticket>,
+    /// When the request was made; without a tier nobody wants to know.
+    started: Duration,
     over: bool,
 }
 
 impl ReadCompletion {
+    /// The request that reads the page from the tier if that has it, else from the data file.
+    fn request(mut self) -> (Arc<dyn File>, Io) {
+        match self.tier.as_ref().and_then(|tier| tier.find(self.read.id)) {
+            Some(found) => {
+                self.ticket = Some(found.ticket);
+                self.request_from(found.file, found.offset)
+            }
+            None => self.request_from_data_file(),
+        }
+    }
+
+    fn request_from_data_file(self) -> (Arc<dyn File>, Io) {
+        let (file, offset) = (self.space.file.clone(), self.store.page_size.offset_of(self.read.id.page));
+        self.request_from(file, offset)
+    }
+
+    fn request_from(self, file: Arc<dyn File>, offset: u64) -> (Arc<dyn File>, Io) {
+        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store, and with
+        // it the memory. There is one request at a time.
+        let buf = unsafe { IoBuf::raw(self.frame.address(), self.frame.len()) };
+        let io = Io::new(IoKind::Read { buf, offset }, move |result| match self.ticket {
+            Some(_) => self.complete_tier(result.map(drop)),
+            None => self.complete(result.map(drop)),
+        });
+        (file, io)
+    }
+
+    /// The tier's slot has been read: the page, or the same read goes on with the data file, which those who wait do
+    /// not notice.
+    fn complete_tier(mut self, result: disk::Result<()>) {
+        let (Some(tier), Some(ticket)) = (self.tier.clone(), self.ticket.take()) else {
+            unreachable!("a slot of the tier was read");
+        };
+        match result {
+            Ok(()) => {
+                // SAFETY: the frame is owned by this read, and the transfer is over.
+                let bytes: &[u8] = unsafe { self.frame.bytes() };
+                // The tier compares with what it knows. That the bytes are a page at all, and this one, is looked at here
+                // as for any page that comes in.
+                if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
+                    tier.read_took(Source::Tier, self.store.env.now().saturating_sub(self.started));
+                    return self.end_well(bytes);
+                }
+            }
+            Err(error) => tier.read_failed(ticket, &error),
+        }
+        self.store.counters.count(Counter::TierFallbacks);
+        self.started = self.store.env.now();
+        let store = self.store.clone();
+        let request = self.request_from_data_file();
+        store.env.storage().submit(vec![request]);
+    }
+
     fn complete(mut self, result: disk::Result<()>) {
         self.over = true;
         // SAFETY: the frame is owned by this read, and the transfer is over.
         let bytes: &[u8] = unsafe { self.frame.bytes() };
+        if let (Some(tier), Ok(())) = (&self.tier, &result) {
+            tier.read_took(Source::DataFile, self.store.env.now().saturating_sub(self.started));
+        }
         let verified = result.map_err(Error::from).and_then(|()| {
             checksum::verify_identity(bytes, self.read.id).map_err(|why| {
                 self.store.counters.count(Counter::CorruptPages);
@@ -485,9 +581,17 @@ impl ReadCompletion {
             })
         });
         match verified {
-            Ok(()) => self.succeed(page::lsn(bytes)),
-            Err(error) => self.fail(error),
+            Ok(()) => self.end_well(bytes),
+            Err(error) => {
+                self.fail(error);
+                self.read.event.set();
+            }
         }
+    }
+
+    fn end_well(mut self, bytes: &[u8]) {
+        self.over = true;
+        self.succeed(page::lsn(bytes));
         self.read.event.set();
     }
 
@@ -522,6 +626,7 @@ impl ReadCompletion {
             *state = ReadState::Failed { error, waiters };
         }
         self.frame.read_ahead.store(false, Ordering::Relaxed);
+        self.frame.forget_history();
         store.free.put(self.frame);
     }
 }

@@ -31,6 +31,7 @@ use crate::guard::Pin;
 use crate::mtr;
 use crate::page;
 use crate::store::PageStore;
+use crate::tier::CleanTier;
 
 /// Pages read ahead together by one thread.
 const READ_TOGETHER: usize = 32;
@@ -196,8 +197,12 @@ impl PageStore {
         let mut batch = Batch::default();
         let mut overflowed = false;
         let mut progress = Progress::new(self, "reading");
+        let tier = self.tier.get();
         let scanned = self.redo.scan(
             |start, end, bytes| {
+                if let Some(tier) = &tier {
+                    invalidate_changed(&**tier, bytes);
+                }
                 overflowed |= batch.memory() > budget || batch.pages.len() > pages_max;
                 if !overflowed {
                     self.collect(&mut batch, &mut known, start, end, bytes)?;
@@ -369,14 +374,35 @@ fn begins_with_init(entries: &[Entry]) -> bool {
     entries.first().is_some_and(|entry| matches!(entry.change, Change::Init))
 }
 
-fn space_of(record: &Record<'_>) -> u32 {
+/// Tells the clean tier of every page that the log has changes of, also of those that are not applied: what it kept of
+/// them is from before. All of the log after the checkpoint passes here.
+fn invalidate_changed(tier: &dyn CleanTier, bytes: &[u8]) {
+    let mut last = None;
+    // Records that make no sense end the recovery where they are applied.
+    for record in redo::records(bytes).map_while(Result::ok) {
+        let page = page_of(&record);
+        if let Some(page) = page.filter(|page| last != Some(*page)) {
+            tier.invalidate(page);
+            last = Some(page);
+        }
+    }
+}
+
+fn page_of(record: &Record<'_>) -> Option<PageId> {
     match record {
         Record::Write { page, .. }
         | Record::Fill { page, .. }
         | Record::Move { page, .. }
         | Record::Init { page }
-        | Record::Free { page } => page.space,
+        | Record::Free { page } => Some(*page),
+        Record::SpaceSize { .. } => None,
+    }
+}
+
+fn space_of(record: &Record<'_>) -> u32 {
+    match record {
         Record::SpaceSize { space, .. } => *space,
+        _ => page_of(record).unwrap_or_default().space,
     }
 }
 

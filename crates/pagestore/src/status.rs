@@ -51,4 +51,6 @@ pub struct PoolStatus {
     pub oldest_modification: Option<u64>,
     /// Pages found damaged when read.
     pub corrupt_pages: u64,
+    /// Reads of the clean tier that did not give the page and went on with the data file.
+    pub tier_fallbacks: u64,
 }

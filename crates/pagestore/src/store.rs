@@ -222,6 +222,8 @@ impl PageStore {
     /// # Errors
     /// [`Error::Tablespace`] says what is wrong with the file.
     pub fn open_space(&self, space: u32, path: &Path) -> Result<SpaceInfo, Error> {
+        // The file may be another one than when the tier last saw this tablespace.
+        self.forget_clean_copies(space);
         self.spaces.open(&**self.env.storage(), space, path, true)
     }
 
@@ -268,6 +270,7 @@ impl PageStore {
         let entry = self.spaces.get(space)?;
         entry.mark_dropped();
         self.forget_pages(space, true).await?;
+        self.forget_clean_copies(space);
         let path = entry.path();
         drop(entry);
         self.spaces.remove(space);
@@ -286,8 +289,16 @@ impl PageStore {
         self.flush_space(space).await?;
         entry.mark_dropped();
         self.forget_pages(space, false).await?;
+        self.forget_clean_copies(space);
         self.spaces.remove(space);
         Ok(())
+    }
+
+    /// No page of the tablespace is in the pool or being read: nobody looks for it in the tier or offers it.
+    fn forget_clean_copies(&self, space: u32) {
+        if let Some(tier) = self.tier.get() {
+            tier.invalidate_space(space);
+        }
     }
 
     /// Evicts all pages of a dropped tablespace.
@@ -428,6 +439,7 @@ impl PageStore {
             pages_in_flight: (0..self.frames.len()).filter(|index| in_flight(*index)).count() as u64,
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
+            tier_fallbacks: sum(Counter::TierFallbacks),
         }
     }
 

@@ -16,15 +16,16 @@ use super::support::{create_page, options, redo_options, retry, update_page};
 use crate::error::Error;
 use crate::page;
 use crate::store::PageStore;
+use crate::tier::CleanTier;
 
-const SPACE: u32 = 9;
-const PAGES: u32 = 160;
-const PAGE_SIZE: usize = 4096;
-const ROUNDS: usize = 3;
+pub(super) const SPACE: u32 = 9;
+pub(super) const PAGES: u32 = 160;
+pub(super) const PAGE_SIZE: usize = 4096;
+pub(super) const ROUNDS: usize = 3;
 const LOG: u64 = 1 << 20;
 
 /// What a page had after which LSN, oldest first.
-struct Model(Vec<Vec<(Lsn, u64)>>);
+pub(super) struct Model(pub(super) Vec<Vec<(Lsn, u64)>>);
 
 impl Model {
     fn value_at(&self, page: u32, end: Lsn) -> Option<u64> {
@@ -33,19 +34,19 @@ impl Model {
     }
 
     /// Forgets what was lost with the end of the log.
-    fn cut(&mut self, end: Lsn) {
+    pub(super) fn cut(&mut self, end: Lsn) {
         for history in &mut self.0 {
             history.retain(|(lsn, _)| *lsn <= end);
         }
     }
 }
 
-struct Machine {
-    env: Arc<SimulatedEnvironment>,
-    store: Arc<PageStore>,
+pub(super) struct Machine {
+    pub(super) env: Arc<SimulatedEnvironment>,
+    pub(super) store: Arc<PageStore>,
 }
 
-fn directory() -> PathBuf {
+pub(super) fn directory() -> PathBuf {
     PathBuf::from("/data")
 }
 
@@ -57,7 +58,7 @@ fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
     Arc::new(dblwr::ProtectedWriter::open(env.clone(), dblwr::Options::new(directory(), PAGE_SIZE)).unwrap())
 }
 
-fn create(seed: u64) -> Machine {
+pub(super) fn create(seed: u64) -> Machine {
     let env = SimulatedEnvironment::new(seed);
     let dynamic: Arc<dyn Environment> = env.clone();
     let storage = dynamic.storage();
@@ -72,6 +73,15 @@ fn create(seed: u64) -> Machine {
 
 /// Opens what a crash left; returns the end of the log too.
 fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine, Lsn), Error> {
+    reopen_with(seed, disk, |_| None)
+}
+
+/// The same with a clean tier on the given disk.
+pub(super) fn reopen_with(
+    seed: u64,
+    disk: Arc<SimulatedStorage>,
+    tier: impl FnOnce(&Arc<dyn Environment>) -> Option<Arc<dyn CleanTier>>,
+) -> Result<(Machine, Lsn), Error> {
     let env = SimulatedEnvironment::with_storage(seed, disk);
     let dynamic: Arc<dyn Environment> = env.clone();
     let storage = dynamic.storage();
@@ -85,11 +95,12 @@ fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine, Lsn), Erro
     )?;
     let redo = RedoLog::open(&dynamic, &directory(), redo_options(LOG))?;
     let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic))?;
+    store.set_clean_tier(tier(&dynamic));
     let summary = store.recover(&[(SPACE, table()), (77, directory().join("gone.ibd"))])?;
     Ok((Machine { env, store }, summary.end))
 }
 
-fn compare(machine: &Machine, model: &Model, end: Lsn) -> Result<(), String> {
+pub(super) fn compare(machine: &Machine, model: &Model, end: Lsn) -> Result<(), String> {
     for page in 0..PAGES {
         let id = PageId::new(SPACE, page);
         let read = machine.env.run_until_complete(retry(|| Ok(machine.store.read(id)?.to_vec())));
@@ -110,7 +121,7 @@ fn compare(machine: &Machine, model: &Model, end: Lsn) -> Result<(), String> {
 }
 
 /// Changes pages, with background work in between; ends anywhere.
-fn work(machine: &Machine, model: &mut Model, random: &mut Random, next_value: &mut u64) {
+pub(super) fn work(machine: &Machine, model: &mut Model, random: &mut Random, next_value: &mut u64) {
     let (env, store) = (&machine.env, &machine.store);
     for _ in 0..random.below(1500) {
         let page = random.below(PAGES as usize) as u32;

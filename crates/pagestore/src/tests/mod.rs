@@ -3,4 +3,6 @@
 mod crash;
 mod frames;
 mod pool;
+mod reference_tier;
 mod support;
+mod tier;

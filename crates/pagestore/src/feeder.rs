@@ -1,0 +1,91 @@
+//! Feeding the clean tier: pages near the LRU tail are offered before they are evicted.
+//!
+//! The cleaner feeds at each look, before it evicts: it walks ahead of the tail, as far as frames are taken until the
+//! next look or the one after, notes the clean pages it has not dealt with, lets the list go, and offers them one by
+//! one. Pages that are written to be evicted are offered when they have reached their file. Nobody waits for any of
+//! this: a page that is latched is passed by, and a page that is evicted before the feeder came is just evicted.
+//!
+//! What is offered is in its file. Under the page's S latch the feeder looks once more: not dirty, not on its way, not
+//! a page of a store that is poisoned (there a change may be in memory that is in no log). Whoever makes the page dirty
+//! needs the X latch, and [invalidates](crate::tier::CleanTier::invalidate) under it: so either the feeder finds the
+//! page dirty, or the invalidation comes after the offer.
+
+use std::sync::atomic::Ordering;
+
+use redo::Lsn;
+
+use crate::frame::FrameRef;
+use crate::page;
+use crate::store::PageStore;
+use crate::tier::{CleanTier, Offered, Refusal};
+
+/// Pages ahead of the tail that are always looked at.
+const DEPTH_MIN: usize = 256;
+/// Pages offered per look, at most: a look must not take long.
+const OFFERS_MAX: usize = 1024;
+
+/// Offers clean pages ahead of the LRU tail; `demand` frames are taken from one look to the next. Returns how many
+/// were taken.
+pub(crate) fn feed(store: &PageStore, demand: f64) -> usize {
+    let Some(tier) = store.tier_to_use() else { return 0 };
+    let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frames.len() / 4);
+    let mut taken = 0;
+    let mut open = true;
+    for frame in ahead_of_tail(store, depth) {
+        // The rest is only given back.
+        if open {
+            match offer(store, &*tier, frame) {
+                Some(Offered::Taken) => taken += 1,
+                Some(Offered::Refused(Refusal::Off | Refusal::Busy | Refusal::Budget)) => open = false,
+                _ => {}
+            }
+        }
+        frame.pins.unpin();
+    }
+    taken
+}
+
+/// Clean pages near the tail that were not dealt with yet, pinned.
+fn ahead_of_tail(store: &PageStore, depth: usize) -> Vec<FrameRef> {
+    let mut frames = Vec::new();
+    let lru = store.lru.lock();
+    let mut next = lru.tail();
+    for _ in 0..depth {
+        let Some(index) = next else { break };
+        next = lru.younger(index);
+        let frame = store.frames.get(index);
+        let new = !frame.offered.load(Ordering::Relaxed) && frame.is_in_its_file();
+        if new && frame.pins.try_pin() {
+            frames.push(frame);
+            if frames.len() == OFFERS_MAX {
+                break;
+            }
+        }
+    }
+    frames
+}
+
+/// Offers a pinned page, if it is clean and nobody is changing it.
+pub(crate) fn offer(store: &PageStore, tier: &dyn CleanTier, frame: FrameRef) -> Option<Offered> {
+    let (id, history) = (frame.page_id(), frame.history());
+    if !tier.wants(id, history) {
+        frame.offered.store(true, Ordering::Relaxed);
+        return None;
+    }
+    if !frame.latch.try_lock_shared() {
+        return None;
+    }
+    // SAFETY: pinned by the caller and latched for reading.
+    let image = unsafe { frame.bytes() };
+    let lsn = page::lsn(image);
+    // A page that was never written is all zero, and quickly had from anywhere.
+    let offerable =
+        frame.is_in_its_file() && store.poisoned().is_none() && lsn > 0 && page::identity(image) == id;
+    let offered = offerable.then(|| tier.offer(id, Lsn(lsn), image, history));
+    frame.latch.unlock_shared();
+    match offered {
+        None | Some(Offered::Refused(Refusal::Off | Refusal::Busy | Refusal::Budget)) => {}
+        Some(_) => frame.offered.store(true, Ordering::Relaxed),
+    }
+    offered
+}
