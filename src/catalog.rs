@@ -105,6 +105,10 @@ pub struct CatalogData {
     pub next_index: u64,
     /// Next unused tablespace id.
     pub next_space: u32,
+    /// What tells this data directory from all others: 32 random hexadecimal digits. Missing in directories made by
+    /// early versions, until they are opened again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Databases by name.
     pub databases: BTreeMap<String, DatabaseDef>,
     /// Unfinished work on files.
@@ -122,6 +126,7 @@ impl CatalogData {
             next_table: 1,
             next_index: 1,
             next_space: 1,
+            identity: None,
             databases: BTreeMap::new(),
             pending: Vec::new(),
         }

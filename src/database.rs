@@ -17,6 +17,7 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::catalog::{Catalog, DatabaseDef};
+use crate::clean_tier::Tier;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::report::OpenReport;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
     pub writer: dblwr::ProtectedWriter,
+    pub clean_tier: Tier,
     pub report: OpenReport,
     pub closed: AtomicBool,
     /// Set when the environment was made by [`Database::open`].
@@ -167,6 +169,7 @@ impl Database {
         }
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;
+        self.0.clean_tier.close(self.0.redo.current()).await;
         if let Some(environment) = self.0.own_environment.get() {
             environment.shutdown();
         }

@@ -11,6 +11,7 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::catalog::{CATALOG_FILE, Catalog, Pending};
+use crate::clean_tier::Tier;
 use crate::database::{Database, Inner, Tables};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -62,9 +63,13 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let checkpoint = log.checkpoint_lsn();
     let restored = restore_torn_pages(&*storage, &directory, page_size, checkpoint.0, &spaces)?;
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let store = open_store(&environment, &log, page_size, &options, Arc::new(writer.clone()))?;
+    let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
+    let pool_bytes = options.buffer_pool_bytes.saturating_sub(clean_tier.memory_bytes());
+    let store = open_store(&environment, &log, page_size, pool_bytes, Arc::new(writer.clone()))?;
+    clean_tier.attach(&store);
     let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
     let recovered = store.recover(&spaces)?;
+    clean_tier.recovered(&recovered);
     let mut system_options = txn::Options::new(directory.join(UNDO_FILE));
     system_options.lock_wait_timeout = options.lock_wait_timeout;
     let system = TransactionSystem::open(store.clone(), system_options).await?;
@@ -72,11 +77,13 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         // The first version of the catalog: from here on the directory is one of ours.
         catalog.change(|_| Ok(()))?;
     }
+    clean_tier.store_identity(&catalog)?;
     let report = OpenReport {
         directory: directory.clone(),
         created: !exists,
         page_size: page_bytes,
         buffer_pool_bytes: options.buffer_pool_bytes,
+        clean_tier: clean_tier.describe(),
         redo_capacity_bytes: log.capacity(),
         io: describe_io(&*storage, &directory),
         tables: catalog.snapshot().tables().count(),
@@ -94,6 +101,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         redo: log,
         system,
         writer,
+        clean_tier,
         report: OpenReport::default(),
         closed: AtomicBool::new(false),
         own_environment: OnceLock::new(),
@@ -321,12 +329,12 @@ fn open_store(
     environment: &Arc<dyn Environment>,
     log: &Arc<RedoLog>,
     page_size: PageSize,
-    options: &Options,
+    pool_bytes: u64,
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
     let defaults = pagestore::Options::default();
     let settings = pagestore::Options {
-        pool_bytes: options.buffer_pool_bytes as usize,
+        pool_bytes: pool_bytes as usize,
         page_size,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults

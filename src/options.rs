@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clean_tier::CleanTierOptions;
+
 /// How page writes are kept from tearing (`innodb_doublewrite`).
 pub use dblwr::Mode as Doublewrite;
 
@@ -37,6 +39,8 @@ pub struct Options {
     /// back. 4: nothing is changed at all. 5: undo logs are not read. 6: the redo log is not applied. Above 0 nothing
     /// can be changed in tables.
     pub force_recovery: u8,
+    /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
+    pub clean_tier: CleanTierOptions,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
@@ -79,6 +83,7 @@ impl Options {
             doublewrite_files: 2,
             doublewrite_pages: 128,
             force_recovery: 0,
+            clean_tier: CleanTierOptions::default(),
             lock_wait_timeout: Duration::from_secs(50),
             direct_io: true,
             io_uring: true,
@@ -94,6 +99,13 @@ impl Options {
     /// The same with a redo log of so many bytes.
     pub fn redo_capacity_bytes(mut self, bytes: u64) -> Options {
         self.redo_capacity_bytes = bytes;
+        self
+    }
+
+    /// The same with a clean tier in this file, of so many bytes (0: eight times the buffer pool).
+    pub fn clean_tier(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
+        self.clean_tier.file = Some(file.into());
+        self.clean_tier.size_bytes = bytes;
         self
     }
 

@@ -18,6 +18,8 @@ pub struct OpenReport {
     pub page_size: u32,
     /// Bytes of the buffer pool.
     pub buffer_pool_bytes: u64,
+    /// The clean tier, if there is one: file, size, memory, pages kept.
+    pub clean_tier: Option<String>,
     /// Bytes of the redo log.
     pub redo_capacity_bytes: u64,
     /// How page writes are protected, and why: a line for each kind of storage.
@@ -48,6 +50,9 @@ impl fmt::Display for OpenReport {
             writeln!(f, "torn pages       {line}")?;
         }
         writeln!(f, "buffer pool      {} MiB", self.buffer_pool_bytes / MIB)?;
+        if let Some(tier) = &self.clean_tier {
+            writeln!(f, "clean tier       {tier}")?;
+        }
         writeln!(f, "redo log         {} MiB", self.redo_capacity_bytes / MIB)?;
         writeln!(f, "file access      {}", self.io)?;
         if !self.restored_pages.is_empty() {

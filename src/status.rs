@@ -12,6 +12,7 @@ impl Database {
         figures.extend(self.log_figures());
         figures.extend(self.transaction_figures());
         figures.extend(self.file_figures());
+        figures.extend(self.clean_tier_figures());
         figures
     }
 

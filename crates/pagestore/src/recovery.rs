@@ -49,6 +49,8 @@ pub struct RecoverySummary {
     pub checkpoint: Lsn,
     /// End of the log.
     pub end: Lsn,
+    /// Number of this opening of the log.
+    pub run: u32,
     /// Mini-transactions found in the log.
     pub mini_transactions: u64,
     /// Bytes of their records.
@@ -212,6 +214,7 @@ impl PageStore {
             |done, most| progress.report(self, done, most),
         )?;
         note(&mut summary, &scanned);
+        summary.run = self.redo.epoch();
         if overflowed {
             batch = Batch::default();
             let mut progress = Progress::new(self, "applying");

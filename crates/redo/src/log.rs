@@ -430,6 +430,11 @@ impl RedoLog {
         self.flushed.store(lsn.0, Ordering::Release);
     }
 
+    /// Number of this opening of the log: one more than that of the opening before.
+    pub fn epoch(&self) -> u32 {
+        self.state.lock().epoch
+    }
+
     /// Where recovery would start now.
     #[inline]
     pub fn checkpoint_lsn(&self) -> Lsn {

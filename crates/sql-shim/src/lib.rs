@@ -1,6 +1,7 @@
 //! The MySQL-protocol server of Untorn: wire protocol, accounts, variables, and SQL sessions over the engine.
 
 pub mod auth;
+pub mod clean_tier;
 pub mod errors;
 pub mod log;
 #[cfg(feature = "opensrv")]

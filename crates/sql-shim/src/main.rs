@@ -33,6 +33,7 @@ impl Engine for Untorn {
                 database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string())),
             );
         }));
+        sql_shim::clean_tier::connect(server, &self.database);
         Sessions::new(server.clone(), self.database.clone())
     }
 

@@ -140,6 +140,7 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     if given.contains("innodb_page_size") {
         database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
     }
+    database.clean_tier = crate::clean_tier::options(variables);
     describe_the_machine(variables);
     Ok(ServerOptions { datadir, listen, database, decisions })
 }

@@ -3,6 +3,7 @@
 //! A view is a list of columns and a function that makes all its rows. That is enough for clients and tools: the
 //! catalog is in memory and small.
 
+mod clean_tier;
 pub mod server_tables;
 pub mod table_tables;
 
@@ -52,7 +53,7 @@ pub fn is_view_database(name: &str) -> bool {
 }
 
 fn views() -> impl Iterator<Item = &'static View> {
-    table_tables::VIEWS.iter().chain(server_tables::VIEWS)
+    table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(clean_tier::VIEWS)
 }
 
 /// The view of this name, letter case not counting.

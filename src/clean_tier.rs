@@ -1,0 +1,251 @@
+//! The clean tier of a database: a fast local disk as the second half of the buffer pool.
+//!
+//! The tier itself is the crate `bpe`, the hooks are the buffer pool's; here is when what happens. Open: the tier is
+//! made before recovery, so that recovery can tell it of every page in the log, and serves when that is over. Close: its
+//! map is completed after the last checkpoint. In between it may be switched, moved and resized at any time; the work is
+//! done in the background, and the pages that are lost by it are read from the data files again.
+//!
+//! A kept tier belongs to one data directory: to its identity, a random number in the catalog, and to the place where the
+//! directory lies, so that a copy of the directory does not take the original's tier for its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use disk::Environment;
+use pagestore::{CleanTier, PageSize, PageStore, RecoverySummary};
+
+use crate::catalog::Catalog;
+use crate::database::Database;
+use crate::error::Result;
+use crate::options::Options;
+use crate::status::Figure;
+
+pub use bpe::{
+    Change as CleanTierChange, Restart as CleanTierRestart, State as CleanTierState,
+    Status as CleanTierStatus,
+};
+
+/// A tier without a size is so many times as large as the buffer pool.
+const POOLS: u64 = 8;
+/// The tier's tables may take this share of the buffer pool's memory, at most.
+const MEMORY_SHARE: u64 = 4;
+
+/// Settings of the clean tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanTierOptions {
+    /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data directory.
+    /// Without one there is no tier.
+    pub file: Option<PathBuf>,
+    /// Bytes of the file (`untorn_bpe_size`); 0 is eight times the buffer pool.
+    pub size_bytes: u64,
+    /// Whether it is in use (`untorn_bpe`).
+    pub enabled: bool,
+    /// What becomes of its pages at a restart (`untorn_bpe_restart`).
+    pub restart: CleanTierRestart,
+    /// Bytes that may be written to it per second (`untorn_bpe_write_budget`); 0 is no limit.
+    pub write_budget: u64,
+}
+
+impl Default for CleanTierOptions {
+    fn default() -> Self {
+        Self { file: None, size_bytes: 0, enabled: true, restart: CleanTierRestart::Keep, write_budget: 0 }
+    }
+}
+
+impl CleanTierOptions {
+    fn size(&self, pool_bytes: u64) -> u64 {
+        if self.size_bytes == 0 { pool_bytes.saturating_mul(POOLS) } else { self.size_bytes }
+    }
+}
+
+/// The tier of an open database, and how to find its way about.
+pub(crate) struct Tier {
+    tier: Arc<bpe::Tier>,
+    directory: PathBuf,
+    pool_bytes: u64,
+    /// Identity to be written into a catalog that has none.
+    fresh_identity: Option<String>,
+}
+
+impl Tier {
+    /// Opens the tier, which serves nothing yet.
+    pub fn open(
+        environment: &Arc<dyn Environment>,
+        catalog: &Catalog,
+        page_size: PageSize,
+        options: &Options,
+    ) -> Tier {
+        let known = catalog.snapshot().identity.clone();
+        let fresh_identity = known
+            .is_none()
+            .then(|| format!("{:016x}{:016x}", environment.random_u64(), environment.random_u64()));
+        let identity = known.or_else(|| fresh_identity.clone()).unwrap_or_default();
+        let wanted = &options.clean_tier;
+        let mut settings = bpe::Options::new(page_size, identity_at(&identity, &options.directory));
+        settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
+        settings.size = wanted.size(options.buffer_pool_bytes);
+        // A forced recovery may leave changes out that the tier's pages have.
+        settings.enabled = wanted.enabled && options.force_recovery == 0;
+        settings.restart = wanted.restart;
+        settings.write_budget = wanted.write_budget;
+        settings.memory_max = Some((options.buffer_pool_bytes / MEMORY_SHARE) as usize);
+        Tier {
+            tier: bpe::Tier::open(environment.clone(), settings),
+            directory: options.directory.clone(),
+            pool_bytes: options.buffer_pool_bytes,
+            fresh_identity,
+        }
+    }
+
+    /// Bytes of memory it takes out of the buffer pool's.
+    pub fn memory_bytes(&self) -> u64 {
+        self.tier.status().memory_bytes
+    }
+
+    /// Gives it to the store, before recovery, if it is in use.
+    pub fn attach(&self, store: &PageStore) {
+        if self.tier.status().file.is_some() {
+            self.use_in(store);
+        }
+    }
+
+    fn use_in(&self, store: &PageStore) {
+        let tier: Arc<dyn CleanTier> = self.tier.clone();
+        store.set_clean_tier(Some(tier));
+    }
+
+    /// Recovery is over.
+    pub fn recovered(&self, summary: &RecoverySummary) {
+        self.tier.recovered(summary.checkpoint, summary.end, summary.run);
+    }
+
+    /// Writes the directory's identity into a catalog that has none.
+    pub fn store_identity(&self, catalog: &Catalog) -> Result<()> {
+        match &self.fresh_identity {
+            None => Ok(()),
+            Some(identity) => catalog.change(|data| {
+                data.identity = Some(identity.clone());
+                Ok(())
+            }),
+        }
+    }
+
+    /// For the start-up log: nothing without a tier.
+    pub fn describe(&self) -> Option<String> {
+        const MIB: u64 = 1 << 20;
+        let status = self.tier.status();
+        match status.state {
+            bpe::State::Off => None,
+            bpe::State::Failed(why) => Some(format!("OFF: {why}")),
+            _ => Some(format!(
+                "{}, {} MiB ({} pages), {} kept, {:.1} MiB of the buffer pool's memory",
+                status.file.unwrap_or_default().display(),
+                status.size_bytes / MIB,
+                status.pages_max,
+                status.restored,
+                status.memory_bytes as f64 / MIB as f64
+            )),
+        }
+    }
+
+    /// The last checkpoint is at the end of the log.
+    pub async fn close(&self, end: pagestore::Lsn) {
+        self.tier.close_clean(end).await;
+    }
+}
+
+/// The identity of a data directory at this place.
+fn identity_at(identity: &str, directory: &Path) -> [u8; 16] {
+    // Two FNV-1a hashes of 64 bits: to tell directories apart, not to withstand anybody.
+    let hash = |start: u64| {
+        let bytes = identity.bytes().chain(directory.as_os_str().as_encoded_bytes().iter().copied());
+        bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    };
+    let mut both = [0; 16];
+    both[..8].copy_from_slice(&hash(0xcbf2_9ce4_8422_2325).to_be_bytes());
+    both[8..].copy_from_slice(&hash(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    both
+}
+
+impl Database {
+    /// The state and figures of the clean tier.
+    pub fn clean_tier(&self) -> CleanTierStatus {
+        self.0.clean_tier.tier.status()
+    }
+
+    /// Switches the clean tier on (empty) or off, in the background: nobody waits for it.
+    pub fn switch_clean_tier(&self, on: bool) -> CleanTierChange {
+        self.use_clean_tier();
+        self.0.clean_tier.tier.switch(on)
+    }
+
+    /// Moves the clean tier to another file (relative to the data directory), empty, in the background; `None` is off.
+    pub fn set_clean_tier_file(&self, file: Option<&Path>) -> CleanTierChange {
+        self.use_clean_tier();
+        let tier = &self.0.clean_tier;
+        tier.tier.set_file(file.map(|file| tier.directory.join(file)))
+    }
+
+    /// Gives the clean tier another size in bytes (0: eight times the buffer pool), in the background. Pages that still
+    /// have room stay.
+    pub fn resize_clean_tier(&self, bytes: u64) -> CleanTierChange {
+        self.use_clean_tier();
+        let tier = &self.0.clean_tier;
+        let wanted = CleanTierOptions { size_bytes: bytes, ..CleanTierOptions::default() };
+        tier.tier.resize(wanted.size(tier.pool_bytes))
+    }
+
+    /// Bytes that may be written to the clean tier per second from now on; 0 is no limit.
+    pub fn set_clean_tier_write_budget(&self, bytes_per_second: u64) {
+        self.0.clean_tier.tier.set_write_budget(bytes_per_second);
+    }
+
+    /// From the first change on the store knows the tier: until then it had no page.
+    fn use_clean_tier(&self) {
+        if self.0.store.clean_tier().is_none() {
+            self.0.clean_tier.use_in(&self.0.store);
+        }
+    }
+
+    /// `Untorn_bpe_*`. Latencies are microseconds.
+    pub(crate) fn clean_tier_figures(&self) -> Vec<Figure> {
+        let status = self.clean_tier();
+        let micros = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_micros() as u64);
+        vec![
+            ("Untorn_bpe_bytes_total", status.size_bytes),
+            ("Untorn_bpe_pages_total", status.pages_max),
+            ("Untorn_bpe_pages_data", status.pages),
+            ("Untorn_bpe_memory", status.memory_bytes),
+            ("Untorn_bpe_hits", status.hits),
+            ("Untorn_bpe_misses", status.misses),
+            ("Untorn_bpe_admitted", status.admitted),
+            ("Untorn_bpe_rejected_off", status.refused_off),
+            ("Untorn_bpe_rejected_present", status.refused_present),
+            ("Untorn_bpe_rejected_touched_once", status.refused_touched_once),
+            ("Untorn_bpe_rejected_scan", status.refused_scan),
+            ("Untorn_bpe_rejected_read_ahead", status.refused_read_ahead),
+            ("Untorn_bpe_rejected_budget", status.refused_budget),
+            ("Untorn_bpe_rejected_busy", status.refused_busy),
+            ("Untorn_bpe_writes", status.writes),
+            ("Untorn_bpe_bytes_written", status.bytes_written),
+            ("Untorn_bpe_bytes_written_map", status.bytes_written_map),
+            ("Untorn_bpe_bytes_read", status.bytes_read),
+            ("Untorn_bpe_invalidations", status.invalidated),
+            ("Untorn_bpe_space_invalidations", status.spaces_invalidated),
+            ("Untorn_bpe_evicted", status.evicted),
+            ("Untorn_bpe_second_chances", status.pages_saved),
+            ("Untorn_bpe_mismatches_misdirected", status.mismatches_misdirected),
+            ("Untorn_bpe_mismatches_stale", status.mismatches_stale),
+            ("Untorn_bpe_mismatches_corrupt", status.mismatches_corrupt),
+            ("Untorn_bpe_overtaken", status.overtaken),
+            ("Untorn_bpe_read_errors", status.read_errors),
+            ("Untorn_bpe_failures", status.failures),
+            ("Untorn_bpe_suspensions", status.suspensions),
+            ("Untorn_bpe_resumptions", status.resumptions),
+            ("Untorn_bpe_pages_kept", status.restored),
+            ("Untorn_bpe_fallbacks", self.0.store.status().tier_fallbacks),
+            ("Untorn_bpe_read_latency_us", micros(status.read_latency)),
+            ("Untorn_bpe_data_read_latency_us", micros(status.data_read_latency)),
+        ]
+    }
+}
