@@ -1,7 +1,8 @@
 //! Figures: the criterion benchmarks, and sysbench against this server and a stock MariaDB in the same run on the same
 //! machine, so that the ratio means something even where the absolute figures do not.
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 use crate::steps::cargo;
 use crate::sysbench;
 use anyhow::Result;
@@ -28,10 +29,11 @@ pub fn run(program: &Program, time: u32) -> Result<()> {
 }
 
 fn measured(program: &Program, script: &str, threads: u32, time: u32) -> Result<f64> {
-    let place = Scratch::new("bench")?;
-    let server = ServerProcess::start(program, place.path(), &["--innodb-buffer-pool-size=512M"])?;
-    sysbench::make_database(&server)?;
-    let rate = sysbench::rate(&server, script, threads, time, 100_000)?;
-    server.stop()?;
-    Ok(rate)
+    Scratch::with("bench", |place| {
+        let server = ServerProcess::start(program, place, &["--innodb-buffer-pool-size=512M"])?;
+        sysbench::make_database(&server)?;
+        let rate = sysbench::rate(&server, script, threads, time, 100_000)?;
+        server.stop()?;
+        Ok(rate)
+    })
 }

@@ -1,8 +1,10 @@
 //! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP and the socket.
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 use crate::steps::captured;
 use anyhow::{Result, ensure};
+use std::path::Path;
 use std::process::Command;
 
 const SCHEMA: &str = "
@@ -20,8 +22,11 @@ CREATE TABLE purchase (
 
 /// Runs a script through the client, dumps, restores the dump into another database, restarts, compares.
 pub fn run(program: &Program) -> Result<()> {
-    let place = Scratch::new("clients")?;
-    let server = ServerProcess::start(program, place.path(), &[])?;
+    Scratch::with("clients", |place| run_in(program, place))
+}
+
+fn run_in(program: &Program, place: &Path) -> Result<()> {
+    let server = ServerProcess::start(program, place, &[])?;
     println!("first start in {:.2} s", server.started_in.as_secs_f64());
     server.feed("", &(SCHEMA.to_owned() + &rows()))?;
     let before = contents(&server, "shop")?;
@@ -41,7 +46,7 @@ pub fn run(program: &Program) -> Result<()> {
     server.feed("copy", &dump)?;
     ensure!(contents(&server, "copy")? == before, "the restored dump differs");
     server.stop()?;
-    let server = ServerProcess::start(program, place.path(), &[])?;
+    let server = ServerProcess::start(program, place, &[])?;
     println!("restart after an orderly stop in {:.2} s", server.started_in.as_secs_f64());
     for database in ["shop", "copy"] {
         ensure!(contents(&server, database)? == before, "{database} differs after a restart");

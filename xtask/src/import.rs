@@ -3,7 +3,8 @@
 //! `FLUSH TABLES … FOR EXPORT`, copy `.ibd` and `.cfg`, `ALTER TABLE … IMPORT TABLESPACE`, `CHECK TABLE … EXTENDED`, and every row compared. After an
 //! orderly stop `innochecksum` reads every `.ibd`.
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 use crate::steps::captured;
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;
@@ -46,9 +47,12 @@ const TABLES: [Table; 4] = [
 
 /// Carries tables to MariaDB (and `back` again) and checks the files.
 pub fn check(program: &Program, back: bool) -> Result<()> {
-    let place = Scratch::new("import")?;
-    let ours = ServerProcess::start(program, &made(place.path(), "ours")?, &[])?;
-    let theirs = ServerProcess::start(&Program::mariadb()?, &made(place.path(), "theirs")?, &[])?;
+    Scratch::with("import", |place| check_in(program, back, place))
+}
+
+fn check_in(program: &Program, back: bool, place: &Path) -> Result<()> {
+    let ours = ServerProcess::start(program, &made(place, "ours")?, &[])?;
+    let theirs = ServerProcess::start(&Program::mariadb()?, &made(place, "theirs")?, &[])?;
     let result = (|| {
         fill(&ours)?;
         theirs.feed("", &format!("CREATE DATABASE {DATABASE};"))?;
@@ -69,11 +73,7 @@ pub fn check(program: &Program, back: bool) -> Result<()> {
         Ok(())
     })();
     let (data, stopped) = (ours.data.clone(), ours.stop());
-    let result = result.and(stopped.map(drop)).and_then(|()| checksums(&data));
-    if result.is_err() {
-        println!("data directories kept: {}", place.keep().display());
-    }
-    result
+    result.and(stopped.map(drop)).and_then(|()| checksums(&data))
 }
 
 fn made(place: &Path, name: &str) -> Result<PathBuf> {

@@ -4,6 +4,7 @@
 //! wait is recognised by the server's own count of row lock waits, not by time passing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 
 /// How long a statement that must answer may take, and how long to look for a wait.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -187,11 +189,14 @@ fn expect_wait(admin: &mut Conn, session: &Session, waiting: u64) -> Result<()> 
 
 /// Runs all scripts against a fresh server.
 pub fn run(program: &Program) -> Result<()> {
-    let place = Scratch::new("isolation")?;
-    let server = ServerProcess::start(program, place.path(), &[])?;
+    Scratch::with("isolation", |place| run_in(program, place))
+}
+
+fn run_in(program: &Program, place: &Path) -> Result<()> {
+    let server = ServerProcess::start(program, place, &[])?;
     let mut admin = server.connect(None)?;
     admin.query_drop("create database untorn_isolation")?;
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/isolation");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/isolation");
     let mut files: Vec<_> = std::fs::read_dir(&directory)?.collect::<std::io::Result<Vec<_>>>()?;
     files.sort_by_key(std::fs::DirEntry::file_name);
     let (mut passed, mut failed) = (0, Vec::new());

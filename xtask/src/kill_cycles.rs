@@ -9,12 +9,14 @@
 //! SIGKILL takes the process, not the page cache: this tests recovery and that nothing is acknowledged too early by
 //! the process. Lost and torn device writes are the simulator's business.
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DATABASE: &str = "crash";
@@ -80,20 +82,15 @@ pub fn run(program: &Program, cycles: u32, seed: Option<u64>) -> Result<()> {
         None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64,
     };
     println!("{cycles} cycles, --seed {seed}");
-    let place = Scratch::new("crash-kill")?;
-    let result = cycles_in(program, &place, cycles, seed);
-    if result.is_err() {
-        println!("data directory kept: {}", place.keep().display());
-    }
-    result
+    Scratch::with("crash-kill", |place| cycles_in(program, place, cycles, seed))
 }
 
-fn cycles_in(program: &Program, place: &Scratch, cycles: u32, seed: u64) -> Result<()> {
+fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
     let mut transfers: Vec<_> =
         (0..WORKERS).map(|number| TransferWorker { number, ..Default::default() }).collect();
     let mut rows: Vec<_> = (0..WORKERS).map(|number| RowWorker { number, ..Default::default() }).collect();
-    let mut server = ServerProcess::start(program, place.path(), &[])?;
+    let mut server = ServerProcess::start(program, place, &[])?;
     create_tables(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(100 + random.below(700) as u64);
@@ -103,13 +100,13 @@ fn cycles_in(program: &Program, place: &Scratch, cycles: u32, seed: u64) -> Resu
         // Sometimes the recovery is killed, too.
         let mut recoveries_killed = 0;
         while random.one_in(4) {
-            let mut recovering = ServerProcess::spawn(program, place.path(), &[])?;
+            let mut recovering = ServerProcess::spawn(program, place, &[])?;
             std::thread::sleep(Duration::from_millis(random.below(150) as u64));
             recovering.kill();
             recoveries_killed += 1;
         }
-        server = ServerProcess::start(program, place.path(), &[])
-            .with_context(|| format!("cycle {cycle}, restart"))?;
+        server =
+            ServerProcess::start(program, place, &[]).with_context(|| format!("cycle {cycle}, restart"))?;
         verify(&server, &mut transfers, &mut rows)
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
         let done: usize = transfers.iter().map(|worker| worker.acknowledged.len()).sum();

@@ -9,7 +9,10 @@ mod client_checks;
 mod import;
 mod isolation;
 mod kill_cycles;
+mod memory;
 mod packages;
+mod redo_capacity;
+mod scratch;
 mod server_process;
 mod steps;
 mod sysbench;
@@ -17,6 +20,7 @@ mod sysbench;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use server_process::{Kind, Program};
+use std::time::Duration;
 use steps::Steps;
 
 /// The project's own commands.
@@ -58,6 +62,29 @@ enum Command {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// All sysbench scripts over four tables much larger than the pool; memory against what the settings promise.
+    Memory {
+        #[command(flatten)]
+        target: Target,
+        /// Rows per table.
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: u64,
+        /// Buffer pool in MiB.
+        #[arg(long, default_value_t = 64)]
+        pool: u64,
+        /// Seconds per script.
+        #[arg(long, default_value_t = 20)]
+        time: u32,
+    },
+    /// Writes for a while with a redo log of 64 MiB, whose capacity must never be exceeded.
+    RedoCapacity {
+        #[command(flatten)]
+        target: Target,
+        #[arg(long, default_value_t = 10.0)]
+        minutes: f64,
+        #[arg(long, default_value_t = 32)]
+        threads: u32,
+    },
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
     /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
@@ -89,7 +116,7 @@ struct Target {
 impl Target {
     fn program(&self, steps: &mut Steps) -> Result<Program> {
         match (&self.program, self.server) {
-            (Some(path), kind) => Ok(Program { kind, path: path.clone() }),
+            (Some(path), kind) => Ok(Program::new(kind, path.clone())),
             (None, Kind::MariaDb) => Program::mariadb(),
             (None, Kind::Untorn) => steps.build_server(),
         }
@@ -124,6 +151,15 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("kill cycles", || kill_cycles::run(&program, cycles, seed));
         }
+        Command::Memory { target, rows, pool, time } => {
+            let program = target.program(&mut steps)?;
+            steps.step("memory", || memory::run(&program, memory::Size { rows, pool, time }));
+        }
+        Command::RedoCapacity { target, minutes, threads } => {
+            let program = target.program(&mut steps)?;
+            let time = Duration::from_secs_f64(minutes * 60.0);
+            steps.step("redo capacity", || redo_capacity::run(&program, time, threads));
+        }
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
@@ -145,6 +181,8 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("packages", packages::install_missing);
     steps.step("clients", || client_checks::run(program));
     steps.step("sysbench", || sysbench::all_scripts(program, None));
+    steps.step("memory", || memory::run(program, memory::SHORT));
+    steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("import into MariaDB", || import::check(program, false));

@@ -1,5 +1,6 @@
 //! A server of its own for a test: its directory, port and socket, started, stopped in order, killed.
 
+use crate::scratch::last_lines;
 use crate::steps::captured;
 use anyhow::{Context, Result, bail};
 use mysql::prelude::Queryable;
@@ -31,51 +32,27 @@ pub enum Kind {
 pub struct Program {
     pub kind: Kind,
     pub path: PathBuf,
+    /// Environment variables for it.
+    pub environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Program {
+    /// A program with the environment as it is.
+    pub fn new(kind: Kind, path: PathBuf) -> Program {
+        Program { kind, path, environment: Vec::new() }
+    }
+
+    /// The same program, its connections served by epoll and its files by threads, as where io_uring is refused.
+    pub fn without_io_uring(&self) -> Program {
+        Program { environment: vec![("UNTORN_RUNTIME", "epoll"), ("UNTORN_IO", "threads")], ..self.clone() }
+    }
+
     /// The MariaDB installed on this machine.
     pub fn mariadb() -> Result<Program> {
         let known = ["/usr/sbin/mariadbd", "/usr/sbin/mysqld", "/usr/libexec/mariadbd"].map(PathBuf::from);
         let path = known.into_iter().find(|path| path.exists());
         let path = path.context("no mariadbd found: install the package mariadb-server")?;
-        Ok(Program { kind: Kind::MariaDb, path })
-    }
-}
-
-/// A directory that is removed at the end, unless the thread panics or `KEEP_TEST_DIRECTORIES` is set.
-#[derive(Debug)]
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// An empty directory below the system's directory for temporary files.
-    pub fn new(name: &str) -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("untorn-{name}-{}", std::process::id()));
-        if path.exists() {
-            std::fs::remove_dir_all(&path)?;
-        }
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Scratch(path))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Leaves the directory where it is, for looking into a failure.
-    pub fn keep(self) -> PathBuf {
-        let path = self.0.clone();
-        std::mem::forget(self);
-        path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if std::env::var_os("KEEP_TEST_DIRECTORIES").is_none() && !std::thread::panicking() {
-            // Nothing depends on it; the next run of the same name clears it too.
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+        Ok(Program::new(Kind::MariaDb, path))
     }
 }
 
@@ -130,6 +107,7 @@ impl ServerProcess {
             // Several servers run beside each other on the machine; a later setting takes precedence.
             .arg("--innodb-buffer-pool-size=256M")
             .args(settings)
+            .envs(program.environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -251,9 +229,30 @@ impl ServerProcess {
 
     /// The last lines of what the server wrote.
     pub fn log_tail(&self) -> String {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(25)..].join("\n")
+        last_lines(&self.log)
+    }
+
+    /// Everything the server wrote to its log so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// The most memory the process ever had resident, in bytes.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("no VmHWM in /proc")?;
+        Ok(kib.trim().parse::<u64>()? * 1024)
+    }
+
+    /// The processor time the process took so far.
+    pub fn processor_time(&self) -> Result<Duration> {
+        processor_time(self.child.id())
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 }
 
@@ -261,6 +260,30 @@ impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The processor time a process took so far, in user and kernel mode.
+pub fn processor_time(process: u32) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The program's name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field after it.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').context("no name in /proc/*/stat")?.1.split_ascii_whitespace().collect();
+    let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("a short /proc/*/stat")?.parse()?) };
+    // Linux counts in hundredths of a second towards programs, whatever its own clock tick is.
+    Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+}
+
+/// The value of a status variable that is a number.
+pub fn status_number(connection: &mut Conn, name: &str) -> Result<u64> {
+    let row: Option<(String, String)> =
+        connection.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+    let (_, value) = row.with_context(|| format!("no status variable {name}"))?;
+    value.parse().with_context(|| format!("{name} is {value}"))
+}
+
+/// The value of a system variable that is a number.
+pub fn variable_number(connection: &mut Conn, name: &str) -> Result<u64> {
+    connection.query_first(format!("SELECT @@{name}"))?.with_context(|| format!("no variable {name}"))
 }
 
 fn install_mariadb(data: &Path) -> Result<()> {

@@ -62,7 +62,7 @@ impl Steps {
         if !path.exists() {
             bail!("the build left no {}", path.display());
         }
-        Ok(Program { kind: Kind::Untorn, path })
+        Ok(Program::new(Kind::Untorn, path))
     }
 
     /// The summary; an error if a step failed.

@@ -4,20 +4,24 @@
 //! the tables afterwards must equal, row by row, those of a stock MariaDB. With many threads the order is chance, but
 //! row counts, the agreement of both indexes and CHECK TABLE are not.
 
-use crate::server_process::{Program, Scratch, ServerProcess};
+use crate::scratch::Scratch;
+use crate::server_process::{Program, ServerProcess};
 use crate::steps::captured;
 use anyhow::{Context, Result, bail, ensure};
+use std::path::Path;
 use std::process::Command;
 
 /// What a script does to the number of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
+pub enum Rows {
     Same,
     Fewer,
     More,
+    Any,
 }
 
-const SCRIPTS: [(&str, Rows); 10] = [
+/// All ten oltp scripts, in an order in which each finds the rows it needs.
+pub const SCRIPTS: [(&str, Rows); 10] = [
     ("oltp_point_select", Rows::Same),
     ("oltp_read_only", Rows::Same),
     ("select_random_points", Rows::Same),
@@ -31,7 +35,7 @@ const SCRIPTS: [(&str, Rows); 10] = [
 ];
 /// With and without prepared statements.
 const STATEMENT_MODES: [&str; 2] = ["auto", "disable"];
-const DATABASE: &str = "sbtest";
+pub const DATABASE: &str = "sbtest";
 const TABLE_SIZE: u64 = 2000;
 const REFERENCE_SIZE: u64 = 500;
 
@@ -41,15 +45,37 @@ fn tables(script: &str) -> u32 {
 }
 
 /// One sysbench set-up against one server.
-struct Sysbench<'s> {
-    server: &'s ServerProcess,
-    statement_mode: &'s str,
-    threads: u32,
-    table_size: u64,
+#[derive(Clone, Copy)]
+pub struct Sysbench<'s> {
+    pub server: &'s ServerProcess,
+    pub statement_mode: &'s str,
+    pub threads: u32,
+    /// As many as the script supports of two, when `None`.
+    pub tables: Option<u32>,
+    pub table_size: u64,
 }
 
-impl Sysbench<'_> {
-    fn run(&self, script: &str, command: &str, more: &[&str]) -> Result<String> {
+impl<'s> Sysbench<'s> {
+    fn new(
+        server: &'s ServerProcess,
+        statement_mode: &'s str,
+        threads: u32,
+        table_size: u64,
+    ) -> Sysbench<'s> {
+        Sysbench { server, statement_mode, threads, tables: None, table_size }
+    }
+
+    /// Runs one command (`prepare`, `run`, …) of a script; any error a client sees makes it fail.
+    pub fn run(&self, script: &str, command: &str, more: &[&str]) -> Result<String> {
+        let output = captured(&mut self.command(script, command, more))?;
+        if let Some(line) = output.lines().find(|line| line.contains("FATAL")) {
+            bail!("sysbench {script} {command}: {line}");
+        }
+        Ok(output)
+    }
+
+    /// The program with its arguments, for callers that start it themselves.
+    pub fn command(&self, script: &str, command: &str, more: &[&str]) -> Command {
         let mut sysbench = Command::new("sysbench");
         sysbench
             .args([
@@ -66,25 +92,30 @@ impl Sysbench<'_> {
             .args(more);
         if script != "bulk_insert" {
             sysbench
-                .arg(format!("--tables={}", tables(script)))
+                .arg(format!("--tables={}", self.tables.unwrap_or_else(|| tables(script))))
                 .arg(format!("--table-size={}", self.table_size));
         }
-        let output = captured(sysbench.arg(command))?;
-        if let Some(line) = output.lines().find(|line| line.contains("FATAL")) {
-            bail!("sysbench {script} {command}: {line}");
-        }
-        Ok(output)
+        sysbench.arg(command);
+        sysbench
+    }
+
+    /// The rows of a table must be as a script that leaves them `rows` leaves them, with every index saying the same.
+    pub fn check_rows(&self, table: u32, rows: Rows) -> Result<()> {
+        check_rows(self.server, table, self.table_size, rows)
     }
 }
 
 /// Everything, or only one script, on a fresh server.
 pub fn all_scripts(program: &Program, only: Option<&str>) -> Result<()> {
     let wanted = |script: &str| only.is_none_or(|only| only == script);
-    let place = Scratch::new("sysbench")?;
-    let server = ServerProcess::start(program, place.path(), &["--max-connections=200"])?;
+    Scratch::with("sysbench", |place| all_scripts_in(program, wanted, place))
+}
+
+fn all_scripts_in(program: &Program, wanted: impl Fn(&str) -> bool, place: &Path) -> Result<()> {
+    let server = ServerProcess::start(program, place, &["--max-connections=200"])?;
     make_database(&server)?;
     let mut failures = Vec::new();
-    same_as_mariadb(&server, wanted, &mut failures)?;
+    same_as_mariadb(&server, &wanted, &mut failures)?;
     server.feed("", &format!("DROP DATABASE {DATABASE};"))?;
     make_database(&server)?;
     for (script, rows) in SCRIPTS.into_iter().filter(|(script, _)| wanted(script)) {
@@ -99,10 +130,7 @@ pub fn all_scripts(program: &Program, only: Option<&str>) -> Result<()> {
     if let Err(error) = stopped {
         failures.push(format!("{error:#}"));
     }
-    if !failures.is_empty() {
-        let place = place.keep();
-        bail!("{} failures (data in {}):\n{}", failures.len(), place.display(), failures.join("\n"));
-    }
+    ensure!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     Ok(())
 }
 
@@ -120,11 +148,18 @@ fn same_as_mariadb(
     wanted: impl Fn(&str) -> bool,
     failures: &mut Vec<String>,
 ) -> Result<()> {
-    let place = Scratch::new("sysbench-reference")?;
-    let reference = ServerProcess::start(&Program::mariadb()?, place.path(), &[])?;
+    Scratch::with("sysbench-reference", |place| same_as_mariadb_in(place, server, wanted, failures))
+}
+
+fn same_as_mariadb_in(
+    place: &Path,
+    server: &ServerProcess,
+    wanted: impl Fn(&str) -> bool,
+    failures: &mut Vec<String>,
+) -> Result<()> {
+    let reference = ServerProcess::start(&Program::mariadb()?, place, &[])?;
     make_database(&reference)?;
-    let prepare =
-        Sysbench { server: &reference, statement_mode: "auto", threads: 1, table_size: REFERENCE_SIZE };
+    let prepare = Sysbench::new(&reference, "auto", 1, REFERENCE_SIZE);
     prepare.run("oltp_read_write", "prepare", &[])?;
     let start = reference.dump(DATABASE)?;
     for statement_mode in STATEMENT_MODES {
@@ -149,7 +184,7 @@ fn same_as_mariadb(
 /// All rows of all tables after a short run of a script on the tables of `start`.
 fn contents_after(server: &ServerProcess, start: &str, script: &str, statement_mode: &str) -> Result<String> {
     server.feed(DATABASE, start).context("restoring the dump")?;
-    let sysbench = Sysbench { server, statement_mode, threads: 1, table_size: REFERENCE_SIZE };
+    let sysbench = Sysbench::new(server, statement_mode, 1, REFERENCE_SIZE);
     sysbench.run(script, "run", &["--events=150", "--time=0"])?;
     let mut contents = String::new();
     for table in [1, 2] {
@@ -161,7 +196,7 @@ fn contents_after(server: &ServerProcess, start: &str, script: &str, statement_m
 
 /// 1, 16 and 64 threads.
 fn concurrent(server: &ServerProcess, script: &str, rows: Rows, statement_mode: &str) -> Result<()> {
-    let prepare = Sysbench { server, statement_mode, threads: 2, table_size: TABLE_SIZE };
+    let prepare = Sysbench::new(server, statement_mode, 2, TABLE_SIZE);
     // What an earlier failure may have left.
     prepare.run(script, "cleanup", &[])?;
     prepare.run(script, "prepare", &[])?;
@@ -186,6 +221,18 @@ fn concurrent(server: &ServerProcess, script: &str, rows: Rows, statement_mode: 
 
 /// Counts, both indexes, CHECK TABLE.
 fn check_table(server: &ServerProcess, table: u32, rows: Rows) -> Result<()> {
+    check_rows(server, table, TABLE_SIZE, rows)?;
+    check_structure(server, table)
+}
+
+/// CHECK TABLE must say OK.
+pub fn check_structure(server: &ServerProcess, table: u32) -> Result<()> {
+    let verdict = server.ask(DATABASE, &format!("CHECK TABLE sbtest{table}"))?;
+    ensure!(verdict.lines().last().is_some_and(|line| line.ends_with("OK")), "CHECK TABLE: {verdict}");
+    Ok(())
+}
+
+fn check_rows(server: &ServerProcess, table: u32, prepared: u64, rows: Rows) -> Result<()> {
     let primary = server.ask(
         DATABASE,
         &format!("SELECT COUNT(*), COALESCE(SUM(k), 0) FROM sbtest{table} FORCE INDEX (PRIMARY)"),
@@ -197,11 +244,12 @@ fn check_table(server: &ServerProcess, table: u32, rows: Rows) -> Result<()> {
     ensure!(primary == secondary, "sbtest{table}: primary key says {primary}, index k says {secondary}");
     let count: u64 = primary.split('\t').next().unwrap_or_default().parse()?;
     let fits = match rows {
-        Rows::Same => count == TABLE_SIZE,
-        Rows::Fewer => count <= TABLE_SIZE,
-        Rows::More => count >= TABLE_SIZE,
+        Rows::Same => count == prepared,
+        Rows::Fewer => count <= prepared,
+        Rows::More => count >= prepared,
+        Rows::Any => true,
     };
-    ensure!(fits, "sbtest{table} has {count} rows, {TABLE_SIZE} were prepared");
+    ensure!(fits, "sbtest{table} has {count} rows, {prepared} were prepared");
     if count > 0 {
         let ends = server.ask(DATABASE, &format!("SELECT MIN(id), MAX(id) FROM sbtest{table}"))?;
         let (least, most) = ends.split_once('\t').context("two columns")?;
@@ -211,17 +259,15 @@ fn check_table(server: &ServerProcess, table: u32, rows: Rows) -> Result<()> {
         )?;
         ensure!(row == format!("{most}\t119\t59"), "sbtest{table}: row {most} is {row:?}");
         if rows == Rows::Same {
-            ensure!((least, most) == ("1", &*TABLE_SIZE.to_string()), "sbtest{table}: ids {least} to {most}");
+            ensure!((least, most) == ("1", &*prepared.to_string()), "sbtest{table}: ids {least} to {most}");
         }
     }
-    let verdict = server.ask(DATABASE, &format!("CHECK TABLE sbtest{table}"))?;
-    ensure!(verdict.lines().last().is_some_and(|line| line.ends_with("OK")), "CHECK TABLE: {verdict}");
     Ok(())
 }
 
 fn bulk_insert(server: &ServerProcess, statement_mode: &str) -> Result<()> {
     for threads in [1, 4] {
-        let sysbench = Sysbench { server, statement_mode, threads, table_size: 0 };
+        let sysbench = Sysbench::new(server, statement_mode, threads, 0);
         sysbench.run("bulk_insert", "cleanup", &[])?;
         sysbench.run("bulk_insert", "prepare", &[])?;
         let events = u64::from(threads) * 20_000;
@@ -258,7 +304,7 @@ pub fn figure(output: &str, name: &str) -> Option<f64> {
 
 /// Transactions per second of one script, for comparisons.
 pub fn rate(server: &ServerProcess, script: &str, threads: u32, time: u32, table_size: u64) -> Result<f64> {
-    let sysbench = Sysbench { server, statement_mode: "auto", threads, table_size };
+    let sysbench = Sysbench::new(server, "auto", threads, table_size);
     sysbench.run(script, "cleanup", &[])?;
     Sysbench { threads: 2, ..sysbench }.run(script, "prepare", &[])?;
     let output = sysbench.run(script, "run", &[&format!("--time={time}")])?;
