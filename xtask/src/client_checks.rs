@@ -1,8 +1,9 @@
-//! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP and the socket.
+//! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP, the socket, and in a terminal.
 
 use crate::scratch::Scratch;
 use crate::server_process::{Program, ServerProcess};
 use crate::steps::captured;
+use crate::terminal;
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -40,6 +41,7 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     ensure!(joined == "Müller 5\t12\t3558.00", "{joined}");
     socket_answers(&server)?;
     errors_are_mysql_errors(&server)?;
+    terminal::check(&server)?;
 
     let dump = server.dump("shop")?;
     server.feed("", "CREATE DATABASE copy;")?;

@@ -16,6 +16,7 @@ mod scratch;
 mod server_process;
 mod steps;
 mod sysbench;
+mod terminal;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -188,7 +188,14 @@ impl ServerProcess {
     /// The command-line client (`mariadb`), connected to this server.
     pub fn client(&self) -> Command {
         let mut command = Command::new("mariadb");
-        command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root", "--batch"]);
+        command.args([
+            "--no-defaults",
+            "--skip-ssl",
+            "--protocol=tcp",
+            "--host=127.0.0.1",
+            "--user=root",
+            "--batch",
+        ]);
         command.arg(format!("--port={}", self.port));
         command
     }
@@ -222,7 +229,7 @@ impl ServerProcess {
     /// A database as `mariadb-dump` writes it.
     pub fn dump(&self, database: &str) -> Result<String> {
         let mut command = Command::new("mariadb-dump");
-        command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root"]);
+        command.args(["--no-defaults", "--skip-ssl", "--protocol=tcp", "--host=127.0.0.1", "--user=root"]);
         command.args(["--single-transaction", &format!("--port={}", self.port), database]);
         captured(&mut command)
     }
