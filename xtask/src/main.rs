@@ -4,16 +4,21 @@
 //! release server end to end: real clients, `kill -9` under load, tables carried to a stock MariaDB. The end-to-end
 //! parts can be run alone, and against a stock MariaDB (`--server mariadb`), which tests the harness itself.
 
+mod bad_input;
+mod ballast;
 mod bench;
 mod client_checks;
+mod file_system;
 mod import;
 mod isolation;
+mod journal;
 mod kill_cycles;
 mod memory;
 mod packages;
 mod redo_capacity;
 mod scratch;
 mod server_process;
+mod shutdown_cycles;
 mod steps;
 mod sysbench;
 mod terminal;
@@ -21,6 +26,7 @@ mod terminal;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use server_process::{Kind, Program};
+use shutdown_cycles::Mode;
 use std::time::Duration;
 use steps::Steps;
 
@@ -63,6 +69,27 @@ enum Command {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Full and failing disks, damaged files, newer versions, clients that talk nonsense (root).
+    BadInput {
+        #[command(flatten)]
+        target: Target,
+        /// Only this check.
+        #[arg(long)]
+        only: Option<String>,
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Shuts the file system under the server down under load, again and again, as a power cut does (root).
+    Shutdown {
+        #[command(flatten)]
+        target: Target,
+        #[arg(long, default_value_t = 20)]
+        cycles: u32,
+        #[arg(long, value_enum, default_value_t = Mode::Both)]
+        mode: Mode,
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// All sysbench scripts over four tables much larger than the pool; memory against what the settings promise.
     Memory {
         #[command(flatten)]
@@ -86,6 +113,8 @@ enum Command {
         #[arg(long, default_value_t = 32)]
         threads: u32,
     },
+    /// Clients, a sysbench script and kill cycles without io_uring.
+    Epoll(Target),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
     /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
@@ -152,6 +181,15 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("kill cycles", || kill_cycles::run(&program, cycles, seed));
         }
+        Command::BadInput { target, only, seed } => {
+            let program = target.program(&mut steps)?;
+            let seed = kill_cycles::seed_or_time(seed)?;
+            steps.step("bad input", || bad_input::run(&program, only.as_deref(), seed));
+        }
+        Command::Shutdown { target, cycles, mode, seed } => {
+            let program = target.program(&mut steps)?;
+            steps.step("file system shutdowns", || shutdown_cycles::run(&program, cycles, mode, seed));
+        }
         Command::Memory { target, rows, pool, time } => {
             let program = target.program(&mut steps)?;
             steps.step("memory", || memory::run(&program, memory::Size { rows, pool, time }));
@@ -160,6 +198,10 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             let time = Duration::from_secs_f64(minutes * 60.0);
             steps.step("redo capacity", || redo_capacity::run(&program, time, threads));
+        }
+        Command::Epoll(target) => {
+            let program = target.program(&mut steps)?;
+            without_io_uring(&mut steps, &program.without_io_uring());
         }
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
@@ -186,5 +228,17 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
+    steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Doublewrite, None));
+    steps.step("bad input", || bad_input::run(program, None, kill_cycles::seed_or_time(None)?));
     steps.step("import into MariaDB", || import::check(program, false));
+    if program.kind == Kind::Untorn {
+        without_io_uring(steps, &program.without_io_uring());
+    }
+}
+
+/// The same once more over epoll and threads, which take over where the kernel refuses io_uring.
+fn without_io_uring(steps: &mut Steps, program: &Program) {
+    steps.step("clients, without io_uring", || client_checks::run(program));
+    steps.step("sysbench, without io_uring", || sysbench::one_script(program, "oltp_read_write", 16));
+    steps.step("kill cycles, without io_uring", || kill_cycles::run(program, 2, None));
 }

@@ -10,15 +10,20 @@ use std::path::Path;
 use std::process::Command;
 
 /// Program, and the Debian package it comes from.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 13] = [
     ("sysbench", "sysbench"),
     ("mariadb", "mariadb-client"),
     ("mariadb-dump", "mariadb-client"),
     ("mariadbd", "mariadb-server"),
     ("mariadb-install-db", "mariadb-server"),
     ("innochecksum", "mariadb-server"),
-    ("mkfs.xfs", "xfsprogs"),
+    ("setsid", "util-linux"),
+    ("losetup", "mount"),
+    ("chattr", "e2fsprogs"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("xfs_io", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
 ];
 
 /// Installs what is missing.

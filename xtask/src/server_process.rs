@@ -2,7 +2,7 @@
 
 use crate::scratch::last_lines;
 use crate::steps::captured;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use nix::sys::signal::{Signal, kill};
@@ -32,19 +32,19 @@ pub enum Kind {
 pub struct Program {
     pub kind: Kind,
     pub path: PathBuf,
-    /// Environment variables for it.
-    pub environment: Vec<(&'static str, &'static str)>,
+    /// Off: connections over epoll and files by threads, as where the kernel refuses io_uring.
+    pub io_uring: bool,
 }
 
 impl Program {
-    /// A program with the environment as it is.
+    /// A program that may use what the kernel has.
     pub fn new(kind: Kind, path: PathBuf) -> Program {
-        Program { kind, path, environment: Vec::new() }
+        Program { kind, path, io_uring: true }
     }
 
-    /// The same program, its connections served by epoll and its files by threads, as where io_uring is refused.
+    /// The same program without io_uring.
     pub fn without_io_uring(&self) -> Program {
-        Program { environment: vec![("UNTORN_RUNTIME", "epoll"), ("UNTORN_IO", "threads")], ..self.clone() }
+        Program { io_uring: false, ..self.clone() }
     }
 
     /// The MariaDB installed on this machine.
@@ -71,11 +71,24 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// Starts a server on `place/data` (made when missing) and waits until it answers.
     pub fn start(program: &Program, place: &Path, settings: &[&str]) -> Result<ServerProcess> {
-        let mut server = ServerProcess::spawn(program, place, settings)?;
+        ServerProcess::start_on(program, place, &place.join("data"), settings)
+    }
+
+    /// Starts a server on a data directory that may be elsewhere, and waits until it answers.
+    pub fn start_on(
+        program: &Program,
+        place: &Path,
+        data: &Path,
+        settings: &[&str],
+    ) -> Result<ServerProcess> {
+        let mut server = ServerProcess::spawn_on(program, place, data, settings)?;
         let begin = Instant::now();
         match server.wait_until_it_answers() {
             Ok(()) => {
                 server.started_in = begin.elapsed();
+                for told in ["over epoll", "I/O by threads"].iter().filter(|_| !program.io_uring) {
+                    ensure!(server.log().contains(told), "{told:?} is not in the log:\n{}", server.log());
+                }
                 Ok(server)
             }
             Err(error) => {
@@ -88,7 +101,17 @@ impl ServerProcess {
 
     /// Starts a server and does not wait.
     pub fn spawn(program: &Program, place: &Path, settings: &[&str]) -> Result<ServerProcess> {
-        let data = place.join("data");
+        ServerProcess::spawn_on(program, place, &place.join("data"), settings)
+    }
+
+    /// Starts a server on a data directory that may be elsewhere, and does not wait.
+    pub fn spawn_on(
+        program: &Program,
+        place: &Path,
+        data: &Path,
+        settings: &[&str],
+    ) -> Result<ServerProcess> {
+        let data = data.to_path_buf();
         let socket = place.join("server.sock");
         let log = place.join("server.log");
         if program.kind == Kind::MariaDb && !data.exists() {
@@ -107,7 +130,12 @@ impl ServerProcess {
             // Several servers run beside each other on the machine; a later setting takes precedence.
             .arg("--innodb-buffer-pool-size=256M")
             .args(settings)
-            .envs(program.environment.iter().copied())
+            .envs(
+                [("UNTORN_RUNTIME", "epoll"), ("UNTORN_IO", "threads")]
+                    .iter()
+                    .filter(|_| !program.io_uring)
+                    .copied(),
+            )
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -160,6 +188,7 @@ impl ServerProcess {
                         self.log_tail()
                     );
                 }
+                ensure!(!self.log().contains("panicked at"), "the server panicked");
                 return Ok(begin.elapsed());
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -174,6 +203,33 @@ impl ServerProcess {
         // Both only fail when the process is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Waits until the server has ended by itself.
+    pub fn wait_for_end(&mut self) -> Result<ExitStatus> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        bail!("the server does not end within {PATIENCE:?}")
+    }
+
+    /// Waits until the server answers (`true`) or has ended by itself; neither is an error.
+    pub fn answers_or_ends(&mut self) -> Result<bool> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if self.child.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            if self.connect(None).is_ok() {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        bail!("the server neither answers nor ends within {PATIENCE:?}")
     }
 
     /// The exit status when the server has ended by itself.

@@ -44,6 +44,10 @@ impl Steps {
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         });
         self.step("tests", || cargo(&["test", "--workspace"], &[]));
+        // The feature is off in the step before.
+        self.step("tests of the feature opensrv", || {
+            cargo(&["test", "--package", "untorn-server", "--features", "opensrv", "--test", "opensrv"], &[])
+        });
         self.step("documentation", || {
             cargo(
                 &["doc", "--workspace", "--no-deps", "--document-private-items"],

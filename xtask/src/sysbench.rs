@@ -120,7 +120,8 @@ fn all_scripts_in(program: &Program, wanted: impl Fn(&str) -> bool, place: &Path
     make_database(&server)?;
     for (script, rows) in SCRIPTS.into_iter().filter(|(script, _)| wanted(script)) {
         for statement_mode in STATEMENT_MODES {
-            note(&mut failures, script, statement_mode, concurrent(&server, script, rows, statement_mode));
+            let done = concurrent(&server, script, rows, statement_mode, &[1, 16, 64]);
+            note(&mut failures, script, statement_mode, done);
         }
     }
     for statement_mode in STATEMENT_MODES.into_iter().filter(|_| wanted("bulk_insert")) {
@@ -132,6 +133,19 @@ fn all_scripts_in(program: &Program, wanted: impl Fn(&str) -> bool, place: &Path
     }
     ensure!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     Ok(())
+}
+
+/// One script with content checks, in both statement modes, on a fresh server.
+pub fn one_script(program: &Program, script: &str, threads: u32) -> Result<()> {
+    let (_, rows) = SCRIPTS.into_iter().find(|(name, _)| *name == script).context("no such script")?;
+    Scratch::with("sysbench-one", |place| {
+        let server = ServerProcess::start(program, place, &[])?;
+        make_database(&server)?;
+        for statement_mode in STATEMENT_MODES {
+            concurrent(&server, script, rows, statement_mode, &[threads])?;
+        }
+        server.stop().map(drop)
+    })
 }
 
 fn note(failures: &mut Vec<String>, script: &str, statement_mode: &str, result: Result<()>) {
@@ -194,14 +208,20 @@ fn contents_after(server: &ServerProcess, start: &str, script: &str, statement_m
     Ok(contents)
 }
 
-/// 1, 16 and 64 threads.
-fn concurrent(server: &ServerProcess, script: &str, rows: Rows, statement_mode: &str) -> Result<()> {
+/// One run for each number of threads.
+fn concurrent(
+    server: &ServerProcess,
+    script: &str,
+    rows: Rows,
+    statement_mode: &str,
+    threads: &[u32],
+) -> Result<()> {
     let prepare = Sysbench::new(server, statement_mode, 2, TABLE_SIZE);
     // What an earlier failure may have left.
     prepare.run(script, "cleanup", &[])?;
     prepare.run(script, "prepare", &[])?;
     prepare.run(script, "prewarm", &[]).context("prewarm")?;
-    for threads in [1, 16, 64] {
+    for &threads in threads {
         let output = Sysbench { threads, ..prepare }.run(script, "run", &["--time=2"])?;
         let transactions = figure(&output, "transactions:").context("no transactions: in the output")?;
         ensure!(transactions > 0.0, "{threads} threads: no transaction\n{output}");

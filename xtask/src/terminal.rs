@@ -115,7 +115,9 @@ pub fn check(server: &ServerProcess) -> Result<()> {
     ensure!(greeting.contains("Server version:"), "{greeting}");
 
     let status = terminal.line("\\s")?;
-    for part in ["Server version:", "Protocol version:\t10", "utf8mb4", &server.port.to_string(), "Uptime:"] {
+    for part in
+        ["Server version:", "Protocol version:\t10", "characterset:", &server.port.to_string(), "Uptime:"]
+    {
         ensure!(status.contains(part), "no {part:?} in the status:\n{status}");
     }
     // Without -A the client asks for all tables and columns.

@@ -1,0 +1,99 @@
+//! A file system that runs full under inserts: the statement fails with a MySQL error, everything before it is there, and
+//! the server works again when there is room.
+
+use super::{number, refused};
+use crate::file_system::{FileSystem, FileSystemKind};
+use crate::server_process::{Program, ServerProcess};
+use anyhow::{Context, Result, ensure};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, MySqlError};
+use std::path::Path;
+
+const SETTINGS: [&str; 2] = ["--innodb-redo-log-capacity=16M", "--innodb-buffer-pool-size=16M"];
+/// ER_DISK_FULL and ER_RECORD_FILE_FULL ("The table is full").
+const CODES: [u16; 2] = [1021, 1114];
+
+pub fn check(program: &Program, place: &Path, _seed: u64) -> Result<()> {
+    let disk = FileSystem::create(place, "disk", FileSystemKind::Ext4, 128)?;
+    let data = disk.path().join("data");
+    let reserve = disk.path().join("reserve");
+    std::fs::write(&reserve, vec![1; 24 << 20])?;
+    let server = ServerProcess::start_on(program, place, &data, &SETTINGS)?;
+    let mut connection = server.connect(None)?;
+    connection.query_drop("CREATE DATABASE shop")?;
+    connection.query_drop("USE shop")?;
+    connection.query_drop("CREATE TABLE item (id INT PRIMARY KEY, k INT, body TEXT, KEY by_k (k))")?;
+    connection.query_drop("CREATE TABLE small (id INT PRIMARY KEY, n INT)")?;
+    connection.query_drop("INSERT INTO small VALUES (1, 1)")?;
+
+    let (mut rows, error) = fill(&mut connection, 0)?;
+    ensure!(CODES.contains(&error.code), "a full disk gives {error}");
+    println!("full disk: after {rows} rows: {error}");
+    verify(&mut connection, rows).context("with the disk full")?;
+    // What needs no room works; what needs some fails the same way.
+    connection.query_drop("UPDATE small SET n = n + 1").context("an update in place, with the disk full")?;
+    refused(&mut connection, "CREATE TABLE other (id INT PRIMARY KEY, body TEXT)").or_else(|_| {
+        connection.query_drop("DROP TABLE other").map(|()| error.clone()).map_err(anyhow::Error::from)
+    })?;
+
+    std::fs::remove_file(&reserve)?;
+    connection.query_drop(insert(rows)).context("an INSERT after room was made")?;
+    rows += 1;
+    verify(&mut connection, rows).context("after room was made")?;
+
+    // Full again, and the server killed: it has to come back as it is, or say that it needs room.
+    let (more, error) = fill(&mut connection, rows)?;
+    ensure!(CODES.contains(&error.code), "a full disk gives {error} the second time");
+    rows = more;
+    drop(server);
+    let server =
+        ServerProcess::start_on(program, place, &data, &SETTINGS).context("a restart with the disk full")?;
+    let mut connection = server.connect(Some("shop"))?;
+    verify(&mut connection, rows).context("after a restart with the disk full")?;
+    ensure!(number(&mut connection, "SELECT n FROM small")? == 2, "the update is lost");
+    connection.query_drop("TRUNCATE TABLE item").or_else(|_| connection.query_drop("DROP TABLE item"))?;
+    server.stop()?;
+    println!("full disk: {rows} rows there after a kill and a restart with the disk full");
+    Ok(())
+}
+
+/// Inserts until it fails. Returns how many rows there must be, and the error.
+fn fill(connection: &mut Conn, from: u64) -> Result<(u64, MySqlError)> {
+    for id in from..100_000 {
+        match connection.query_drop(insert(id)) {
+            Ok(()) => {}
+            Err(Error::MySqlError(error)) => {
+                connection.ping().context("the connection after the error")?;
+                return Ok((id, error));
+            }
+            Err(error) => return Err(error).context("the disk is full and the connection broken"),
+        }
+    }
+    anyhow::bail!("the disk does not get full")
+}
+
+fn insert(id: u64) -> String {
+    format!("INSERT INTO item VALUES ({id}, {}, '{}')", id * 7 % 1000, body(id))
+}
+
+/// Half of the rows go off-page.
+fn body(id: u64) -> String {
+    format!("{id} ").repeat(if id.is_multiple_of(2) { 300 } else { 6000 })
+}
+
+/// Exactly the rows `0..rows`, whole.
+fn verify(connection: &mut Conn, rows: u64) -> Result<()> {
+    let mut expected = 0;
+    for row in connection.query_iter("SELECT id, k, body FROM item ORDER BY id")? {
+        let (id, k, text): (u64, u64, String) = mysql::from_row_opt(row?)?;
+        ensure!(id == expected, "row {id} where {expected} should be");
+        ensure!(k == id * 7 % 1000 && text == body(id), "row {id} is not as inserted");
+        expected += 1;
+    }
+    ensure!(expected == rows, "{expected} rows, {rows} were acknowledged");
+    let by_k = number(connection, "SELECT COUNT(k) FROM item FORCE INDEX (by_k)")?;
+    ensure!(by_k == rows, "{by_k} rows by the secondary index, {rows} were acknowledged");
+    let verdict: Vec<(String, String, String, String)> = connection.query("CHECK TABLE item")?;
+    ensure!(verdict.last().is_some_and(|last| last.3 == "OK"), "CHECK TABLE: {verdict:?}");
+    Ok(())
+}
