@@ -307,33 +307,12 @@ impl ServerProcess {
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).context("no VmHWM in /proc")?;
         Ok(kib.trim().parse::<u64>()? * 1024)
     }
-
-    /// The processor time the process took so far.
-    pub fn processor_time(&self) -> Result<Duration> {
-        processor_time(self.child.id())
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// The processor time a process took so far, in user and kernel mode.
-pub fn processor_time(process: u32) -> Result<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The program's name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field after it.
-    let fields: Vec<&str> =
-        stat.rsplit_once(')').context("no name in /proc/*/stat")?.1.split_ascii_whitespace().collect();
-    let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("a short /proc/*/stat")?.parse()?) };
-    // Linux counts in hundredths of a second towards programs, whatever its own clock tick is.
-    Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
 }
 
 /// The value of a status variable that is a number.

@@ -6,9 +6,9 @@
 //!
 //! While a page is being read its frame is owned by the read and in no page table; its [`PendingRead`] is in one of
 //! the maps below. Publication (page table entry, LRU list, pins for those who wait) happens under the map's lock,
-//! where a requester also looks whether to join: nobody can miss both. A read that failed stays in the map, with its
-//! error, for as long as one of those who waited for it is there to fetch the error; then it is forgotten and the next
-//! request reads again.
+//! where a requester also looks whether to join: nobody can miss both. A read that somebody asked for and that failed stays in
+//! the map, with its error, until a request has fetched the error and nobody waits any more; then it is forgotten and the
+//! next request reads again. Not earlier: who waits without a hold (`Wait::without_hold`) would start the same read for ever.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,13 +70,24 @@ struct PendingRead {
 enum ReadState {
     Reading {
         waiters: u32,
+        /// Somebody asked for the page: it is not only read ahead.
+        wanted: bool,
     },
     /// Pinned once for each waiter.
     Done(FrameRef),
     Failed {
         error: Error,
         waiters: u32,
+        /// A request was answered with the error.
+        fetched: bool,
     },
+}
+
+impl ReadState {
+    /// A failure that nobody needs any more.
+    fn is_over(&self) -> bool {
+        matches!(self, ReadState::Failed { waiters: 0, fetched: true, .. })
+    }
 }
 
 /// The share of one waiter in a read: when the read is done, a pin.
@@ -88,12 +99,15 @@ struct ReadHold {
 impl ReadHold {
     /// What became of the read, which must be over.
     fn outcome(&self) -> Result<Pin, Error> {
-        match &*self.read.state.lock() {
+        match &mut *self.read.state.lock() {
             ReadState::Done(frame) => {
                 frame.pins.add_pins(1);
                 Ok(Pin::adopt(*frame))
             }
-            ReadState::Failed { error, .. } => Err(error.clone()),
+            ReadState::Failed { error, fetched, .. } => {
+                *fetched = true;
+                Err(error.clone())
+            }
             ReadState::Reading { .. } => unreachable!("the event of a read is set when it is over"),
         }
     }
@@ -101,21 +115,15 @@ impl ReadHold {
 
 impl Drop for ReadHold {
     fn drop(&mut self) {
-        let forget = match &mut *self.read.state.lock() {
-            ReadState::Reading { waiters } => {
-                *waiters -= 1;
-                false
+        let over = {
+            let mut state = self.read.state.lock();
+            match &mut *state {
+                ReadState::Reading { waiters, .. } | ReadState::Failed { waiters, .. } => *waiters -= 1,
+                ReadState::Done(frame) => frame.pins.unpin(),
             }
-            ReadState::Done(frame) => {
-                frame.pins.unpin();
-                false
-            }
-            ReadState::Failed { waiters, .. } => {
-                *waiters -= 1;
-                *waiters == 0
-            }
+            state.is_over()
         };
-        if forget {
+        if over {
             let mut shard = self.store.pending.shard(self.read.id).lock();
             if shard.get(&self.read.id).is_some_and(|read| Arc::ptr_eq(read, &self.read)) {
                 shard.remove(&self.read.id);
@@ -342,8 +350,8 @@ impl PageStore {
     }
 
     fn find_or_start(&self, page: PageId, need: Need) -> Result<Missing, Interrupt> {
-        if let Some(read) = self.pending.shard(page).lock().get(&page) {
-            return Ok(self.join(read));
+        if let Some(missing) = self.join(page, &mut self.pending.shard(page).lock()) {
+            return Ok(missing);
         }
         let space = self.spaces.get(page.space)?;
         space.check_bounds(page.page)?;
@@ -351,17 +359,31 @@ impl PageStore {
         Ok(self.enter_read(page, frame, true)?)
     }
 
-    fn join(&self, read: &Arc<PendingRead>) -> Missing {
-        match &mut *read.state.lock() {
-            ReadState::Reading { waiters } => *waiters += 1,
-            ReadState::Failed { error, .. } => return Missing::Failed(error.clone()),
+    /// What the read of the page that is entered in the shard, if any, means for one more request.
+    fn join(&self, page: PageId, shard: &mut HashMap<PageId, Arc<PendingRead>>) -> Option<Missing> {
+        let read = shard.get(&page)?.clone();
+        let mut state = read.state.lock();
+        let missing = match &mut *state {
+            ReadState::Reading { waiters, wanted } => {
+                *waiters += 1;
+                *wanted = true;
+                drop(state);
+                return Some(Missing::Joined(ReadHold { store: self.this(), read }));
+            }
+            ReadState::Failed { error, fetched, .. } => {
+                *fetched = true;
+                Missing::Failed(error.clone())
+            }
             // Publication removes the entry under the lock that the caller holds.
             ReadState::Done(frame) => {
                 frame.pins.add_pins(1);
-                return Missing::Present(Pin::adopt(*frame));
+                Missing::Present(Pin::adopt(*frame))
             }
+        };
+        if state.is_over() {
+            shard.remove(&page);
         }
-        Missing::Joined(ReadHold { store: self.this(), read: read.clone() })
+        Some(missing)
     }
 
     /// Enters a read of the page into the owned `frame`, unless the page is there or being read.
@@ -383,8 +405,11 @@ impl PageStore {
             drop(shard);
             return give_back(Err(Error::NoSuchSpace(page.space)));
         }
-        if let Some(read) = shard.get(&page) {
-            let joined = if wait { self.join(read) } else { Missing::Failed(Error::NoSuchSpace(page.space)) };
+        if !wait && shard.contains_key(&page) {
+            drop(shard);
+            return give_back(Ok(Missing::Failed(Error::NoSuchSpace(page.space))));
+        }
+        if let Some(joined) = self.join(page, &mut shard) {
             drop(shard);
             return give_back(Ok(joined));
         }
@@ -392,7 +417,7 @@ impl PageStore {
             drop(shard);
             return give_back(Ok(Missing::Present(pin)));
         }
-        let state = Mutex::new(ReadState::Reading { waiters: u32::from(wait) });
+        let state = Mutex::new(ReadState::Reading { waiters: u32::from(wait), wanted: wait });
         let read = Arc::new(PendingRead { id: page, event: Event::new(), state });
         shard.insert(page, read.clone());
         drop(shard);
@@ -457,7 +482,7 @@ impl PageStore {
                 }
                 Err(interrupt) => return Err(interrupt),
             };
-            let shard = self.pending.shard(page).lock();
+            let mut shard = self.pending.shard(page).lock();
             if space.is_dropped() {
                 drop(shard);
                 self.free.put(frame);
@@ -471,6 +496,7 @@ impl PageStore {
                 // SAFETY: the frame is owned.
                 let bytes = unsafe { frame.bytes_mut() };
                 bytes[page::LSN..page::LSN + 8].fill(0);
+                shard.remove(&page);
                 self.publish(page, frame, 1, true);
                 drop(shard);
                 self.counters.count(Counter::PagesCreated);
@@ -602,7 +628,7 @@ impl ReadCompletion {
         let mut shard = store.pending.shard(self.read.id).lock();
         let mut state = self.read.state.lock();
         let waiters = match &*state {
-            ReadState::Reading { waiters } => *waiters,
+            ReadState::Reading { waiters, .. } => *waiters,
             _ => unreachable!("a read completes once"),
         };
         store.publish(self.read.id, self.frame, waiters, false);
@@ -616,14 +642,14 @@ impl ReadCompletion {
         {
             let mut shard = store.pending.shard(self.read.id).lock();
             let mut state = self.read.state.lock();
-            let waiters = match &*state {
-                ReadState::Reading { waiters } => *waiters,
+            let (waiters, wanted) = match &*state {
+                ReadState::Reading { waiters, wanted } => (*waiters, *wanted),
                 _ => unreachable!("a read completes once"),
             };
-            if waiters == 0 {
+            if !wanted {
                 shard.remove(&self.read.id);
             }
-            *state = ReadState::Failed { error, waiters };
+            *state = ReadState::Failed { error, waiters, fetched: false };
         }
         self.frame.read_ahead.store(false, Ordering::Relaxed);
         self.frame.forget_history();

@@ -73,10 +73,11 @@ pub fn damaged_page(program: &Program, place: &Path, _seed: u64) -> Result<()> {
     ensure!(number(&mut connection, "SELECT COUNT(*) FROM item WHERE id < 2")? == 2, "rows of sound pages");
     connection.query_drop("UPDATE good SET n = n + 1").context("changes of another table")?;
     ensure!(status_number(&mut connection, "Untorn_corrupt_pages")? > 0, "the damaged page is not counted");
-    // Page 0, which a table is opened by.
-    let error = refused(&mut connection, "SELECT COUNT(*) FROM header")?;
-    ensure!(error.message.contains("header"), "no file name: {error}");
-    println!("damaged page 0: {error}");
+    // Page 0, which has the tablespace's own bookkeeping: rows may be read without it.
+    let verdict: Vec<(String, String, String, String)> = connection.query("CHECK TABLE header")?;
+    let found = verdict.iter().any(|line| line.3.contains("header.ibd") || line.3.contains("page 0"));
+    ensure!(found, "CHECK TABLE does not find the damage in page 0: {verdict:?}");
+    println!("damaged page 0: {:?}", verdict[0].3);
     connection.query_drop("DROP TABLE item").context("dropping the damaged table")?;
     server.stop()?;
     let server = ServerProcess::start(program, place, &[])?;

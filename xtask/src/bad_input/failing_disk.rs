@@ -33,15 +33,24 @@ pub fn unreadable_block(program: &Program, place: &Path, _seed: u64) -> Result<(
     server.feed("", "CREATE DATABASE shop; CREATE TABLE shop.good (id INT PRIMARY KEY); INSERT INTO shop.good VALUES (1);")?;
     let mut connection = server.connect(Some("shop"))?;
     connection.query_drop("CREATE TABLE item (id INT PRIMARY KEY, body VARCHAR(4000))")?;
+    connection.query_drop("BEGIN")?;
     for id in 0..200 {
         connection.query_drop(format!("INSERT INTO item VALUES ({id}, '{}')", "unreadable ".repeat(300)))?;
     }
+    connection.query_drop("COMMIT")?;
     server.stop()?;
     let file = data.join("shop/item.ibd");
     let leaves = index_leaves(&std::fs::read(&file)?);
     let page = *leaves.get(leaves.len() / 2).context("no leaf page")?;
     let mut wanted = vec![0; INNODB_PAGE];
     File::open(&file)?.read_exact_at(&mut wanted, (page * INNODB_PAGE) as u64)?;
+    // The doublewrite file has a copy of the page, which is to stay readable; after an orderly stop it is of no use.
+    for entry in std::fs::read_dir(&data)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "dblwr") {
+            std::fs::write(&path, vec![0; std::fs::metadata(&path)?.len() as usize])?;
+        }
+    }
     disk.unmount()?;
     damage_image(disk.image(), &wanted)?;
     disk.mount()?;

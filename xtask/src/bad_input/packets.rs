@@ -9,6 +9,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+/// Not garbage: root may do that.
+const COM_SHUTDOWN: u8 = 8;
 const CONNECTIONS: usize = 400;
 /// What the server may take more at most after all of it.
 const MEMORY: u64 = 200 << 20;
@@ -218,6 +220,9 @@ fn garbage(random: &mut Random) -> Vec<u8> {
             for _ in 0..20 {
                 let mut packet = noise(40);
                 packet[0] %= 0x20;
+                if packet[0] == COM_SHUTDOWN {
+                    continue;
+                }
                 all.extend(&(packet.len() as u32).to_le_bytes()[..3]);
                 all.push(0);
                 all.extend(packet);

@@ -7,7 +7,7 @@ use disk::{Environment, PageId, Random, block_on};
 use super::support::{
     TempDir, create_page, new_store, options, real_environment, retry, update_page, value_of,
 };
-use crate::error::Error;
+use crate::error::{Error, Interrupt};
 use crate::page;
 use crate::store::PageStore;
 
@@ -147,6 +147,13 @@ fn a_damaged_page_fails_its_readers_and_nobody_else() {
             }
         }
         assert_eq!(store.status().corrupt_pages, 4);
+        // A wait that holds nothing leads to the error as well, not to the same read for ever.
+        let id = PageId::new(SPACE, 60);
+        let Err(Interrupt::Wait(wait)) = store.read(id) else { panic!("the page is not in memory") };
+        let mut light = wait.without_hold();
+        drop(wait);
+        light.done().await;
+        assert!(matches!(store.read(id), Err(Interrupt::Error(Error::Corrupt { .. }))));
         // Beyond the end of the file.
         let beyond = retry(|| store.read(PageId::new(SPACE, pages)).map(drop)).await.unwrap_err();
         assert!(beyond.to_string().contains("only 200 pages"), "{beyond}");
