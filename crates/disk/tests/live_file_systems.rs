@@ -201,6 +201,9 @@ fn xfs_without_hardware_writes_pages_atomically_by_itself_and_refuses_what_it_ca
         let counters = env.storage().counters();
         assert_eq!((counters.atomic_writes, counters.atomic_refusals), (15, 3), "{:?}", env.backend());
     }
+    for env in environments() {
+        from_registered_memory(&env, &xfs.path("t0.ibd"));
+    }
     let copy = xfs.path("copy.ibd");
     for (number, how) in ["--reflink=always", "--reflink=never", "--sparse=always"].into_iter().enumerate() {
         run("cp", &[how, xfs.path("t0.ibd").to_str().unwrap(), copy.to_str().unwrap()]);
@@ -249,6 +252,24 @@ fn xfs_file(storage: &Arc<dyn Storage>, path: &Path, verdict: Verdict) {
     works_at(&**storage, &file, 40 * PAGE as u64, 51);
     works_at(&**storage, &file, 30 * PAGE as u64, 52);
     assert!(read(&file, 29 * PAGE as u64, PAGE).iter().all(|byte| *byte == 0));
+}
+
+/// Linux refuses atomic writes out of buffers that a ring has registered; ours go around that.
+fn from_registered_memory(env: &RealEnvironment, path: &Path) {
+    // As `register_buffers` demands, the memory outlives the storage: it is never freed.
+    let pool = Box::leak(Box::new(image(77, 4 * PAGE)));
+    let address = pool.as_mut_ptr();
+    // SAFETY: leaked.
+    let registered = unsafe { env.storage().register_buffers(&[(address, 4 * PAGE)]) };
+    assert_eq!(registered, env.backend() == Backend::IoUring);
+    let file = env.storage().open(path, OpenHow::EXISTING).unwrap();
+    for (page, atomic) in [(1, true), (2, false)] {
+        // SAFETY: leaked, and written to by nobody.
+        let buf = unsafe { IoBuf::raw(address.add(page * PAGE), PAGE) };
+        let kind = IoKind::Write { buf, offset: (page * PAGE) as u64, atomic, sync: true };
+        block_on(submit_one(&**env.storage(), &file, kind)).unwrap();
+        assert!(read(&file, (page * PAGE) as u64, PAGE).iter().all(|byte| *byte == 77));
+    }
 }
 
 /// A copy has other extents than its original, and is asked about again.

@@ -367,7 +367,10 @@ impl Shared {
         let address = buf.address().wrapping_add(request.transferred);
         let at = offset + request.transferred as u64;
         let length = left as u32;
-        match (write_flags, self.registered_number(address as usize, left)) {
+        // The kernel takes an atomic write from plain user memory only and refuses one from registered buffers.
+        let plain_only = write_flags.is_some_and(|flags| flags & RWF_ATOMIC != 0);
+        let registered = if plain_only { None } else { self.registered_number(address as usize, left) };
+        match (write_flags, registered) {
             (None, None) => opcode::Read::new(fd, address, length).offset(at).build(),
             (None, Some(number)) => opcode::ReadFixed::new(fd, address, length, number).offset(at).build(),
             (Some(flags), None) => opcode::Write::new(fd, address, length).offset(at).rw_flags(flags).build(),
@@ -651,6 +654,50 @@ mod tests {
         let second = state.complete(identities[1], 8192);
         assert!(matches!(second, Some((_, Verdict::SyncFailed(_)))));
         assert!(state.is_idle());
+    }
+
+    /// A file that has nothing to read until somebody writes into it.
+    fn fifo(name: &str) -> Arc<dyn File> {
+        let path = std::env::temp_dir().join(format!("untorn-ring-{name}-{}", std::process::id()));
+        let text = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: a path that ends with zero.
+        assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
+        let file = RealFile::open(&path, OpenHow::EXISTING.buffered()).unwrap().0;
+        std::fs::remove_file(&path).unwrap();
+        Arc::new(file)
+    }
+
+    #[test]
+    fn what_the_kernel_has_taken_is_answered_by_its_completion_even_when_the_ring_is_gone() {
+        const LENGTH: usize = 512;
+        let Ok(ring) = Ring::new() else { return };
+        let (answers, answered) = std::sync::mpsc::channel();
+        let read = |file: &Arc<dyn File>, name: &'static str| {
+            let answers = answers.clone();
+            let kind = IoKind::Read { buf: IoBuf::owned(AlignedBuf::zeroed(LENGTH)), offset: 0 };
+            let io = Io::new(kind, move |result| answers.send((name, result.is_ok())).unwrap());
+            Request::new(file.clone(), io, &Arc::default()).unwrap()
+        };
+        let give = |file: &Arc<dyn File>| {
+            let fd = file.as_any().downcast_ref::<RealFile>().unwrap().fd();
+            // SAFETY: a buffer of that length.
+            let count = unsafe { libc::write(fd, [7u8; LENGTH].as_ptr().cast(), LENGTH) };
+            assert_eq!(count, LENGTH as isize);
+        };
+        let (first, second) = (fifo("first"), fifo("second"));
+        ring.submit(vec![read(&first, "first"), read(&second, "second")]);
+        // Something else takes the place of the ring's descriptor, as a bug elsewhere in the process might do.
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let place = std::os::fd::AsRawFd::as_raw_fd(&ring.shared.ring);
+        // SAFETY: both descriptors are open; the ring's memory stays mapped.
+        assert!(unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), place) } >= 0);
+        ring.submit(vec![read(&first, "third")]);
+        let next = || answered.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(next(), ("third", false), "nothing can be submitted any more");
+        give(&first);
+        assert_eq!(next(), ("first", true));
+        give(&second);
+        assert_eq!(next(), ("second", true));
     }
 
     #[test]
