@@ -7,8 +7,8 @@
 //!
 //! Two halves, kept apart so that the rule can be tested with facts of machines nobody has at hand:
 //! - [`facts`] gathers what the kernel says about one file: `statx` of the very file, its mount, and the block device
-//!   under it with everything that device is made of ([`sysfs`]).
-//! - [`verdict`] is a pure function of those facts and the page size ([`rule`]).
+//!   under it with everything that device is made of (`sysfs.rs`).
+//! - [`verdict`] is a pure function of those facts and the page size (`rule.rs`).
 //!
 //! Nothing here is stored (but the devices below a mount, for a second): a file may be restored by a copy, a volume moved,
 //! a kernel updated. The verdict belongs to an open file, and even then the kernel has the last word: page writes carry
