@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use disk::Storage;
 use parking_lot::{Mutex, RwLock};
@@ -164,6 +165,8 @@ pub struct Catalog {
     directory: PathBuf,
     current: RwLock<Arc<CatalogData>>,
     change: Mutex<()>,
+    /// Level of forced recovery at which nothing may be changed, or 0.
+    frozen: AtomicU8,
 }
 
 /// Replaces a small file whole: new file, sync, rename, directory sync. After a crash the old or the new
@@ -212,7 +215,13 @@ impl Catalog {
             directory: directory.to_owned(),
             current: RwLock::new(Arc::new(data)),
             change: Mutex::new(()),
+            frozen: AtomicU8::new(0),
         })
+    }
+
+    /// Refuses changes from now on, because the database was opened at this level of forced recovery.
+    pub fn freeze(&self, level: u8) {
+        self.frozen.store(level, Ordering::Relaxed);
     }
 
     fn parse(path: &Path, bytes: &[u8]) -> Result<CatalogData, Error> {
@@ -250,6 +259,10 @@ impl Catalog {
     /// # Errors
     /// What the closure returns, or a failure to write the file.
     pub fn change<T>(&self, edit: impl FnOnce(&mut CatalogData) -> Result<T, Error>) -> Result<T, Error> {
+        let level = self.frozen.load(Ordering::Relaxed);
+        if level > 0 {
+            return Err(Error::ForcedRecovery(level));
+        }
         let _one_at_a_time = self.change.lock();
         let mut data = CatalogData::clone(&self.snapshot());
         let result = edit(&mut data)?;

@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     pub writer: dblwr::ProtectedWriter,
     pub clean_tier: Tier,
     pub report: OpenReport,
+    /// Level of forced recovery.
+    pub force_recovery: u8,
     pub closed: AtomicBool,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
@@ -164,12 +166,15 @@ impl Database {
         }
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
-        for table in tables {
-            self.store_counter(&table).await?;
+        for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
+            self.store_counter(table).await?;
         }
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;
         self.0.clean_tier.close(self.0.redo.current()).await;
+        if self.0.force_recovery == 6 {
+            crate::forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
+        }
         if let Some(environment) = self.0.own_environment.get() {
             environment.shutdown();
         }

@@ -49,6 +49,32 @@ pub enum Error {
         "the data directory {0} is in use by another process: stop that one first, or choose another directory"
     )]
     DirectoryInUse(PathBuf),
+    /// A page that the start needs is damaged and cannot be restored.
+    #[error(
+        "{name} (page {page} of {file}) is damaged and cannot be restored: {why}. Nothing was lost by this attempt. Restore the \
+         data directory from a backup; or start with innodb_force_recovery={level} ({what}), save the rows that can be \
+         read, and drop the tables concerned",
+        file = file.display()
+    )]
+    Damaged {
+        /// What the page is.
+        name: String,
+        /// The page.
+        page: disk::PageId,
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it, and why there is no copy.
+        why: String,
+        /// The level of forced recovery that gets past it.
+        level: u8,
+        /// What that level does.
+        what: &'static str,
+    },
+    /// Refused because the database was opened with `innodb_force_recovery` above 0.
+    #[error(
+        "Operation not allowed when innodb_force_recovery > 0 (it is {0}): save what can be read, then start without it"
+    )]
+    ForcedRecovery(u8),
     /// A setting cannot have the value given.
     #[error("{setting}: {why}")]
     Setting {

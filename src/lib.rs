@@ -9,6 +9,7 @@ mod database;
 mod ddl;
 mod error;
 pub mod export;
+mod forced_recovery;
 mod index_build;
 mod index_entry;
 mod key_value;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use disk::{Environment, OpenHow, PageId, PageWriter, Storage};
-use pagestore::{PageSize, PageStore};
+use pagestore::{PageSize, PageStore, RecoverySummary};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
@@ -14,6 +14,7 @@ use crate::catalog::{CATALOG_FILE, Catalog, Pending};
 use crate::clean_tier::Tier;
 use crate::database::{Database, Inner, Tables};
 use crate::error::{Error, Result};
+use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
@@ -42,6 +43,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         clear_unfinished_directory(&*storage, &directory)?;
     }
     remove_temporary_files(&*storage, &directory)?;
+    forced_recovery::remove_scratch_log(&*storage, &directory)?;
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
     let catalog = Catalog::open(storage.clone(), &directory, wanted_page)?;
     let page_bytes = catalog.snapshot().page_size;
@@ -58,21 +60,34 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         why: format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536"),
     })?;
     finish_file_work(&*storage, &directory, &catalog)?;
-    let spaces = space_files(&*storage, &directory, &catalog)?;
+    let level = options.force_recovery;
+    let spaces = space_files(&*storage, &directory, &catalog, level > 0)?;
     let log = open_redo(&environment, &directory, &options)?;
-    let checkpoint = log.checkpoint_lsn();
-    let restored = restore_torn_pages(&*storage, &directory, page_size, checkpoint.0, &spaces)?;
+    let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
     let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
     let pool_bytes = options.buffer_pool_bytes.saturating_sub(clean_tier.memory_bytes());
-    let store = open_store(&environment, &log, page_size, pool_bytes, Arc::new(writer.clone()))?;
+    let store = open_store(&environment, &log, page_size, (&options, pool_bytes), Arc::new(writer.clone()))?;
     clean_tier.attach(&store);
     let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
-    let recovered = store.recover(&spaces)?;
+    let undo_file = directory.join(UNDO_FILE);
+    let unrestored_pages = restored.unrestored;
+    let explainer =
+        Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
+    let recovered = match level {
+        6 => store.open_without_redo(&spaces).map(|()| RecoverySummary::default()),
+        _ => store.recover(&spaces),
+    };
+    let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
     clean_tier.recovered(&recovered);
-    let mut system_options = txn::Options::new(directory.join(UNDO_FILE));
+    if level >= 4 {
+        store.refuse_changes(&format!("innodb_force_recovery is {level}"));
+    }
+    let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
-    let system = TransactionSystem::open(store.clone(), system_options).await?;
+    system_options.forced_recovery = level;
+    let system = TransactionSystem::open(store.clone(), system_options).await;
+    let system = system.map_err(|error| explainer.explain(error.into()))?;
     if !exists {
         // The first version of the catalog: from here on the directory is one of ours.
         catalog.change(|_| Ok(()))?;
@@ -87,7 +102,9 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         redo_capacity_bytes: log.capacity(),
         io: describe_io(&*storage, &directory),
         tables: catalog.snapshot().tables().count(),
-        restored_pages: restored,
+        restored_pages: restored.restored,
+        skipped_pages: recovered.corrupt_pages,
+        force_recovery: level,
         redo_applied_bytes: recovered.bytes,
         redo_applied: recovered.mini_transactions,
         ..OpenReport::default()
@@ -103,25 +120,33 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         writer,
         clean_tier,
         report: OpenReport::default(),
+        force_recovery: level,
         closed: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         _lock: lock,
     };
     let opened = Database(Arc::new(inner));
-    load_tables(&opened).await?;
-    opened.free_unfinished_indexes().await?;
+    if level >= 4 {
+        opened.0.catalog.freeze(level);
+    }
+    let left_out = load_tables(&opened, &unrestored_pages).await?;
+    if level == 0 {
+        opened.free_unfinished_indexes().await?;
+    }
     let tables = opened.0.tables.clone();
     let protection = opened.page_protection_summary();
     let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
     // Nobody else has a clone yet but the table handles, which keep none.
     inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
-    inner.report = OpenReport { rolled_back, protection, took: environment.now() - started, ..report };
+    inner.report =
+        OpenReport { rolled_back, protection, left_out, took: environment.now() - started, ..report };
     Ok(Database(Arc::new(inner)))
 }
 
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
+    forced_recovery::check(options.force_recovery)?;
     if options.buffer_pool_bytes < 5 * MIB {
         return Err(Error::Setting {
             setting: "innodb_buffer_pool_size",
@@ -241,8 +266,13 @@ fn sync_parents(storage: &dyn Storage, directory: &Path, paths: &[&Path]) -> Res
     Ok(())
 }
 
-/// Every tablespace file by its id.
-fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<BTreeMap<u32, PathBuf>> {
+/// Every tablespace file by its id. Missing ones are left out when they may be.
+fn space_files(
+    storage: &dyn Storage,
+    directory: &Path,
+    catalog: &Catalog,
+    may_miss: bool,
+) -> Result<BTreeMap<u32, PathBuf>> {
     let mut files = BTreeMap::new();
     let undo = directory.join(UNDO_FILE);
     if storage.exists(&undo)? {
@@ -250,6 +280,9 @@ fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Re
     }
     for (database, name, def) in catalog.snapshot().tables() {
         let path = directory.join(table_file(database, name));
+        if !storage.exists(&path)? && may_miss {
+            continue;
+        }
         if !storage.exists(&path)? {
             return Err(Error::Catalog {
                 path: directory.join(CATALOG_FILE),
@@ -268,11 +301,20 @@ fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Re
 /// after them, so they could only hide another kind of damage.
 fn restore_torn_pages(
     storage: &dyn Storage,
-    directory: &Path,
+    options: &Options,
     page_size: PageSize,
     checkpoint: u64,
     spaces: &BTreeMap<u32, PathBuf>,
-) -> Result<Vec<PageId>> {
+) -> Result<dblwr::Recovered> {
+    // At the level that applies no redo, a copy without the redo that follows it is no better than the damage.
+    if options.force_recovery == 6 {
+        return Ok(dblwr::Recovered::default());
+    }
+    let directory = &options.directory;
+    let mut directories = vec![directory.clone(), options.doublewrite_directory()];
+    directories.extend(dblwr::directories::remembered(storage, directory)?);
+    directories.sort();
+    directories.dedup();
     let bytes = page_size.bytes();
     let mut open_files = BTreeMap::new();
     let mut locate = |page: PageId| -> disk::Result<_> {
@@ -284,11 +326,14 @@ fn restore_torn_pages(
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
     };
     let verify = |image: &[u8]| pagestore::checksum::verify(image).is_ok();
-    let recovered = dblwr::recover_since(storage, directory, bytes, checkpoint, &verify, &mut locate)?;
+    let recovered = dblwr::recover_since(storage, &directories, bytes, checkpoint, &verify, &mut locate)?;
     for page in &recovered.restored {
         tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
     }
-    Ok(recovered.restored)
+    for page in &recovered.unrestored {
+        tracing::warn!("page {} was torn and cannot be restored: {}", page.page, page.why);
+    }
+    Ok(recovered)
 }
 
 fn open_redo(
@@ -296,6 +341,9 @@ fn open_redo(
     directory: &Path,
     options: &Options,
 ) -> Result<Arc<RedoLog>> {
+    if options.force_recovery == 6 {
+        return forced_recovery::scratch_log(environment, directory);
+    }
     let settings = redo::Options {
         capacity: options.redo_capacity_bytes,
         buffer_size: options.log_buffer_bytes as usize,
@@ -314,6 +362,7 @@ fn open_writer(
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
     environment.storage().create_dir_all(&directory)?;
+    dblwr::directories::remember(&**environment.storage(), &options.directory, &directory)?;
     let settings = dblwr::Options {
         directory,
         page_size: page_bytes,
@@ -329,13 +378,14 @@ fn open_store(
     environment: &Arc<dyn Environment>,
     log: &Arc<RedoLog>,
     page_size: PageSize,
-    pool_bytes: u64,
+    (options, pool_bytes): (&Options, u64),
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
     let defaults = pagestore::Options::default();
     let settings = pagestore::Options {
         pool_bytes: pool_bytes as usize,
         page_size,
+        skip_corrupt: options.force_recovery > 0,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults
     };
@@ -350,9 +400,19 @@ fn describe_io(storage: &dyn Storage, directory: &Path) -> String {
     if direct { "direct".to_owned() } else { "buffered: the file system refuses direct I/O".to_owned() }
 }
 
-async fn load_tables(database: &Database) -> Result<()> {
-    for (name, table, def) in database.0.catalog.snapshot().tables() {
-        database.open_table_handle(name, table, def.clone(), Arc::default()).await?;
+/// Opens the tables. Returns those that cannot be opened, which forced recovery leaves out.
+async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> Result<Vec<String>> {
+    let inner = &database.0;
+    let mut left_out = Vec::new();
+    for (name, table, def) in inner.catalog.snapshot().tables() {
+        let opened = database.open_table_handle(name, table, def.clone(), Arc::default()).await;
+        let Err(error) = opened else { continue };
+        if inner.force_recovery == 0 {
+            let undo_file = inner.directory.join(UNDO_FILE);
+            return Err(Explainer { catalog: &inner.catalog, undo_file, unrestored }.explain(error));
+        }
+        tracing::error!("table '{name}.{table}' cannot be opened and is left out: {error}");
+        left_out.push(format!("{name}.{table}"));
     }
-    Ok(())
+    Ok(left_out)
 }

@@ -30,6 +30,12 @@ pub struct OpenReport {
     pub tables: usize,
     /// Pages restored from the doublewrite files.
     pub restored_pages: Vec<PageId>,
+    /// Damaged pages skipped by forced recovery.
+    pub skipped_pages: Vec<PageId>,
+    /// Tables that cannot be opened and were left out by forced recovery.
+    pub left_out: Vec<String>,
+    /// Level of forced recovery.
+    pub force_recovery: u8,
     /// Bytes of redo applied.
     pub redo_applied_bytes: u64,
     /// Mini-transactions of redo applied.
@@ -62,6 +68,15 @@ impl fmt::Display for OpenReport {
                 "restored pages   {} torn, put back from the doublewrite: {}",
                 pages.len(),
                 pages.join(", ")
+            )?;
+        }
+        if self.force_recovery > 0 {
+            writeln!(
+                f,
+                "forced recovery  level {}: rows cannot be changed; {} damaged pages skipped, {} tables left out",
+                self.force_recovery,
+                self.skipped_pages.len(),
+                self.left_out.len()
             )?;
         }
         if self.redo_applied > 0 || self.rolled_back > 0 {

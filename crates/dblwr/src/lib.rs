@@ -15,6 +15,7 @@
 mod area;
 mod decision;
 mod direct;
+pub mod directories;
 mod in_place;
 mod mode;
 mod numbers;
@@ -31,5 +32,5 @@ pub use direct::DirectWriter;
 pub use mode::{Mode, UnknownMode, Way};
 pub use options::{FILES_MAX, Options, PAGES_MAX};
 pub use protected::ProtectedWriter;
-pub use recovery::{Locate, Recovered, recover, recover_since};
+pub use recovery::{Locate, Recovered, Unrestored, recover, recover_since};
 pub use status::Status;

@@ -5,12 +5,18 @@
 //! Of several copies the one with the greatest LSN counts. A copy that is itself torn means that the crash came before
 //! its batch was durable in the doublewrite file, so the data pages of that batch had not been touched yet.
 //!
+//! All files of this page size are read, also those with numbers beyond the present setting, in every directory that was in
+//! use since the last start (see [`crate::directories`]), and the records of page numbers that `DETECT_ONLY` leaves. A page
+//! that was under way, is damaged, and has no copy to restore it from is reported as [`Unrestored`]: redo may still make it anew; if
+//! it does not, the start has to stop, and the report says why.
+//!
 //! Offsets in a page (FIL header): page number at 4, LSN at 16, space number at 34, all big-endian.
 
 use crate::area::{Sort, file_name};
+use crate::numbers;
 use disk::{AlignedBuf, File, OpenHow, PageId, Result, Storage};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Slots are read in steps of this many bytes.
@@ -21,11 +27,27 @@ const READ_STEP: usize = 1 << 20;
 pub struct Recovered {
     /// Pages restored from their copies, in ascending order.
     pub restored: Vec<PageId>,
+    /// Damaged pages without a copy to restore them from, in ascending order.
+    pub unrestored: Vec<Unrestored>,
     /// Valid copies looked at.
     pub copies: usize,
     /// Slots that hold something which is not a whole page: the traces of a batch the crash interrupted.
     pub damaged_copies: usize,
 }
+
+/// A damaged page that stays damaged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unrestored {
+    /// The page.
+    pub page: PageId,
+    /// Why it was not restored, a clause.
+    pub why: &'static str,
+}
+
+const COPY_DAMAGED: &str = "its copy in the doublewrite file is damaged as well";
+const COPY_TOO_OLD: &str = "its copy in the doublewrite file is older than the last checkpoint, so that redo no longer \
+                            holds all later changes";
+const ONLY_NUMBER: &str = "it was written with innodb_doublewrite=DETECT_ONLY, which keeps no copies";
 
 /// Finds the data file of a page: its file, and the byte offset of the page in it. `None` for a page of a tablespace
 /// that is no more.
@@ -40,59 +62,33 @@ pub fn recover(
     verify: &dyn Fn(&[u8]) -> bool,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
-    recover_since(storage, directory, page_size, 0, verify, locate)
+    recover_since(storage, &[directory.to_owned()], page_size, 0, verify, locate)
 }
 
-/// The same, using only copies whose LSN is at least `checkpoint_lsn`. A page whose write a crash interrupted was
-/// dirty, so its LSN is not below the checkpoint; an older copy is a leftover, and putting it in the place of a page
-/// that was damaged by something else would lose changes that redo no longer holds.
+/// The same for the files of several directories, of which some may be gone, using only copies whose LSN is at least
+/// `checkpoint_lsn`. A page whose write a crash interrupted was dirty, so its LSN is not below the checkpoint; an older copy is a
+/// leftover, and putting it in the place of a page that was damaged by something else would lose changes that redo no
+/// longer holds.
 pub fn recover_since(
     storage: &dyn Storage,
-    directory: &Path,
+    directories: &[PathBuf],
     page_size: usize,
     checkpoint_lsn: u64,
     verify: &dyn Fn(&[u8]) -> bool,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
-    let mut recovered = Recovered::default();
-    let mut newest: BTreeMap<PageId, Copy> = BTreeMap::new();
-    for file in files(storage, directory, page_size)? {
-        visit_slots(&file, page_size, &mut |offset, image| {
-            if image.iter().all(|byte| *byte == 0) {
-                return;
-            }
-            if !verify(image) {
-                recovered.damaged_copies += 1;
-                return;
-            }
-            recovered.copies += 1;
-            let (page, lsn) = (page_id(image), lsn(image));
-            let is_newest = newest.get(&page).is_none_or(|known| known.lsn < lsn);
-            if lsn >= checkpoint_lsn && is_newest {
-                newest.insert(page, Copy { lsn, file: file.clone(), offset });
-            }
-        })?;
-    }
-    let mut changed: Vec<Arc<dyn File>> = Vec::new();
-    let mut image = AlignedBuf::zeroed(page_size);
-    let mut data = AlignedBuf::zeroed(page_size);
-    for (page, copy) in newest {
-        let Some((file, offset)) = locate(page)? else { continue };
-        // Beyond the end of the file: the extension was lost with the crash, and redo repeats it.
-        if offset >= file.len()? || is_whole(&*file, offset, &mut data, verify) {
-            continue;
+    let mut found = Found::default();
+    for directory in directories {
+        for file in files(storage, directory, page_size, Sort::Copies)? {
+            visit_slots(&file, page_size, &mut |offset, image| {
+                found.copy(&file, offset, image, checkpoint_lsn, verify);
+            })?;
         }
-        copy.file.read_at(&mut image, copy.offset)?;
-        file.write_at(&image, offset)?;
-        recovered.restored.push(page);
-        if !changed.iter().any(|known| Arc::ptr_eq(known, &file)) {
-            changed.push(file);
+        for file in files(storage, directory, page_size, Sort::Numbers)? {
+            visit_slots(&file, numbers::RECORD, &mut |_, record| found.record(record, checkpoint_lsn))?;
         }
     }
-    for file in changed {
-        file.sync_data()?;
-    }
-    Ok(recovered)
+    restore(found, page_size, verify, locate)
 }
 
 /// Where a copy lies.
@@ -102,21 +98,118 @@ struct Copy {
     offset: u64,
 }
 
-/// Opens the doublewrite files of this page size, in the order of their numbers.
-fn files(storage: &dyn Storage, directory: &Path, page_size: usize) -> Result<Vec<Arc<dyn File>>> {
+/// What the doublewrite files hold.
+#[derive(Default)]
+struct Found {
+    recovered: Recovered,
+    newest: BTreeMap<PageId, Copy>,
+    /// Pages that were under way at some time and of which there is no usable copy, unless it is among `newest`.
+    without_copy: BTreeMap<PageId, &'static str>,
+}
+
+impl Found {
+    fn copy(
+        &mut self,
+        file: &Arc<dyn File>,
+        offset: u64,
+        image: &[u8],
+        checkpoint_lsn: u64,
+        verify: &dyn Fn(&[u8]) -> bool,
+    ) {
+        if image.iter().all(|byte| *byte == 0) {
+            return;
+        }
+        let (page, lsn) = (page_id(image), lsn(image));
+        if !verify(image) {
+            self.recovered.damaged_copies += 1;
+            // If its first sector can be believed, this is the page; if not, the page is found whole or not at all.
+            self.without_copy.insert(page, COPY_DAMAGED);
+            return;
+        }
+        self.recovered.copies += 1;
+        if lsn < checkpoint_lsn {
+            self.without_copy.entry(page).or_insert(COPY_TOO_OLD);
+        } else if self.newest.get(&page).is_none_or(|known| known.lsn < lsn) {
+            self.newest.insert(page, Copy { lsn, file: file.clone(), offset });
+        }
+    }
+
+    fn record(&mut self, record: &[u8], checkpoint_lsn: u64) {
+        // A torn record came before its pages were touched.
+        for (page, lsn) in numbers::decode(record).unwrap_or_default() {
+            if lsn >= checkpoint_lsn {
+                self.without_copy.insert(page, ONLY_NUMBER);
+            }
+        }
+    }
+}
+
+/// Restores the damaged ones of the pages found.
+fn restore(
+    found: Found,
+    page_size: usize,
+    verify: &dyn Fn(&[u8]) -> bool,
+    locate: Locate<'_>,
+) -> Result<Recovered> {
+    let Found { mut recovered, newest, without_copy } = found;
+    let mut changed: Vec<Arc<dyn File>> = Vec::new();
+    let mut image = AlignedBuf::zeroed(page_size);
+    let mut data = AlignedBuf::zeroed(page_size);
+    for (page, copy) in &newest {
+        let Some((file, offset)) = locate(*page)? else { continue };
+        // Beyond the end of the file: the extension was lost with the crash, and redo repeats it.
+        if offset >= file.len()? || is_whole(&*file, offset, &mut data, verify) {
+            continue;
+        }
+        copy.file.read_at(&mut image, copy.offset)?;
+        file.write_at(&image, offset)?;
+        recovered.restored.push(*page);
+        if !changed.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            changed.push(file);
+        }
+    }
+    for file in changed {
+        file.sync_data()?;
+    }
+    for (page, why) in without_copy {
+        if newest.contains_key(&page) {
+            continue;
+        }
+        let Some((file, offset)) = locate(page)? else { continue };
+        // A page of zeros is one that was never written here.
+        let whole = offset >= file.len()?
+            || (file.read_at(&mut data, offset).is_ok()
+                && (data.iter().all(|byte| *byte == 0) || verify(&data)));
+        if !whole {
+            recovered.unrestored.push(Unrestored { page, why });
+        }
+    }
+    Ok(recovered)
+}
+
+/// Opens the doublewrite files of this sort and page size, in the order of their numbers. A directory that is gone has none.
+fn files(
+    storage: &dyn Storage,
+    directory: &Path,
+    page_size: usize,
+    sort: Sort,
+) -> Result<Vec<Arc<dyn File>>> {
     let mut found = Vec::new();
+    if !storage.exists(directory)? {
+        return Ok(Vec::new());
+    }
     for entry in storage.list(directory)? {
-        let Some(middle) = entry.name.strip_prefix("#ib_").and_then(|rest| rest.strip_suffix(".dblwr"))
+        let Some(middle) = entry.name.strip_prefix("#ib_").and_then(|rest| rest.strip_suffix(sort.suffix()))
         else {
             continue;
         };
         let number = middle.split_once('_').and_then(|(_, number)| number.parse::<usize>().ok());
         match number {
-            Some(number) if entry.name == file_name(page_size, number, Sort::Copies) => {
-                found.push((number, entry.name))
+            Some(number) if entry.name == file_name(page_size, number, sort) => {
+                found.push((number, entry.name));
             }
             _ => {
-                tracing::warn!(name = entry.name, "a doublewrite file of another page size is not looked at")
+                tracing::warn!(name = entry.name, "a doublewrite file of another page size is not looked at");
             }
         }
     }
@@ -124,16 +217,16 @@ fn files(storage: &dyn Storage, directory: &Path, page_size: usize) -> Result<Ve
     found.iter().map(|(_, name)| storage.open(&directory.join(name), OpenHow::READ_ONLY)).collect()
 }
 
-/// Calls `visit` with the offset and the image of every slot. A slot that the file ends in is no slot.
-fn visit_slots(file: &Arc<dyn File>, page_size: usize, visit: &mut dyn FnMut(u64, &[u8])) -> Result<()> {
-    let end = file.len()? / page_size as u64 * page_size as u64;
-    let mut buf = AlignedBuf::zeroed(READ_STEP.max(page_size));
+/// Calls `visit` with the offset and the bytes of every slot. A slot that the file ends in is no slot.
+fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u8])) -> Result<()> {
+    let end = file.len()? / slot as u64 * slot as u64;
+    let mut buf = AlignedBuf::zeroed(READ_STEP.max(slot));
     let mut at = 0;
     while at < end {
         let length = usize::try_from(end - at).unwrap_or(buf.len()).min(buf.len());
         file.read_at(&mut buf[..length], at)?;
-        for (index, image) in buf[..length].chunks_exact(page_size).enumerate() {
-            visit(at + (index * page_size) as u64, image);
+        for (index, image) in buf[..length].chunks_exact(slot).enumerate() {
+            visit(at + (index * slot) as u64, image);
         }
         at += length as u64;
     }

@@ -57,6 +57,9 @@ pub enum Error {
     /// An option does not fit.
     #[error("{0}")]
     Options(String),
+    /// The store was opened to be read only.
+    #[error("nothing can be changed: {0}")]
+    ReadOnly(Arc<str>),
     /// An earlier write error or internal fault stopped all changes; reads go on. A restart recovers from the redo log.
     #[error("the engine refuses changes since an earlier failure: {0}; restart to recover from the redo log")]
     Poisoned(Arc<str>),

@@ -247,10 +247,10 @@ impl Batch {
         }
         let id = frame.page_id();
         let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
-        let moved = match space {
-            Some(space)
-                if !space.is_dropped() && self.store.flush_list.lock().move_to_batch(self.id, frame) =>
-            {
+        let space = space.as_ref().filter(|space| !space.is_dropped());
+        let start = space.and_then(|_| self.store.flush_list.lock().move_to_batch(self.id, frame));
+        let moved = match (space, start) {
+            (Some(space), Some(start)) => {
                 let offset = self.store.page_size.offset_of(id.page);
                 let image = write.push(id, space.file.clone(), offset);
                 // SAFETY: latched for reading and pinned.
@@ -262,6 +262,11 @@ impl Batch {
                 );
                 checksum::stamp(image);
                 self.newest = self.newest.max(Lsn(page::lsn(image)));
+                // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
+                // initialisation in the log and never reads the page (docs/design.md, section 4).
+                if frame.created.load(Ordering::Relaxed) >= start.0 {
+                    write.mark_recreatable();
+                }
                 self.frames.push(frame);
                 true
             }

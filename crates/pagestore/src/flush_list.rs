@@ -114,15 +114,16 @@ impl FlushList {
         id
     }
 
-    /// Moves a page (S-latched, its image just copied) from the list into the batch. False when it is clean.
-    pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> bool {
-        let Some(start) = self.take(frame) else { return false };
+    /// Moves a page (S-latched, its image just copied) from the list into the batch. Its start LSN; `None` when it is
+    /// clean.
+    pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> Option<Lsn> {
+        let start = self.take(frame)?;
         let entry = self.under_way.iter_mut().find(|(id, _)| *id == batch);
         assert!(entry.is_some(), "a page joins a batch that has ended");
         if let Some((_, oldest)) = entry {
             *oldest = Some(oldest.map_or(start, |oldest| oldest.min(start)));
         }
-        true
+        Some(Lsn(start))
     }
 
     /// The batch's pages are durable in their files.
@@ -182,9 +183,9 @@ mod tests {
         }
         assert_eq!((list.checkpoint(), list.len()), (Lsn(100), 4));
         let batch = list.begin_batch();
-        assert!(list.move_to_batch(batch, frames.get(3)));
-        assert!(list.move_to_batch(batch, frames.get(5)));
-        assert!(!list.move_to_batch(batch, frames.get(5)), "clean now");
+        assert_eq!(list.move_to_batch(batch, frames.get(3)), Some(Lsn(100)));
+        assert_eq!(list.move_to_batch(batch, frames.get(5)), Some(Lsn(110)));
+        assert_eq!(list.move_to_batch(batch, frames.get(5)), None, "clean now");
         assert_eq!(list.checkpoint(), Lsn(100), "still on its way");
         // Changed again while its image is under way.
         list.enter(frames.get(3), Lsn(170));

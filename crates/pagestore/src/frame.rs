@@ -69,6 +69,9 @@ pub(crate) struct Frame {
     pub(crate) oldest: AtomicU64,
     /// End LSN of the newest change. Written under the X latch.
     pub(crate) newest: AtomicU64,
+    /// Start LSN of the mini-transaction that last initialised a page in this frame; compared with `oldest` only, which
+    /// is greater for every later change, so it need not be reset.
+    pub(crate) created: AtomicU64,
 }
 
 // SAFETY: `bytes` points to memory owned by `Frames`; access to it is governed by latch, pins and ownership, all of
@@ -248,6 +251,7 @@ impl Frames {
                 in_flight: AtomicBool::new(false),
                 oldest: AtomicU64::new(0),
                 newest: AtomicU64::new(0),
+                created: AtomicU64::new(0),
             })
             .collect();
         let frames = NonNull::from(Box::leak(frames));

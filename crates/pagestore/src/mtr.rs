@@ -15,6 +15,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 
 use disk::PageId;
 use redo::{Admission, Lsn, RecordWriter};
@@ -43,6 +44,8 @@ struct Slot {
     pin: Option<Pin>,
     mode: Mode,
     changed: bool,
+    /// It was initialised by this mini-transaction.
+    initialised: bool,
 }
 
 impl Slot {
@@ -93,6 +96,7 @@ impl PageStore {
     /// As [`PageStore::mtr`].
     pub fn mtr_sized(&self, bytes: usize) -> Result<Mtr<'_>, Interrupt> {
         self.refuse_when_poisoned()?;
+        self.refuse_when_read_only()?;
         let admission = self.redo.admit(bytes)?;
         Ok(Mtr {
             store: self,
@@ -196,7 +200,7 @@ impl<'s> Mtr<'s> {
             Mode::Shared => pin.frame().latch.lock_shared(),
             Mode::Released => unreachable!("a page is latched shared or exclusive"),
         }
-        self.slots.push(Slot { pin: Some(pin), mode, changed: false });
+        self.slots.push(Slot { pin: Some(pin), mode, changed: false, initialised: false });
         PageHandle(self.slots.len() as u32 - 1)
     }
 
@@ -331,6 +335,7 @@ impl<'s> Mtr<'s> {
         let (page, records, id) = self.change(handle);
         initialise(page, id);
         records.init(id);
+        self.slots[handle.0 as usize].initialised = true;
     }
 
     /// Logs that the page's contents do not matter any more (it was given back to its tablespace).
@@ -385,6 +390,9 @@ impl<'s> Mtr<'s> {
             for slot in slots.iter().filter(|slot| slot.changed) {
                 if let Some(pin) = &slot.pin {
                     list.enter(pin.frame(), start);
+                    if slot.initialised {
+                        pin.frame().created.store(start.0, Ordering::Relaxed);
+                    }
                 }
             }
             list.saw(end);
@@ -398,7 +406,7 @@ impl<'s> Mtr<'s> {
                 // SAFETY: pinned and X-latched until `let_go` below.
                 let bytes = unsafe { frame.bytes_mut() };
                 bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.0.to_be_bytes());
-                frame.newest.store(end.0, std::sync::atomic::Ordering::Relaxed);
+                frame.newest.store(end.0, Ordering::Relaxed);
                 changed += 1;
             }
             slot.let_go();

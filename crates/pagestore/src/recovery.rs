@@ -7,7 +7,8 @@
 //! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of what is
 //! on them. A change is applied to a page only if the page's LSN is below the end LSN of the mini-transaction it
 //! belongs to: a page says by its LSN which changes it has. A page whose changes begin with its initialisation is not
-//! even read: what the file holds does not matter.
+//! even read: what the file holds does not matter. That holds for the last initialisation in the whole log: changes
+//! before it are left out, also when they come in an earlier batch.
 //!
 //! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the start LSN of
 //! the first change applied; the checkpoint does not move until all of the log has been applied. When the changes do not fit
@@ -63,6 +64,8 @@ pub struct RecoverySummary {
     pub batches: u64,
     /// Tablespaces that the log names and that do not exist any more.
     pub skipped_spaces: Vec<u32>,
+    /// Damaged pages that were left as they are, without their changes ([`Options::skip_corrupt`](crate::Options)).
+    pub corrupt_pages: Vec<PageId>,
 }
 
 #[derive(Clone, Copy)]
@@ -150,9 +153,29 @@ impl Batch {
 struct Known {
     present: HashSet<u32>,
     skipped: HashSet<u32>,
+    /// Where each page is initialised for the last time.
+    inits: HashMap<PageId, Lsn>,
 }
 
 impl Known {
+    /// Whether the page of this record is made anew later, so that the record does not matter.
+    fn is_superseded(&self, start: Lsn, record: &Record<'_>) -> bool {
+        let page = match record {
+            Record::Write { page, .. } | Record::Fill { page, .. } | Record::Move { page, .. } => page,
+            _ => return false,
+        };
+        self.inits.get(page).is_some_and(|init| start < *init)
+    }
+
+    /// Notes the initialisations among the records.
+    fn note_inits(&mut self, start: Lsn, bytes: &[u8]) {
+        for record in redo::records(bytes).flatten() {
+            if let Record::Init { page } = record {
+                self.inits.insert(page, start);
+            }
+        }
+    }
+
     fn takes(&mut self, space: u32) -> bool {
         if self.present.contains(&space) {
             return true;
@@ -182,8 +205,17 @@ impl PageStore {
         result
     }
 
-    fn recover_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
-        let mut known = Known { present: HashSet::new(), skipped: HashSet::new() };
+    /// Opens the given tablespaces without applying the redo log, to read what can be read: from then on nothing must
+    /// be changed.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub fn open_without_redo(&self, spaces: &[(u32, PathBuf)]) -> Result<(), Error> {
+        self.open_spaces(spaces).map(drop)
+    }
+
+    fn open_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<Known, Error> {
+        let mut known = Known { present: HashSet::new(), skipped: HashSet::new(), inits: HashMap::new() };
         let storage = self.env.storage();
         for (space, path) in spaces {
             if self.spaces.info(*space).is_some() {
@@ -193,6 +225,11 @@ impl PageStore {
                 known.present.insert(*space);
             }
         }
+        Ok(known)
+    }
+
+    fn recover_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
+        let mut known = self.open_spaces(spaces)?;
         let budget = (self.frames.len() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         let pages_max = (self.frames.len() / 3).max(8);
         let mut summary = RecoverySummary::default();
@@ -206,6 +243,7 @@ impl PageStore {
                     invalidate_changed(&**tier, bytes);
                 }
                 overflowed |= batch.memory() > budget || batch.pages.len() > pages_max;
+                known.note_inits(start, bytes);
                 if !overflowed {
                     self.collect(&mut batch, &mut known, start, end, bytes)?;
                 }
@@ -258,7 +296,7 @@ impl PageStore {
                      it was written by another version of this program"
                 ))
             })?;
-            if known.takes(space_of(&record)) {
+            if known.takes(space_of(&record)) && !known.is_superseded(start, &record) {
                 batch.add_record(start, end, record);
             }
         }
@@ -276,7 +314,8 @@ impl PageStore {
         let mut pages: Vec<_> = batch.pages.into_iter().collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
         let (next, changed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(pages.len())));
-        let work = || self.apply_some(&pages, &batch.bytes, &next, &changed);
+        let corrupt = Mutex::new(Vec::new());
+        let work = || self.apply_some(&pages, &batch.bytes, &next, &changed, &corrupt);
         let threads = self.options.recovery_threads.min(pages.len() / READ_TOGETHER + 1);
         if threads <= 1 {
             work()?;
@@ -299,6 +338,7 @@ impl PageStore {
         drop(list);
         summary.pages_changed += changed.len() as u64;
         summary.pages_current += (pages.len() - changed.len()) as u64;
+        summary.corrupt_pages.append(&mut corrupt.into_inner());
         summary.batches += 1;
         Ok(())
     }
@@ -309,6 +349,7 @@ impl PageStore {
         bytes: &[u8],
         next: &AtomicUsize,
         changed: &Mutex<Vec<(Lsn, Pin)>>,
+        corrupt: &Mutex<Vec<PageId>>,
     ) -> Result<(), Error> {
         loop {
             let from = next.fetch_add(READ_TOGETHER, Ordering::Relaxed);
@@ -324,7 +365,14 @@ impl PageStore {
                 .collect();
             self.prefetch(&wanted);
             for (page, entries) in group {
-                let pin = self.pin_for_recovery(*page, begins_with_init(entries))?;
+                let pin = match self.pin_for_recovery(*page, begins_with_init(entries)) {
+                    Err(Error::Corrupt { .. }) if self.options.skip_corrupt => {
+                        tracing::error!("page {page} is damaged; its changes in the redo log are skipped");
+                        corrupt.lock().push(*page);
+                        continue;
+                    }
+                    other => other?,
+                };
                 if let Some(start) = self.apply_to_page(&pin, entries, bytes)? {
                     changed.lock().push((start, pin));
                 }

@@ -40,6 +40,8 @@ pub struct Options {
     pub io_capacity_max: Option<u32>,
     /// Threads that apply redo at recovery; 1 under the simulator.
     pub recovery_threads: usize,
+    /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
+    pub skip_corrupt: bool,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.
     pub background: bool,
@@ -54,6 +56,7 @@ impl Default for Options {
             old_blocks_time_ms: 1000,
             io_capacity_max: None,
             recovery_threads: std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            skip_corrupt: false,
             background: true,
         }
     }
@@ -101,6 +104,7 @@ pub struct PageStore {
     pub(crate) tier: TierPlace,
     poisoned: AtomicBool,
     poison: OnceLock<Arc<str>>,
+    read_only: OnceLock<Arc<str>>,
     this: Weak<PageStore>,
     #[cfg(test)]
     pub(crate) break_wal: AtomicBool,
@@ -159,6 +163,7 @@ impl PageStore {
             tier: TierPlace::default(),
             poisoned: AtomicBool::new(false),
             poison: OnceLock::new(),
+            read_only: OnceLock::new(),
             this: this.clone(),
             #[cfg(test)]
             break_wal: AtomicBool::new(false),
@@ -383,6 +388,16 @@ impl PageStore {
         self.free.wake_all();
         self.checkpoint_over.notify();
         self.batch_over.notify();
+    }
+
+    /// Refuses all changes from now on, for this reason; what is dirty is still written.
+    pub fn refuse_changes(&self, reason: &str) {
+        let _ = self.read_only.set(reason.into());
+    }
+
+    #[inline]
+    pub(crate) fn refuse_when_read_only(&self) -> Result<(), Error> {
+        self.read_only.get().map_or(Ok(()), |reason| Err(Error::ReadOnly(reason.clone())))
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sql_shim::options::ServerOptions;
 use sql_shim::program::{Engine, serve};
+use sql_shim::result::SqlError;
 use sql_shim::server::registry::Server;
 use sql_shim::session::Sessions;
 use untorn::Database;
@@ -28,10 +29,21 @@ impl Engine for Untorn {
 
     fn sessions(&self, server: &Arc<Server>) -> Sessions {
         let database = self.database.clone();
+        server.variables.on_change(
+            "innodb_doublewrite",
+            Box::new(move |value| {
+                let mode = value.as_str().unwrap_or_default().parse();
+                let mode = mode.map_err(|error| SqlError::new(1231, b"42000", format!("{error}")))?;
+                let set = database.set_doublewrite(mode);
+                set.map_err(|error| SqlError::new(1105, b"HY000", error.to_string()))
+            }),
+        );
+        let database = self.database.clone();
         server.status.add_source(Box::new(move |rows| {
             rows.extend(
                 database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string())),
             );
+            rows.push(("Untorn_page_protection".into(), database.page_protection_summary().join("; ")));
         }));
         sql_shim::clean_tier::connect(server, &self.database);
         Sessions::new(server.clone(), self.database.clone())

@@ -49,6 +49,11 @@ pub enum Error {
     /// All undo slots are taken by active transactions (1637).
     #[error("Too many active concurrent transactions ({0})")]
     TooManyTransactions(usize),
+    /// The database was opened with `innodb_force_recovery` above 0 (1881).
+    #[error(
+        "Operation not allowed when innodb_force_recovery > 0 (it is {0}): save what can be read, then start without it"
+    )]
+    ForcedRecovery(u8),
     /// An undo log does not hold what it should.
     #[error("undo log, page {page}: {why}; restore a backup")]
     UndoCorrupt {

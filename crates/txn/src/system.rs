@@ -29,6 +29,9 @@ use crate::undo::log::CommittedLog;
 use crate::undo::slot::ID_MARGIN;
 use crate::undo::{UndoSpace, recovery};
 
+/// Above every transaction id: they have six bytes in a row.
+const LAST_ID: u64 = (1 << 48) - 1;
+
 /// How to open a [`TransactionSystem`].
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -40,6 +43,10 @@ pub struct Options {
     pub background_purge: bool,
     /// `innodb_lock_wait_timeout` of new transactions.
     pub lock_wait_timeout: Duration,
+    /// `innodb_force_recovery`: above 0 rows cannot be changed; from 2 on nothing is purged, from 3 on unfinished transactions stay
+    /// as they are (readers do not see their changes), from 4 on no page is changed, from 5 on undo logs are not
+    /// read: all changes count as committed.
+    pub forced_recovery: u8,
 }
 
 impl Options {
@@ -51,6 +58,7 @@ impl Options {
             deadlock_detect: true,
             background_purge: true,
             lock_wait_timeout: Duration::from_secs(50),
+            forced_recovery: 0,
         }
     }
 }
@@ -196,16 +204,24 @@ impl TransactionSystem {
         let path = &options.undo_path;
         let known = store.space(crate::UNDO_SPACE).is_some();
         let exists = known || env.storage().exists(path).map_err(pagestore::Error::from)?;
-        let undo = if exists {
+        let undo = if options.forced_recovery >= 5 {
+            UndoSpace::unread(store.clone())
+        } else if exists {
             UndoSpace::open(store.clone(), path).await?
         } else {
             UndoSpace::create(store.clone(), path).await?
         };
-        let found = recovery::find_logs(&undo).await?;
+        let found = match options.forced_recovery {
+            // Every id is below: all changes are seen.
+            5.. => recovery::Found { above_all: LAST_ID, ..Default::default() },
+            _ => recovery::find_logs(&undo).await?,
+        };
         undo.pages.store(found.pages, Ordering::Relaxed);
         let next = found.above_all.max(1);
         let bound = next + ID_MARGIN;
-        retry(|| undo.raise_bound(bound)).await?;
+        if options.forced_recovery < 4 {
+            retry(|| undo.raise_bound(bound)).await?;
+        }
         let active = ActiveSet::new(next, bound);
         let locks = LockTable::new(env.random_u64());
         locks.detect_deadlocks.store(options.deadlock_detect, Ordering::Relaxed);
@@ -243,6 +259,10 @@ impl TransactionSystem {
             logs.push((log, owner));
         }
         system.purge.publish_first(system);
+        if system.options.forced_recovery >= 3 {
+            // They stay active, so readers do not see what they changed.
+            logs.clear();
+        }
         for (mut log, owner) in logs {
             let find = |id: u64| tables.table(id);
             report.records_undone +=
@@ -253,7 +273,7 @@ impl TransactionSystem {
             report.rolled_back += 1;
         }
         system.views.unregister(&slot);
-        if system.options.background_purge {
+        if system.options.background_purge && system.options.forced_recovery < 2 {
             Purge::spawn(system);
         }
         Ok(report)

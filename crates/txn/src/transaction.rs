@@ -411,6 +411,9 @@ impl Transaction {
             return Ok(());
         }
         let system = self.system.0.clone();
+        if system.options.forced_recovery > 0 {
+            return Err(Error::ForcedRecovery(system.options.forced_recovery));
+        }
         system.keep_bound_ahead().await?;
         let Some((slot, state)) = system.undo.take() else {
             return Err(Error::TooManyTransactions(system.undo.slot_count()));

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::server::runtime::{ListenOptions, RuntimeKind};
 use crate::variables::table::{self, Kind, find, nearest};
-use crate::variables::{GlobalVariables, Value};
+use crate::variables::{GlobalVariables, Value, persisted};
 use arguments::{Arguments, Setting};
 
 /// Why the server cannot start with these settings.
@@ -59,7 +59,22 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }
+    apply_persisted(variables, &mut given)?;
     decide(variables, &given)
+}
+
+/// Values of SET PERSIST, which win over all others.
+fn apply_persisted(
+    variables: &GlobalVariables,
+    given: &mut BTreeSet<&'static str>,
+) -> Result<(), OptionError> {
+    let datadir = absolute(Path::new(&variables.text("datadir")))?;
+    let origin = persisted::path(&datadir).display().to_string();
+    let values = persisted::read(&datadir).map_err(|error| OptionError(format!("{origin}: {error}")))?;
+    for (name, value) in values {
+        apply(&Setting { name, value: Some(value), origin: origin.clone() }, variables, given)?;
+    }
+    Ok(())
 }
 
 fn apply(

@@ -266,6 +266,7 @@ impl Session {
             }
             _ => {}
         }
+        let persist = scope == Some(Scope::Persist);
         let scope = match scope {
             Some(Scope::Global | Scope::Persist) => {
                 self.require_administrator("SUPER or SYSTEM_VARIABLES_ADMIN")?;
@@ -278,6 +279,9 @@ impl Session {
         let value = value.as_ref().map(variable_value);
         // `SET @@SESSION.x` without scope word of a variable that is global only is an error of the table.
         self.state.variables.set(&server.variables, name, scope, value)?;
+        if persist {
+            server.variables.persist(name)?;
+        }
         if !before && self.state.settings().autocommit {
             self.commit().await?;
         }

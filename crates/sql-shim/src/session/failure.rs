@@ -59,6 +59,7 @@ pub fn transaction(cause: &TransactionError) -> SqlError {
         TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
         TransactionError::DuplicateKey { index, .. } => error(errors::DUP_ENTRY, &[&"?", index]),
+        TransactionError::ForcedRecovery(_) => error(errors::INNODB_FORCED_RECOVERY, &[]),
         TransactionError::RowTooLarge { .. } => error(errors::TOO_BIG_ROWSIZE, &[&8126]),
         other => error(errors::UNKNOWN_ERROR, &[other]),
     }
@@ -79,6 +80,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
         Error::MetadataLockTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         Error::AutoIncrementExhausted => error(errors::AUTOINC_READ_FAILED, &[]),
+        Error::ForcedRecovery(_) => error(errors::INNODB_FORCED_RECOVERY, &[]),
         Error::Closed => error(errors::SERVER_SHUTDOWN, &[]),
         other => error(errors::UNKNOWN_ERROR, &[other]),
     }

@@ -7,6 +7,7 @@
 //! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its name and
 //! type; the SQL layer answers for its value.
 
+pub mod persisted;
 pub mod sql_mode;
 pub mod table;
 pub mod value;
@@ -165,6 +166,8 @@ pub struct GlobalVariables {
     hooks: RwLock<HashMap<usize, Hook>>,
     flush_log_at_trx_commit: AtomicU64,
     net_write_timeout_ms: AtomicU64,
+    /// Held while the file of persisted values is replaced.
+    persisting: parking_lot::Mutex<()>,
 }
 
 impl Default for GlobalVariables {
@@ -176,6 +179,7 @@ impl Default for GlobalVariables {
             hooks: RwLock::default(),
             flush_log_at_trx_commit: AtomicU64::new(1),
             net_write_timeout_ms: AtomicU64::new(60_000),
+            persisting: parking_lot::Mutex::new(()),
         };
         variables.refresh();
         variables
@@ -259,6 +263,18 @@ impl GlobalVariables {
     /// `max_prepared_stmt_count`.
     pub fn max_prepared_stmt_count(&self) -> usize {
         self.number("max_prepared_stmt_count") as usize
+    }
+
+    /// Keeps the global value of a variable for later starts (SET PERSIST).
+    pub fn persist(&self, name: &str) -> Result<(), SqlError> {
+        let (_, definition) = lookup(name)?;
+        let datadir = std::path::PathBuf::from(self.text("datadir"));
+        let value = self.value(definition.name).show();
+        let _one_at_a_time = self.persisting.lock();
+        persisted::keep(&datadir, definition.name, &value).map_err(|error| {
+            let file = persisted::path(&datadir);
+            SqlError::new(1105, b"HY000", format!("cannot keep the value in {}: {error}", file.display()))
+        })
     }
 
     fn set_global(&self, index: usize, definition: &Definition, value: Value) -> Result<(), SqlError> {

@@ -81,6 +81,11 @@ impl UndoSpace {
         Ok(UndoSpace::new(store, segment, slots))
     }
 
+    /// A tablespace that is not looked at, with no slot to write to.
+    pub fn unread(store: Arc<PageStore>) -> UndoSpace {
+        UndoSpace::new(store, SegmentHeader { space: UNDO_SPACE, page: 0, offset: 0 }, 0)
+    }
+
     fn new(store: Arc<PageStore>, segment: SegmentHeader, slots: usize) -> UndoSpace {
         UndoSpace {
             store,

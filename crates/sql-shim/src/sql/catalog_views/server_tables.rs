@@ -125,6 +125,19 @@ fn transactions(state: &SessionState) -> Rows {
         .collect()
 }
 
+/// How the pages of each file are kept from tearing.
+fn page_protection(state: &SessionState) -> Rows {
+    let row = |file: untorn::FileProtection| {
+        vec![
+            text(file.file.display().to_string()),
+            text(file.verdict.to_string()),
+            text(file.reason),
+            text(file.mode.name()),
+        ]
+    };
+    state.database.page_protection().into_iter().map(row).collect()
+}
+
 fn nothing(_: &SessionState) -> Rows {
     Vec::new()
 }
@@ -159,6 +172,9 @@ pub(super) static VIEWS: &[View] = &[
         "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_MYSQL_THREAD_ID" Number,
         "TRX_ROWS_LOCKED" Number, "TRX_ROWS_MODIFIED" Number,
     ], transactions),
+    view!("UNTORN_PAGE_PROTECTION", [
+        "FILE" Text(512), "VERDICT" Text(16), "REASON" Text(2048), "MODE" Text(16),
+    ], page_protection),
     view!("PLUGINS", [
         "PLUGIN_NAME" Text(64), "PLUGIN_VERSION" Text(20), "PLUGIN_STATUS" Text(10), "PLUGIN_TYPE" Text(80),
     ], nothing),
