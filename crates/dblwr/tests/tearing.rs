@@ -2,106 +2,14 @@
 //! (so that the checker is known to see tearing), and recovery touches nothing that is whole.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod support;
+
 use disk::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use support::*;
 use untorn_dblwr::*;
-
-const PAGE: usize = 16384;
-const PAGES: u32 = 24;
-const SPACES: [u32; 2] = [1, 2];
-const DATA: &str = "data";
-
-/// The page checksum of MySQL 8.0 (`innodb_checksum_algorithm=crc32`): header and body, stored twice, and the low half
-/// of the LSN in the trailer.
-fn checksum(image: &[u8]) -> u32 {
-    crc32c::crc32c(&image[4..26]) ^ crc32c::crc32c(&image[38..PAGE - 8])
-}
-
-fn verify(image: &[u8]) -> bool {
-    let sum = checksum(image).to_be_bytes();
-    image[..4] == sum && image[PAGE - 8..PAGE - 4] == sum && image[20..24] == image[PAGE - 4..]
-}
-
-fn lsn_of(image: &[u8]) -> u64 {
-    u64::from_be_bytes(image[16..24].try_into().unwrap())
-}
-
-/// The page `id` as of `lsn`: every sector differs between versions.
-fn fill(image: &mut [u8], id: PageId, lsn: u64) {
-    let mut random = Random::new(u64::from(id.space) << 48 ^ u64::from(id.page) << 32 ^ lsn);
-    image.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next_u64().to_le_bytes()));
-    image[4..8].copy_from_slice(&id.page.to_be_bytes());
-    image[16..24].copy_from_slice(&lsn.to_be_bytes());
-    image[34..38].copy_from_slice(&id.space.to_be_bytes());
-    image[PAGE - 4..].copy_from_slice(&(lsn as u32).to_be_bytes());
-    let sum = checksum(image).to_be_bytes();
-    image[..4].copy_from_slice(&sum);
-    image[PAGE - 8..PAGE - 4].copy_from_slice(&sum);
-}
-
-fn page(id: PageId, lsn: u64) -> AlignedBuf {
-    let mut image = AlignedBuf::zeroed(PAGE);
-    fill(&mut image, id, lsn);
-    image
-}
-
-fn data_path(space: u32) -> std::path::PathBuf {
-    Path::new(DATA).join(format!("{space}.ibd"))
-}
-
-fn open_files(storage: &dyn Storage, how: OpenHow) -> BTreeMap<u32, Arc<dyn File>> {
-    SPACES.iter().map(|space| (*space, storage.open(&data_path(*space), how).unwrap())).collect()
-}
-
-/// Two tablespaces whose pages are all durable at LSN 1.
-fn make_data(storage: &dyn Storage) -> BTreeMap<u32, Arc<dyn File>> {
-    storage.create_dir_all(Path::new(DATA)).unwrap();
-    let files = open_files(storage, OpenHow::CREATE_NEW);
-    for (space, file) in &files {
-        for number in 0..PAGES {
-            file.write_at(&page(PageId::new(*space, number), 1), u64::from(number) * PAGE as u64).unwrap();
-        }
-        file.sync_data().unwrap();
-    }
-    storage.sync_dir(Path::new(DATA)).unwrap();
-    files
-}
-
-fn options() -> Options {
-    Options { pages: 4, ..Options::new(DATA, PAGE) }
-}
-
-fn batch(
-    files: &BTreeMap<u32, Arc<dyn File>>,
-    pages: &[PageId],
-    lsn: u64,
-    purpose: FlushPurpose,
-) -> WriteBatch {
-    let mut batch = WriteBatch::new(PAGE, pages.len(), purpose);
-    for id in pages {
-        let offset = u64::from(id.page) * PAGE as u64;
-        fill(batch.push(*id, files[&id.space].clone(), offset), *id, lsn);
-    }
-    batch
-}
-
-fn run_recovery(storage: &dyn Storage, checkpoint: u64) -> Recovered {
-    let files = open_files(storage, OpenHow::EXISTING);
-    let mut locate =
-        |id: PageId| Ok(files.get(&id.space).map(|file| (file.clone(), u64::from(id.page) * PAGE as u64)));
-    recover_since(storage, &[DATA.into()], PAGE, checkpoint, &verify, &mut locate).unwrap()
-}
-
-fn read_page(storage: &SimulatedStorage, id: PageId) -> Vec<u8> {
-    let content = storage.content(&data_path(id.space)).unwrap();
-    content[id.page as usize * PAGE..][..PAGE].to_vec()
-}
-
-fn all_pages() -> impl Iterator<Item = PageId> {
-    SPACES.into_iter().flat_map(|space| (0..PAGES).map(move |number| PageId::new(space, number)))
-}
 
 /// Per page: the LSN that is durable for certain, and the LSNs that were on their way after it.
 #[derive(Default, Clone)]
@@ -163,21 +71,6 @@ fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap
     panic!("seed {seed}: the power never went");
 }
 
-type Outcome = (Event, Arc<std::sync::Mutex<Option<Result<WriteBatch>>>>);
-
-fn spawn(env: &Arc<SimulatedEnvironment>, write: PageWriteFuture) -> Outcome {
-    let outcome: Outcome = Default::default();
-    let (event, slot) = outcome.clone();
-    env.spawn(
-        "write",
-        Box::pin(async move {
-            *slot.lock().unwrap() = Some(write.await);
-            event.set();
-        }),
-    );
-    outcome
-}
-
 #[test]
 fn with_the_doublewrite_every_page_is_whole_and_nothing_durable_is_lost() {
     let mut restored = 0;
@@ -236,10 +129,6 @@ fn disk_with_copies(copies: &[AlignedBuf]) -> Arc<SimulatedStorage> {
     disk
 }
 
-fn tear(disk: &SimulatedStorage, id: PageId) {
-    assert!(disk.corrupt(&data_path(id.space), id.page as usize * PAGE + 5000, &[0xAA; 512]));
-}
-
 const VICTIM: PageId = PageId::new(2, 7);
 
 #[test]
@@ -263,7 +152,7 @@ fn a_whole_page_is_never_overwritten_however_old() {
 #[test]
 fn a_torn_page_gets_the_newest_copy_and_is_durable_again() {
     let disk = disk_with_copies(&[page(VICTIM, 8), page(VICTIM, 9), page(VICTIM, 3)]);
-    tear(&disk, VICTIM);
+    assert!(tear(&disk, VICTIM));
     assert_eq!(run_recovery(&*disk, 0).restored, [VICTIM]);
     for seed in 0..10 {
         assert_eq!(read_page(&disk.crash(seed), VICTIM), page(VICTIM, 9)[..]);
@@ -281,7 +170,7 @@ fn a_zeroed_page_is_restored() {
 #[test]
 fn a_copy_older_than_the_checkpoint_is_not_used() {
     let disk = disk_with_copies(&[page(VICTIM, 9)]);
-    tear(&disk, VICTIM);
+    assert!(tear(&disk, VICTIM));
     assert!(run_recovery(&*disk, 10).restored.is_empty());
     assert_eq!(run_recovery(&*disk, 9).restored, [VICTIM]);
 }
