@@ -134,6 +134,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refusal_is_an_atomic_write_that_the_kernel_did_not_take() {
+        let error = |operation, code| {
+            Error::at(operation, "t.ibd", 0, 16384, io::Error::from_raw_os_error(code)).is_atomic_refusal()
+        };
+        assert!(error(ATOMIC_WRITE, libc::EINVAL) && error(ATOMIC_WRITE, libc::EOPNOTSUPP));
+        // A page that may be half written is no refusal, nor is any other write.
+        assert!(!error(ATOMIC_WRITE, libc::EIO) && !error(ATOMIC_WRITE, libc::ENOSPC));
+        assert!(!error("write", libc::EINVAL) && !error("sync", libc::EINVAL));
+        let torn = Error::at(ATOMIC_WRITE, "t.ibd", 0, 16384, io::Error::other("half of it"));
+        assert!(!torn.is_atomic_refusal());
+    }
+
+    #[test]
     fn names_file_place_and_remedy() {
         let full =
             Error::at("write", "t.ibd", 16384, 512, io::Error::from_raw_os_error(libc::ENOSPC)).to_string();
