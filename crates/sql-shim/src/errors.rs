@@ -76,7 +76,10 @@ error_table! {
     MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of SELECT list contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
     NONEXISTING_GRANT = 1141, b"42000", "There is no such grant defined for user '%' on host '%'";
     TABLEACCESS_DENIED = 1142, b"42000", "% command denied to user '%'@'%' for table '%'";
+    COLUMNACCESS_DENIED = 1143, b"42000", "% command denied to user '%'@'%' for column '%' in table '%'";
+    ILLEGAL_GRANT_FOR_TABLE = 1144, b"42000", "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
     NO_SUCH_TABLE = 1146, b"42S02", "Table '%.%' doesn't exist";
+    NONEXISTING_TABLE_GRANT = 1147, b"42000", "There is no such grant defined for user '%' on host '%' on table '%'";
     TOO_LONG_STRING = 1162, b"42000", "Result string is longer than 'max_allowed_packet' bytes";
     TABLE_CANT_HANDLE_AUTO_INCREMENT = 1164, b"42000", "The used table type doesn't support AUTO_INCREMENT columns";
     WRONG_COLUMN_NAME = 1166, b"42000", "Incorrect column name '%'";
@@ -96,6 +99,7 @@ error_table! {
     WRONG_ARGUMENTS = 1210, b"HY000", "Incorrect arguments to %";
     LOCK_DEADLOCK = 1213, b"40001", "Deadlock found when trying to get lock; try restarting transaction";
     CANNOT_ADD_FOREIGN = 1215, b"HY000", "Cannot add foreign key constraint";
+    WRONG_USAGE = 1221, b"HY000", "Incorrect usage of % and %";
     WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
     CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
     SPECIFIC_ACCESS_DENIED = 1227, b"42000", "Access denied; you need (at least one of) the % privilege(s) for this operation";
@@ -124,6 +128,7 @@ error_table! {
     WARN_DEPRECATED_SYNTAX = 1287, b"HY000", "'%' is deprecated and will be removed in a future release. Please use % instead";
     NON_UPDATABLE_TABLE = 1288, b"HY000", "The target table % of the % is not updatable";
     OPTION_PREVENTS_STATEMENT = 1290, b"HY000", "The MySQL server is running with the % option so it cannot execute this statement";
+    REVOKE_GRANTS = 1269, b"HY000", "Can't revoke all privileges for one or more of the requested users";
     DUPLICATED_VALUE_IN_TYPE = 1291, b"HY000", "Column '%' has duplicated value '%' in %";
     TRUNCATED_WRONG_VALUE = 1292, b"22007", "Truncated incorrect % value: '%'";
     UNSUPPORTED_PS = 1295, b"HY000", "This command is not supported in the prepared statement protocol yet";
@@ -136,6 +141,7 @@ error_table! {
     TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366, b"HY000", "Incorrect % value: '%' for column '%' at row %";
     ILLEGAL_VALUE_FOR_TYPE = 1367, b"22007", "Illegal % '%' value found during parsing";
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
+    CANT_CREATE_USER_WITH_GRANT = 1410, b"42000", "You are not allowed to create a user with GRANT";
     DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
     WRONG_STRING_LENGTH = 1470, b"HY000", "String '%' is too long for % (should be no longer than %)";
     TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
@@ -161,6 +167,7 @@ error_table! {
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
+    DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";
     REGEXP_ILLEGAL_ARGUMENT = 3685, b"HY000", "Illegal argument to a regular expression.";
 }
 

@@ -1,33 +1,73 @@
 //! Who may log in: a small JSON file in the data directory, written whole and atomically on every change.
 //!
 //! An account is a user name and a host part: `localhost` (the local socket and the loopback interface), `%`, an
-//! address, or a pattern with `%` and `_`. Of several that fit the most specific wins, as in MySQL. Privileges are kept
-//! as granted and listed by SHOW GRANTS; what is enforced is in `docs` of the SQL layer.
+//! address, or a pattern with `%` and `_`. Of several that fit the most specific wins, as in MySQL.
+//!
+//! What an account may do is its [`Rights`]. Every change of any account raises the [`generation`](Accounts::generation):
+//! a session keeps the rights it looked up, and the plans it checked, for as long as the number stays the same, so a
+//! GRANT or REVOKE counts from the next statement on and costs the statements in between nothing but reading a number.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
+use super::privilege::{Level, Object, Privileges, Rights, matches};
 use super::{DEFAULT_PLUGIN, Peer, native, sha2_password};
+use crate::errors::{self, error};
 use crate::result::SqlError;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "untorn-accounts.json";
 
-/// A grant as given.
+/// What is held on one object, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// `ALL PRIVILEGES`, or a list such as `SELECT, INSERT`.
-    pub privileges: String,
-    /// `*.*`, `` `db`.* `` or `` `db`.`table` ``.
-    pub object: String,
-    /// WITH GRANT OPTION.
-    #[serde(default)]
-    pub with_grant: bool,
+struct Grant {
+    /// No database: `*.*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    /// No table: `db.*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+    /// Names of the privileges; `ALL PRIVILEGES` for all of the level, which is more in a version that knows more.
+    privileges: Vec<String>,
+}
+
+const ALL: &str = "ALL PRIVILEGES";
+
+impl Grant {
+    fn of(object: &Object, what: Privileges) -> Grant {
+        let (database, table) = match object {
+            Object::Everything => (None, None),
+            Object::Database(database) => (Some(database.clone()), None),
+            Object::Table(database, table) => (Some(database.clone()), Some(table.clone())),
+        };
+        let all = Privileges::all(object.level());
+        let (first, rest) = if what.has(all) { (Some(ALL), what.without(all)) } else { (None, what) };
+        let privileges = first.into_iter().chain(rest.names()).map(str::to_owned).collect();
+        Grant { database, table, privileges }
+    }
+
+    fn object(&self) -> Object {
+        match (&self.database, &self.table) {
+            (None, _) => Object::Everything,
+            (Some(database), None) => Object::Database(database.clone()),
+            (Some(database), Some(table)) => Object::Table(database.clone(), table.clone()),
+        }
+    }
+
+    fn what(&self) -> Privileges {
+        let named = Privileges::from_names(self.privileges.iter().map(String::as_str));
+        if self.privileges.iter().any(|name| name == ALL) {
+            named | Privileges::all(self.object().level())
+        } else {
+            named
+        }
+    }
 }
 
 /// One account.
@@ -40,15 +80,22 @@ pub struct Account {
     plugin: String,
     /// Stored form of the password; empty for none.
     pub authentication_string: String,
-    /// What was granted.
     #[serde(default)]
-    pub grants: Vec<Grant>,
+    grants: Vec<Grant>,
 }
 
 impl Account {
     /// The authentication method.
     pub fn plugin(&self) -> &'static str {
         if self.plugin == native::PLUGIN { native::PLUGIN } else { sha2_password::PLUGIN }
+    }
+
+    fn rights(&self) -> Rights {
+        Rights::new(self.grants.iter().map(|grant| (grant.object(), grant.what())).collect())
+    }
+
+    fn set_rights(&mut self, rights: &Rights) {
+        self.grants = rights.all().iter().map(|(object, what)| Grant::of(object, *what)).collect();
     }
 
     fn is(&self, user: &str, host: &str) -> bool {
@@ -62,25 +109,13 @@ impl Account {
         if self.host.eq_ignore_ascii_case("localhost") {
             return peer.local;
         }
-        like(self.host.to_ascii_lowercase().as_bytes(), peer.host.to_ascii_lowercase().as_bytes())
+        matches(self.host.to_ascii_lowercase().as_bytes(), peer.host.to_ascii_lowercase().as_bytes())
     }
 
     /// Literal hosts before patterns, longer patterns before shorter.
     fn specificity(&self) -> (bool, usize) {
         let literal = !self.host.contains(['%', '_']);
         (literal, self.host.bytes().filter(|byte| !matches!(byte, b'%' | b'_')).count())
-    }
-}
-
-fn like(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern.split_first(), text.split_first()) {
-        (None, None) => true,
-        (Some((b'%', rest)), _) => {
-            (0..=text.len()).any(|from| text.get(from..).is_some_and(|text| like(rest, text)))
-        }
-        (Some((b'_', rest)), Some((_, text))) => like(rest, text),
-        (Some((wanted, rest)), Some((got, text))) => wanted == got && like(rest, text),
-        _ => false,
     }
 }
 
@@ -133,10 +168,19 @@ impl Identification {
     }
 }
 
+/// Version of the file.
+const VERSION: u64 = 2;
+
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Stored {
-    version: u32,
+    version: u64,
     accounts: Vec<Account>,
+}
+
+impl Stored {
+    fn fresh() -> Stored {
+        Stored { version: VERSION, accounts: vec![first_account()] }
+    }
 }
 
 /// The accounts.
@@ -145,6 +189,7 @@ pub struct Accounts {
     path: Option<PathBuf>,
     stored: RwLock<Stored>,
     remembered: RwLock<HashMap<(String, String), (String, sha2_password::Digest)>>,
+    generation: AtomicU64,
 }
 
 impl Accounts {
@@ -152,23 +197,20 @@ impl Accounts {
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join(FILE_NAME);
         let stored = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
+            Ok(bytes) => read_stored(&bytes).map_err(|why| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Stored { version: 1, accounts: vec![first_account()] }
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::fresh(),
             Err(error) => return Err(error),
         };
-        let accounts = Self { path: Some(path), stored: RwLock::new(stored), remembered: RwLock::default() };
+        let accounts = Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() };
         accounts.save(&accounts.stored.read())?;
         Ok(accounts)
     }
 
     /// Accounts that live in memory only, with `root@localhost` (measuring, tests).
     pub fn in_memory() -> Self {
-        let stored = Stored { version: 1, accounts: vec![first_account()] };
-        Self { path: None, stored: RwLock::new(stored), remembered: RwLock::default() }
+        Self { stored: RwLock::new(Stored::fresh()), ..Self::default() }
     }
 
     /// Accounts without a password, as `'user'@'host'`.
@@ -185,12 +227,23 @@ impl Accounts {
         fitting.max_by_key(|account| account.specificity()).cloned()
     }
 
-    /// Whether the account may do everything.
-    pub fn is_administrator(&self, user: &str, host: &str) -> bool {
+    /// What the account may do; nothing when it does not exist (any more).
+    pub fn rights(&self, user: &str, host: &str) -> Rights {
         let stored = self.stored.read();
-        stored.accounts.iter().filter(|account| account.is(user, host)).any(|account| {
-            account.grants.iter().any(|grant| grant.object == "*.*" && grant.privileges == "ALL PRIVILEGES")
-        })
+        stored.accounts.iter().find(|account| account.is(user, host)).map(Account::rights).unwrap_or_default()
+    }
+
+    /// Changes whenever an account does.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether the account has a password.
+    pub fn has_password(&self, user: &str, host: &str) -> bool {
+        let stored = self.stored.read();
+        let account = stored.accounts.iter().find(|account| account.is(user, host));
+        account.is_some_and(|account| !account.authentication_string.is_empty())
     }
 
     /// The digest remembered for the account as it is now.
@@ -256,61 +309,79 @@ impl Accounts {
         })
     }
 
-    /// GRANT `privileges` ON `object` TO user (`object` as `*.*`, `db.*` or `db.table`).
-    pub fn grant(
-        &self,
-        user: &str,
-        host: &str,
-        privileges: &str,
-        object: &str,
-        with_grant: bool,
-    ) -> Result<(), SqlError> {
-        let privileges = normal_privileges(privileges);
-        self.change(|accounts| {
-            let account = accounts.iter_mut().find(|account| account.is(user, host));
-            let account = account.ok_or_else(|| {
-                SqlError::new(1410, b"42000", "You are not allowed to create a user with GRANT")
-            })?;
-            let granted = account
-                .grants
-                .iter_mut()
-                .find(|grant| grant.object == object && grant.privileges == privileges);
-            match granted {
-                Some(grant) => grant.with_grant |= with_grant,
-                None => account.grants.push(Grant { privileges, object: object.into(), with_grant }),
+    /// GRANT: gives privileges on an object. 1410 for an account that does not exist.
+    pub fn grant(&self, user: &str, host: &str, what: Privileges, object: &Object) -> Result<(), SqlError> {
+        self.change_rights(user, host, |account| {
+            let account = account.ok_or_else(|| error(errors::CANT_CREATE_USER_WITH_GRANT, &[]))?;
+            let mut rights = account.rights();
+            if !what.is_empty() {
+                rights.grant(object, what);
             }
+            account.set_rights(&rights);
             Ok(())
         })
     }
 
-    /// REVOKE: takes back the named privileges on that object; `ALL PRIVILEGES` takes back whatever was given there.
-    pub fn revoke(&self, user: &str, host: &str, privileges: &str, object: &str) -> Result<(), SqlError> {
-        let privileges = normal_privileges(privileges);
-        self.change(|accounts| {
-            let account = accounts.iter_mut().find(|account| account.is(user, host));
+    /// REVOKE: takes privileges on an object back. 1141 when nothing is granted there, 1147 for a table.
+    pub fn revoke(&self, user: &str, host: &str, what: Privileges, object: &Object) -> Result<(), SqlError> {
+        self.change_rights(user, host, |account| {
             let account = account.ok_or_else(|| no_such_grant(user, host))?;
-            let before = account.grants.len();
-            account.grants.retain(|grant| {
-                grant.object != object || (privileges != "ALL PRIVILEGES" && grant.privileges != privileges)
-            });
-            if account.grants.len() == before { Err(no_such_grant(user, host)) } else { Ok(()) }
+            let mut rights = account.rights();
+            if !rights.revoke(object, what) && *object != Object::Everything {
+                return Err(match object {
+                    Object::Table(_, table) => error(errors::NONEXISTING_TABLE_GRANT, &[&user, &host, table]),
+                    _ => no_such_grant(user, host),
+                });
+            }
+            account.set_rights(&rights);
+            Ok(())
         })
+    }
+
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION: takes everything back.
+    pub fn revoke_all(&self, user: &str, host: &str) -> Result<(), SqlError> {
+        self.change_rights(user, host, |account| {
+            let account = account.ok_or_else(|| error(errors::REVOKE_GRANTS, &[]))?;
+            account.set_rights(&Rights::default());
+            Ok(())
+        })
+    }
+
+    fn change_rights(
+        &self,
+        user: &str,
+        host: &str,
+        change: impl FnOnce(Option<&mut Account>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.change(|accounts| change(accounts.iter_mut().find(|account| account.is(user, host))))
     }
 
     /// Rows of SHOW GRANTS.
     pub fn grants(&self, user: &str, host: &str) -> Result<Vec<String>, SqlError> {
         let stored = self.stored.read();
         let account = stored.accounts.iter().find(|account| account.is(user, host));
-        let account = account.ok_or_else(|| no_such_grant(user, host))?;
-        let mut rows = Vec::new();
-        if !account.grants.iter().any(|grant| grant.object == "*.*") {
-            rows.push(format!("GRANT USAGE ON *.* TO `{user}`@`{host}`"));
-        }
-        for grant in &account.grants {
-            let option = if grant.with_grant { " WITH GRANT OPTION" } else { "" };
-            rows.push(format!("GRANT {} ON {} TO `{user}`@`{host}`{option}", grant.privileges, grant.object));
-        }
+        let rights = account.ok_or_else(|| no_such_grant(user, host))?.rights();
+        let line = |object: &Object, what: Privileges| {
+            let all = Privileges::all(object.level());
+            let plain = what.without(Privileges::GRANT_OPTION);
+            let names = match plain {
+                Privileges::NONE => "USAGE".to_owned(),
+                plain if plain == all => ALL.to_owned(),
+                plain => plain.list(),
+            };
+            let option = if what.has(Privileges::GRANT_OPTION) { " WITH GRANT OPTION" } else { "" };
+            format!("GRANT {names} ON {object} TO `{user}`@`{host}`{option}")
+        };
+        let mut rows = vec![line(&Object::Everything, rights.global())];
+        let deeper = rights.all().iter().filter(|(object, _)| *object != Object::Everything);
+        rows.extend(deeper.map(|(object, what)| line(object, *what)));
         Ok(rows)
+    }
+
+    /// Every account with what it holds on everything, for information_schema.
+    pub fn list_rights(&self) -> Vec<(String, String, Rights)> {
+        let stored = self.stored.read();
+        stored.accounts.iter().map(|a| (a.user.clone(), a.host.clone(), a.rights())).collect()
     }
 
     /// All accounts as (user, host, plugin), for `mysql.user`.
@@ -327,6 +398,7 @@ impl Accounts {
             SqlError::new(1026, b"HY000", format!("Error writing file '{FILE_NAME}' ({error})"))
         })?;
         *stored = changed;
+        self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -354,25 +426,56 @@ fn first_account() -> Account {
         host: "localhost".into(),
         plugin: DEFAULT_PLUGIN.into(),
         authentication_string: String::new(),
-        grants: vec![Grant { privileges: "ALL PRIVILEGES".into(), object: "*.*".into(), with_grant: true }],
+        grants: vec![administrator()],
     }
 }
 
-fn normal_privileges(privileges: &str) -> String {
-    let upper = privileges.trim().to_ascii_uppercase();
-    if upper == "ALL" { "ALL PRIVILEGES".into() } else { upper }
+fn administrator() -> Grant {
+    Grant::of(&Object::Everything, Privileges::all(Level::Global) | Privileges::GRANT_OPTION)
+}
+
+/// The file's content. Version 1 kept grants as texts that nobody enforced: only the one that makes an administrator is
+/// taken over, and the others are named in an error rather than dropped or, worse, read as more than was meant.
+fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
+    let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    match json.get("version").and_then(serde_json::Value::as_u64) {
+        Some(VERSION) => {}
+        Some(1) => {
+            let administrator = administrator();
+            for account in json.get_mut("accounts").and_then(|list| list.as_array_mut()).into_iter().flatten()
+            {
+                for grant in
+                    account.get_mut("grants").and_then(|list| list.as_array_mut()).into_iter().flatten()
+                {
+                    let text = |name: &str| grant.get(name).and_then(|text| text.as_str()).unwrap_or("");
+                    if (text("privileges"), text("object")) != (ALL, "*.*") {
+                        return Err(format!(
+                            "the grant of {} on {} is of version 1, where grants were not enforced: remove it from the \
+                             file and grant it anew",
+                            text("privileges"),
+                            text("object")
+                        ));
+                    }
+                    *grant = serde_json::to_value(&administrator).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        Some(newer) => {
+            return Err(format!("it is of version {newer}: start it with the program that wrote it"));
+        }
+        None => return Err("it names no version: restore it from a backup".to_owned()),
+    }
+    let mut stored: Stored = serde_json::from_value(json).map_err(|error| error.to_string())?;
+    stored.version = VERSION;
+    Ok(stored)
 }
 
 fn failed(operation: &str, user: &str, host: &str) -> SqlError {
-    SqlError::new(1396, b"HY000", format!("Operation {operation} failed for '{user}'@'{host}'"))
+    error(errors::INVALID_PASSWORD, &[&operation, &format!("'{user}'@'{host}'")])
 }
 
 fn no_such_grant(user: &str, host: &str) -> SqlError {
-    SqlError::new(
-        1141,
-        b"42000",
-        format!("There is no such grant defined for user '{user}' on host '{host}'"),
-    )
+    error(errors::NONEXISTING_GRANT, &[&user, &host])
 }
 
 #[cfg(test)]
@@ -402,7 +505,7 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         let accounts = Accounts::open(&directory).unwrap();
         assert_eq!(accounts.without_password(), ["'root'@'localhost'"]);
-        accounts.grant("root", "localhost", "select", "`a`.*", false).unwrap();
+        accounts.grant("root", "localhost", Privileges::SELECT, &Object::Database("a".into())).unwrap();
         accounts.create("x", "%", &Identification::default(), false).unwrap();
         assert_eq!(accounts.create("x", "%", &Identification::default(), false).unwrap_err().code, 1396);
         let again = Accounts::open(&directory).unwrap();
@@ -414,7 +517,24 @@ mod tests {
             ]
         );
         assert_eq!(again.grants("x", "%").unwrap(), ["GRANT USAGE ON *.* TO `x`@`%`"]);
-        assert!(again.is_administrator("root", "localhost") && !again.is_administrator("x", "%"));
+        let all = Privileges::all(Level::Global) | Privileges::GRANT_OPTION;
+        assert_eq!(again.rights("root", "localhost"), accounts.rights("root", "localhost"));
+        assert!(again.rights("root", "localhost").global().has(all));
+        assert_eq!(again.rights("x", "%"), Rights::default());
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn files_of_version_1() {
+        let grant = |privileges: &str, object: &str| {
+            format!(
+                r#"{{"version":1,"accounts":[{{"user":"root","host":"localhost","plugin":"x","authentication_string":"",
+                "grants":[{{"privileges":"{privileges}","object":"{object}","with_grant":true}}]}}]}}"#
+            )
+        };
+        let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
+        assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
+        assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it anew"));
+        assert!(read_stored(br#"{"version":3,"accounts":[]}"#).unwrap_err().contains("version 3"));
     }
 }

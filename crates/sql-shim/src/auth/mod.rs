@@ -8,6 +8,7 @@
 
 pub mod accounts;
 pub mod native;
+pub mod privilege;
 pub mod sha2_password;
 
 use std::sync::OnceLock;

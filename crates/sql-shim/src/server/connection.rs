@@ -15,6 +15,8 @@ use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
 use super::statements::Statements;
 use super::transport::Socket;
 use crate::auth::Peer;
+use crate::auth::privilege::Privileges;
+use crate::errors::{self, error};
 use crate::result::{Completion, SqlError};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
@@ -507,11 +509,11 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
                 self.put_ok();
             }
             Owned::Shutdown => {
-                if self.may_administrate() {
+                if self.server.rights_of(&self.link.connection).global().has(Privileges::SHUTDOWN) {
                     self.server.shutdown.request();
                     packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
                 } else {
-                    self.put_error(&not_permitted("SHUTDOWN"));
+                    self.put_error(&error(errors::SPECIFIC_ACCESS_DENIED, &[&"SHUTDOWN"]));
                 }
             }
             Owned::Unknown => self.put_error(&packets::error::unknown_command()),
@@ -630,10 +632,6 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         }
     }
 
-    fn may_administrate(&self) -> bool {
-        self.server.is_administrator(&self.link.connection)
-    }
-
     async fn reset(&mut self) {
         let released = self.statements.clear();
         self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
@@ -669,13 +667,5 @@ pub(crate) fn too_many_statements(limit: usize) -> SqlError {
         1461,
         b"42000",
         format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
-    )
-}
-
-fn not_permitted(privilege: &str) -> SqlError {
-    SqlError::new(
-        1227,
-        b"42000",
-        format!("Access denied; you need (at least one of) the {privilege} privilege(s) for this operation"),
     )
 }

@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 
 use super::clock::CoarseClock;
 use crate::auth::accounts::Accounts;
+use crate::auth::privilege::{Privileges, Rights};
+use crate::errors::{self, error};
 use crate::result::SqlError;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
@@ -59,10 +61,9 @@ impl Server {
 }
 
 impl Server {
-    /// Whether the connection's account may do everything.
-    pub fn is_administrator(&self, connection: &Connection) -> bool {
-        connection
-            .with_activity(|activity| self.accounts.is_administrator(&activity.user, &activity.account_host))
+    /// What the connection's account may do.
+    pub fn rights_of(&self, connection: &Connection) -> Rights {
+        connection.with_activity(|activity| self.accounts.rights(&activity.user, &activity.account_host))
     }
 
     /// KILL on behalf of a connection: 1094 without such a connection, 1095 when it belongs to somebody else.
@@ -70,8 +71,9 @@ impl Server {
         let Some(victim) = self.connections.get(id) else { return Err(packets::error::no_such_thread(id)) };
         let user = killer.with_activity(|activity| Arc::clone(&activity.user));
         let same = victim.with_activity(|activity| activity.user == user);
-        if !same && !self.is_administrator(killer) {
-            return Err(SqlError::new(1095, b"HY000", format!("You are not owner of thread {id}")));
+        let others = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+        if !same && !self.rights_of(killer).global().has_any(others) {
+            return Err(error(errors::KILL_DENIED, &[&id]));
         }
         victim.kill(how);
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::{Outcome, Session, TableLock, isolation};
 use crate::auth::accounts;
+use crate::auth::privilege::{Object, Privileges};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::server::registry::Kill;
@@ -47,6 +48,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
+        self.check_command(statement)?;
         match statement {
             Statement::Begin { snapshot, read_only } => self.begin(*snapshot, *read_only).await,
             Statement::Commit { chain, release } => {
@@ -122,7 +124,6 @@ impl Session {
                 Ok(done())
             }
             Statement::Shutdown => {
-                self.require_administrator("SHUTDOWN")?;
                 self.state.server.shutdown.request();
                 Ok(done())
             }
@@ -177,6 +178,7 @@ impl Session {
         if name.is_empty() {
             return Err(errors::error(errors::NO_DB, &[]));
         }
+        self.state.require_sight_of_database(name)?;
         if self.state.database.database(name).is_none() {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
@@ -269,7 +271,7 @@ impl Session {
         let persist = scope == Some(Scope::Persist);
         let scope = match scope {
             Some(Scope::Global | Scope::Persist) => {
-                self.require_administrator("SUPER or SYSTEM_VARIABLES_ADMIN")?;
+                self.state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)?;
                 variables::Scope::Global
             }
             _ => variables::Scope::Session,
@@ -410,15 +412,8 @@ impl Session {
         Ok(Outcome::Answered)
     }
 
-    pub(super) fn require_administrator(&self, privilege: &str) -> Result<(), SqlError> {
-        if self.state.server.is_administrator(&self.state.connection) {
-            return Ok(());
-        }
-        Err(errors::error(errors::SPECIFIC_ACCESS_DENIED, &[&privilege]))
-    }
-
     /// User and host of an account as written.
-    fn account(&self, account: &Account) -> (String, String) {
+    pub(super) fn account(&self, account: &Account) -> (String, String) {
         if !account.current {
             return (account.user.clone(), account.host.clone());
         }
@@ -430,20 +425,19 @@ impl Session {
     fn accounts(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
         let server = self.state.server.clone();
         let accounts = &server.accounts;
-        if let Statement::SetPassword { account, password } = statement {
-            let own = account.as_ref().is_none_or(|account| account.current);
-            if !own {
-                self.require_administrator("CREATE USER")?;
-            }
-            let current = Account { user: String::new(), host: String::new(), current: true };
-            let (user, host) = self.account(account.as_ref().unwrap_or(&current));
-            let by = Identification { password: Some(password.clone()), ..Identification::default() };
-            accounts.alter(&user, &host, &identification(&by), false)?;
-            return Ok(done());
-        }
-        self.require_administrator("CREATE USER")?;
+        let own = self.account(&Account::current());
+        let manages = || self.state.require_any(Privileges::CREATE_USER);
         match statement {
+            Statement::SetPassword { account, password } => {
+                let (user, host) = account.as_ref().map_or_else(|| own.clone(), |said| self.account(said));
+                if (&user, &host) != (&own.0, &own.1) {
+                    manages()?;
+                }
+                let by = Identification { password: Some(password.clone()), ..Identification::default() };
+                accounts.alter(&user, &host, &identification(&by), false)?;
+            }
             Statement::CreateUser { accounts: list, if_not_exists } => {
+                manages()?;
                 for (account, said) in list {
                     let (user, host) = self.account(account);
                     accounts.create(&user, &host, &identification(said), *if_not_exists)?;
@@ -452,51 +446,57 @@ impl Session {
             Statement::AlterUser { accounts: list } => {
                 for (account, said) in list {
                     let (user, host) = self.account(account);
+                    if (&user, &host) != (&own.0, &own.1) {
+                        manages()?;
+                    }
                     accounts.alter(&user, &host, &identification(said), false)?;
                 }
             }
             Statement::DropUser { accounts: list, if_exists } => {
+                manages()?;
                 for account in list {
                     let (user, host) = self.account(account);
                     accounts.drop(&user, &host, *if_exists)?;
                 }
             }
-            Statement::Grant(grant) => {
-                for (account, said) in &grant.accounts {
-                    let (user, host) = self.account(account);
-                    if let Some(said) = said {
-                        accounts.create(&user, &host, &identification(said), true)?;
-                    }
-                    let object = self.grant_object(grant);
-                    accounts.grant(
-                        &user,
-                        &host,
-                        &grant.privileges.join(", "),
-                        &object,
-                        grant.grant_option,
-                    )?;
-                }
-            }
-            Statement::Revoke(grant) => {
-                for (account, _) in &grant.accounts {
-                    let (user, host) = self.account(account);
-                    accounts.revoke(&user, &host, &grant.privileges.join(", "), &self.grant_object(grant))?;
-                }
-            }
+            Statement::Grant(grant) => self.grant(grant)?,
+            Statement::Revoke(grant) => self.revoke(grant)?,
             _ => {}
         }
         Ok(done())
     }
 
-    fn grant_object(&self, grant: &ast::Grant) -> String {
-        match (&grant.database, &grant.table) {
-            (None, None) => "*.*".to_owned(),
-            (Some(database), None) => format!("`{database}`.*"),
-            (Some(database), Some(table)) => format!("`{database}`.`{table}`"),
-            (None, Some(table)) => {
-                let database = self.state.current_database().unwrap_or_else(|| Arc::from(""));
-                format!("`{database}`.`{table}`")
-            }
+    fn grant(&self, grant: &ast::Grant) -> Result<(), SqlError> {
+        let said = grant.object.as_ref().ok_or_else(|| errors::unsupported("roles"))?;
+        let (object, what) = self.checked_grant(grant, said)?;
+        // A table that is not there may only be granted on together with the right to make it.
+        if let Object::Table(database, table) = &object
+            && !what.has(Privileges::CREATE)
+        {
+            let name = ast::TableName { database: Some(database.clone()), name: table.clone() };
+            self.planner().engine_table(&name)?;
         }
+        for (account, said) in &grant.accounts {
+            let (user, host) = self.account(account);
+            let accounts = &self.state.server.accounts;
+            // GRANT … IDENTIFIED BY makes the account, as it did up to MySQL 5.7 and does in MariaDB.
+            if let Some(said) = said {
+                self.state.require_any(Privileges::CREATE_USER)?;
+                accounts.create(&user, &host, &identification(said), true)?;
+            }
+            accounts.grant(&user, &host, what, &object)?;
+        }
+        Ok(())
+    }
+
+    fn revoke(&self, grant: &ast::Grant) -> Result<(), SqlError> {
+        let accounts = &self.state.server.accounts;
+        let from = grant.accounts.iter().map(|(account, _)| self.account(account));
+        let Some(said) = &grant.object else {
+            self.state.require_any(Privileges::CREATE_USER)?;
+            return from.into_iter().try_for_each(|(user, host)| accounts.revoke_all(&user, &host));
+        };
+        let (object, what) = self.checked_grant(grant, said)?;
+        from.into_iter().try_for_each(|(user, host)| accounts.revoke(&user, &host, what, &object))
     }
 }

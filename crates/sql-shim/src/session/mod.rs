@@ -478,7 +478,7 @@ impl Session {
         fingerprint: &Fingerprint,
         out: &mut S,
     ) -> Option<Result<(), Failure>> {
-        let version = self.state.database.catalog_version();
+        let version = self.plan_version();
         let database = self.state.current_database();
         for _ in 0..8 {
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
@@ -631,7 +631,7 @@ impl SessionService for Session {
         self.state.begin_statement();
         let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
         for _ in 0..8 {
-            if statement.plan.version != self.state.database.catalog_version()
+            if statement.plan.version != self.plan_version()
                 || statement.plan.database != self.state.current_database()
             {
                 match self.prepare_text(&statement.plan.sql.clone(), self.modes()) {
@@ -671,6 +671,11 @@ impl SessionService for Session {
 
     async fn close(&mut self) {
         self.end().await;
+    }
+
+    fn user_changed(&mut self) {
+        self.state.forget_rights();
+        self.cache = StatementCache::default();
     }
 
     fn status_flags(&self) -> u16 {
@@ -714,7 +719,7 @@ impl Session {
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
         }
-        let version = self.state.database.catalog_version();
+        let version = self.plan_version();
         let plan = self.plan(parsed.statement, &[])?;
         let columns = match &plan {
             Plan::Select(select) if select.into.is_empty() => select.columns.clone(),

@@ -1,13 +1,169 @@
 //! What a session may do.
 //!
-//! Accounts either may do everything or hold grants on databases; the check is made once for each statement, on the
-//! tables of its plan.
+//! Tables of queries and changes are checked while the statement is planned, before they are looked up, so that nobody
+//! learns from an error what exists. A plan therefore belongs to a version of the grants as it belongs to one of the
+//! catalog ([`Session::plan_version`]): as long as neither changes, executing it again checks nothing. Statements that
+//! are executed from their syntax tree are checked here, before they begin.
+//!
+//! The rights are the account's as they are now: other than in MySQL, where some grants wait for the next USE or the
+//! next login, a change counts from each session's next statement on.
+
+use std::sync::Arc;
 
 use super::Session;
+use super::state::SessionState;
+use crate::auth::privilege::{Object, Privileges, Rights};
+use crate::errors::{self, error};
 use crate::result::SqlError;
+use crate::sql::ast::{
+    Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
+};
+use crate::sql::catalog_views::is_view_database;
 use crate::sql::plan::Plan;
 
+/// Privileges that show a table to an account.
+fn seeing() -> Privileges {
+    Privileges::all(crate::auth::privilege::Level::Table) | Privileges::GRANT_OPTION
+}
+
+/// The names of those in whose messages the account appears.
+struct Who {
+    user: Arc<str>,
+    account_host: Arc<str>,
+    /// Where the client is.
+    host: String,
+}
+
+impl SessionState {
+    /// What the account of this connection may do.
+    pub fn rights(&self) -> Arc<Rights> {
+        let generation = self.server.accounts.generation();
+        if let Some((known, rights)) = &*self.rights.borrow()
+            && *known == generation
+        {
+            return rights.clone();
+        }
+        let who = self.who();
+        let rights = Arc::new(self.server.accounts.rights(&who.user, &who.account_host));
+        *self.rights.borrow_mut() = Some((generation, rights.clone()));
+        rights
+    }
+
+    /// The connection is somebody else's now.
+    pub fn forget_rights(&self) {
+        *self.rights.borrow_mut() = None;
+    }
+
+    fn who(&self) -> Who {
+        self.connection.with_activity(|activity| Who {
+            user: activity.user.clone(),
+            account_host: activity.account_host.clone(),
+            host: activity.host.rsplit_once(':').map_or(&*activity.host, |(host, _)| host).to_owned(),
+        })
+    }
+
+    /// Error 1044.
+    pub fn database_denied(&self, database: &str) -> SqlError {
+        let who = self.who();
+        error(errors::DBACCESS_DENIED, &[&who.user, &who.account_host, &database])
+    }
+
+    /// Error 1142.
+    fn table_denied(&self, command: &str, table: &str) -> SqlError {
+        let who = self.who();
+        error(errors::TABLEACCESS_DENIED, &[&command, &who.user, &who.host, &table])
+    }
+
+    /// Error 1143: reading a column of a table that may only be changed.
+    pub fn column_denied(&self, column: &str, table: &str) -> SqlError {
+        let who = self.who();
+        error(errors::COLUMNACCESS_DENIED, &[&"SELECT", &who.user, &who.host, &column, &table])
+    }
+
+    /// Requires one of these privileges on everything; 1227.
+    pub fn require_any(&self, wanted: Privileges) -> Result<(), SqlError> {
+        if self.rights().global().has_any(wanted) {
+            return Ok(());
+        }
+        let names: Vec<&str> = wanted.names().collect();
+        Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&names.join(" or ")]))
+    }
+
+    /// Requires privileges on a database as a whole; 1044.
+    pub fn require_on_database(&self, database: &str, wanted: Privileges) -> Result<(), SqlError> {
+        let allowed = !is_view_database(database) && self.rights().on_database(database).has(wanted);
+        if allowed { Ok(()) } else { Err(self.database_denied(database)) }
+    }
+
+    /// Requires that the account has anything to do with the database; 1044.
+    pub fn require_sight_of_database(&self, database: &str) -> Result<(), SqlError> {
+        if is_view_database(database) || self.rights().sees_database(database) {
+            return Ok(());
+        }
+        Err(self.database_denied(database))
+    }
+
+    /// Requires privileges on a table; 1142 naming those that are missing.
+    pub fn require_on_table(&self, database: &str, table: &str, wanted: Privileges) -> Result<(), SqlError> {
+        if is_view_database(database) {
+            let readable = wanted == Privileges::SELECT;
+            return if readable { Ok(()) } else { Err(self.database_denied(database)) };
+        }
+        let missing = wanted.without(self.rights().on_table(database, table));
+        if missing.is_empty() { Ok(()) } else { Err(self.table_denied(&missing.list(), table)) }
+    }
+
+    /// SELECT … FOR UPDATE holds others up: it takes more than SELECT.
+    pub fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
+        let wanted = Privileges::UPDATE | Privileges::DELETE | Privileges::LOCK_TABLES;
+        if is_view_database(database) || self.rights().on_table(database, table).has_any(wanted) {
+            return Ok(());
+        }
+        Err(self.table_denied("SELECT with locking clause", table))
+    }
+
+    /// Whether the account may know of the table.
+    pub fn sees_table(&self, database: &str, table: &str) -> bool {
+        is_view_database(database) || self.rights().on_table(database, table).has_any(seeing())
+    }
+
+    /// Requires that the account may know of the table; 1142 with `command`.
+    pub fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
+        if self.sees_table(database, table) { Ok(()) } else { Err(self.table_denied(command, table)) }
+    }
+
+    /// GRANT and REVOKE: only what one holds, and may hand on, on that object.
+    fn require_grant_option(&self, object: &Object, what: Privileges) -> Result<(), SqlError> {
+        let rights = self.rights();
+        let wanted = what | Privileges::GRANT_OPTION;
+        match object {
+            Object::Everything if !rights.global().has(wanted) => {
+                let who = self.who();
+                let password = self.server.accounts.has_password(&who.user, &who.account_host);
+                let password = if password { "YES" } else { "NO" };
+                Err(error(errors::ACCESS_DENIED, &[&who.user, &who.account_host, &password]))
+            }
+            Object::Database(name) if !(rights.global() | rights.exactly_on(object)).has(wanted) => {
+                Err(self.database_denied(name))
+            }
+            Object::Table(database, table) if !rights.on_table(database, table).has(wanted) => {
+                let missing = wanted.without(rights.on_table(database, table));
+                let command =
+                    if missing == Privileges::GRANT_OPTION { "GRANT".into() } else { missing.list() };
+                Err(self.table_denied(&command, table))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Session {
+    /// What a plan is made for: a state of the catalog and of the grants. Both numbers only grow, so their sum stays the
+    /// same only while both do.
+    pub(super) fn plan_version(&self) -> u64 {
+        self.state.database.catalog_version().wrapping_add(self.state.server.accounts.generation())
+    }
+
     /// Checks the tables of a plan against LOCK TABLES.
     pub(super) fn check_access(&self, plan: &Plan) -> Result<(), SqlError> {
         if self.table_locks.is_none() {
@@ -20,9 +176,157 @@ impl Session {
             _ => None,
         };
         for table in plan.tables() {
-            let writes = target.is_some_and(|target| std::sync::Arc::ptr_eq(target, &table));
+            let writes = target.is_some_and(|target| Arc::ptr_eq(target, &table));
             self.check_locked(&table.database, &table.name, writes)?;
         }
         Ok(())
+    }
+
+    fn require_on(&self, name: &TableName, wanted: Privileges) -> Result<(), SqlError> {
+        self.planner().require_on(name, wanted)
+    }
+
+    pub(super) fn require_sight_of(&self, name: &TableName, command: &str) -> Result<(), SqlError> {
+        let database = self.planner().database_of(name)?;
+        self.state.require_sight_of_table(&database, &name.name, command)
+    }
+
+    fn require_sight_of_named_database(&self, name: Option<&str>) -> Result<(), SqlError> {
+        let current = self.state.current_database();
+        match name.or(current.as_deref()) {
+            Some(name) => self.state.require_sight_of_database(name),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the account may execute a statement that is not a query or change of data.
+    pub(super) fn check_command(&self, statement: &Statement) -> Result<(), SqlError> {
+        let state = &self.state;
+        match statement {
+            Statement::CreateDatabase { name, .. } => state.require_on_database(name, Privileges::CREATE),
+            Statement::DropDatabase { name, .. } => state.require_on_database(name, Privileges::DROP),
+            Statement::AlterDatabase { name, .. } => {
+                let current = state.current_database();
+                match name.as_deref().or(current.as_deref()) {
+                    Some(name) => state.require_on_database(name, Privileges::ALTER),
+                    None => Err(error(errors::NO_DB, &[])),
+                }
+            }
+            Statement::CreateTable(create) => {
+                self.require_on(&create.name, Privileges::CREATE)?;
+                for foreign in &create.foreign_keys {
+                    self.require_on(&foreign.references, Privileges::REFERENCES)?;
+                }
+                create.like.as_ref().map_or(Ok(()), |like| self.require_on(like, Privileges::SELECT))
+            }
+            Statement::DropTable { names, .. } | Statement::DropView { names, .. } => {
+                names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
+            }
+            Statement::Truncate(name) => self.require_on(name, Privileges::DROP),
+            Statement::CreateIndex { table, .. } | Statement::DropIndex { table, .. } => {
+                self.require_on(table, Privileges::INDEX)
+            }
+            Statement::AlterTable { table, changes } => self.check_alter(table, changes),
+            Statement::RenameTable(pairs) => pairs.iter().try_for_each(|(from, to)| {
+                self.require_on(from, Privileges::ALTER | Privileges::DROP)?;
+                self.require_on(to, Privileges::CREATE | Privileges::INSERT)
+            }),
+            Statement::Maintain { what, tables } => {
+                let wanted = match what {
+                    Maintenance::Check | Maintenance::Checksum => Privileges::SELECT,
+                    _ => Privileges::SELECT | Privileges::INSERT,
+                };
+                tables.iter().try_for_each(|name| self.require_on(name, wanted))
+            }
+            Statement::LockTables(locks) => locks.iter().try_for_each(|lock| {
+                self.require_on(&lock.table, Privileges::SELECT | Privileges::LOCK_TABLES)
+            }),
+            Statement::Flush(flush) => self.check_flush(flush),
+            Statement::Shutdown => state.require_any(Privileges::SHUTDOWN),
+            Statement::SetTransaction { scope: Some(Scope::Global | Scope::Persist), .. } => {
+                state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)
+            }
+            Statement::Describe { table, .. } => self.require_sight_of(table, "SELECT"),
+            Statement::Show(show) => self.check_show(&show.kind),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_alter(&self, table: &TableName, changes: &[Alteration]) -> Result<(), SqlError> {
+        self.require_on(table, Privileges::ALTER)?;
+        changes.iter().try_for_each(|change| match change {
+            Alteration::RenameTo(to) => {
+                self.require_on(table, Privileges::DROP)?;
+                self.require_on(to, Privileges::CREATE | Privileges::INSERT)
+            }
+            Alteration::AddForeignKey(foreign) => {
+                self.require_on(&foreign.references, Privileges::REFERENCES)
+            }
+            _ => Ok(()),
+        })
+    }
+
+    fn check_flush(&self, flush: &Flush) -> Result<(), SqlError> {
+        match flush {
+            Flush::Tables(_) => self.state.require_any(Privileges::RELOAD | Privileges::FLUSH_TABLES),
+            Flush::ForExport(tables) | Flush::ReadLock(tables) => {
+                self.state.require_any(Privileges::RELOAD | Privileges::FLUSH_TABLES)?;
+                let wanted = Privileges::SELECT | Privileges::LOCK_TABLES;
+                tables.iter().try_for_each(|name| self.require_on(name, wanted))
+            }
+            Flush::Privileges | Flush::Status | Flush::Other => self.state.require_any(Privileges::RELOAD),
+        }
+    }
+
+    fn check_show(&self, kind: &ShowKind) -> Result<(), SqlError> {
+        match kind {
+            ShowKind::Tables { database, .. }
+            | ShowKind::TableStatus { database }
+            | ShowKind::OpenTables { database } => self.require_sight_of_named_database(database.as_deref()),
+            ShowKind::CreateDatabase { name, .. } => self.require_sight_of_named_database(Some(name)),
+            ShowKind::Columns { table, .. } | ShowKind::Index { table } => {
+                self.require_sight_of(table, "SELECT")
+            }
+            ShowKind::CreateTable(table) => self.require_sight_of(table, "SHOW"),
+            ShowKind::EngineStatus { .. } => self.state.require_any(Privileges::PROCESS),
+            // Somebody else's grants are rows of the system's tables.
+            ShowKind::Grants(Some(account)) if !account.current => {
+                let own = self.account(account) == self.account(&Account::current());
+                if own || self.state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER) {
+                    Ok(())
+                } else {
+                    Err(self.state.database_denied("mysql"))
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The object and the privileges of GRANT or REVOKE, which this account must be allowed to hand on.
+    pub(super) fn checked_grant(
+        &self,
+        grant: &Grant,
+        said: &GrantObject,
+    ) -> Result<(Object, Privileges), SqlError> {
+        let object = match said {
+            GrantObject::Everything => Object::Everything,
+            GrantObject::CurrentDatabase => {
+                let current = self.state.current_database().ok_or_else(|| error(errors::NO_DB, &[]))?;
+                Object::Database(current.to_string())
+            }
+            GrantObject::Database(name) => Object::Database(name.clone()),
+            GrantObject::Table(name) => Object::Table(self.planner().database_of(name)?, name.name.clone()),
+        };
+        if let Object::Database(database) | Object::Table(database, _) = &object
+            && is_view_database(database)
+        {
+            return Err(self.state.database_denied(database));
+        }
+        let mut what = Privileges::parse(&grant.privileges, object.level())?;
+        if grant.grant_option {
+            what |= Privileges::GRANT_OPTION;
+        }
+        self.state.require_grant_option(&object, what)?;
+        Ok((object, what))
     }
 }

@@ -318,7 +318,13 @@ impl Session {
             (names, "SYSTEM VIEW")
         } else {
             (
-                self.state.database.tables(&database).iter().map(|table| table.name.clone()).collect(),
+                self.state
+                    .database
+                    .tables(&database)
+                    .iter()
+                    .map(|table| table.name.clone())
+                    .filter(|name| self.state.sees_table(&database, name))
+                    .collect(),
                 "BASE TABLE",
             )
         };
@@ -337,7 +343,7 @@ impl Session {
     fn table_status(&self, database: Option<&str>) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
         let rows = self.state.database.tables(&database);
-        let rows = rows.iter().map(|table| {
+        let rows = rows.iter().filter(|table| self.state.sees_table(&database, &table.name)).map(|table| {
             let (data, index, row) = sizes(table);
             let created = untorn::types::DateTime::from_unix(table.def.created_unix_s as i64, 0);
             vec![
@@ -593,6 +599,7 @@ impl Session {
         pattern: &[u8],
     ) -> Result<Arc<ResultColumns>, SqlError> {
         let name = TableName { database: None, name: table.to_owned() };
+        self.require_sight_of(&name, "SELECT")?;
         let source = self.planner().named_source(&name, None)?;
         let mut metas = Vec::new();
         for (at, column) in source.columns.iter().enumerate() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use untorn::types::{Date, DateTime};
 
+use crate::auth::privilege::Rights;
 use crate::errors;
 use crate::result::SqlError;
 use crate::server::registry::{Connection, Kill, Server};
@@ -69,6 +70,8 @@ pub struct SessionState {
     pub found_rows: Cell<u64>,
     random: Cell<u64>,
     named_locks: RefCell<Vec<String>>,
+    /// What the account may do, as of a generation of the accounts.
+    pub(super) rights: RefCell<Option<(u64, Arc<Rights>)>>,
 }
 
 /// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
@@ -108,6 +111,7 @@ impl SessionState {
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
             named_locks: RefCell::new(Vec::new()),
+            rights: RefCell::new(None),
         }
     }
 

@@ -656,6 +656,26 @@ pub struct Account {
     pub current: bool,
 }
 
+impl Account {
+    /// `CURRENT_USER()`.
+    pub fn current() -> Account {
+        Account { user: String::new(), host: String::new(), current: true }
+    }
+}
+
+/// What privileges are granted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantObject {
+    /// `*.*`.
+    Everything,
+    /// `*`: the current database.
+    CurrentDatabase,
+    /// `db.*`.
+    Database(String),
+    /// `[db.]table`.
+    Table(TableName),
+}
+
 /// How an account proves itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Identification {
@@ -672,10 +692,8 @@ pub struct Identification {
 pub struct Grant {
     /// Upper-case privilege names; `ALL` for all.
     pub privileges: Vec<String>,
-    /// Database (`None`: `*`).
-    pub database: Option<String>,
-    /// Table (`None`: `*`).
-    pub table: Option<String>,
+    /// On what; `None`: REVOKE ALL PRIVILEGES, GRANT OPTION.
+    pub object: Option<GrantObject>,
     /// To whom.
     pub accounts: Vec<(Account, Option<Identification>)>,
     /// `WITH GRANT OPTION`.

@@ -208,9 +208,19 @@ pub struct TestServer {
 impl TestServer {
     pub fn start(runtime: RuntimeKind, accounts: Accounts, socket: Option<std::path::PathBuf>) -> Self {
         let server = Server::new(accounts, GlobalVariables::default());
+        Self::serve(runtime, server, socket, &Arc::new(EchoFactory))
+    }
+
+    /// Serves the sessions of a factory.
+    pub fn serve<F: SessionFactory>(
+        runtime: RuntimeKind,
+        server: Arc<Server>,
+        socket: Option<std::path::PathBuf>,
+        factory: &Arc<F>,
+    ) -> Self {
         let options =
             ListenOptions { addresses: vec![[127, 0, 0, 1].into()], port: 0, socket, threads: 2, runtime };
-        let running = start(&options, &server, &Arc::new(EchoFactory)).unwrap();
+        let running = start(&options, &server, factory).unwrap();
         Self { server, port: running.port(), running: Some(running) }
     }
 
@@ -385,6 +395,36 @@ impl Client {
         String::from_utf8_lossy(&rows[0][1..]).into_owned()
     }
 
+    /// Runs a statement: its rows as texts, or number and text of the error.
+    pub fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, (u16, String)> {
+        self.sequence = 0;
+        self.send(&[&[3], sql.as_bytes()].concat());
+        self.answer()
+    }
+
+    /// The answer to a statement sent before.
+    pub fn answer(&mut self) -> Result<Vec<Vec<Option<String>>>, (u16, String)> {
+        let first = self.receive().unwrap();
+        match first[0] {
+            0 => Ok(Vec::new()),
+            0xff => Err(error_of(&first)),
+            columns => {
+                for _ in 0..=columns {
+                    self.receive().unwrap();
+                }
+                let mut rows = Vec::new();
+                loop {
+                    let packet = self.receive().unwrap();
+                    match packet[0] {
+                        0xfe if packet.len() < 9 => return Ok(rows),
+                        0xff => return Err(error_of(&packet)),
+                        _ => rows.push(text_row(&packet)),
+                    }
+                }
+            }
+        }
+    }
+
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0; 1];
         loop {
@@ -403,6 +443,30 @@ pub fn scramble(plugin: &str, password: &[u8], salt: &[u8]) -> Vec<u8> {
         native::PLUGIN => native::scramble(password, salt),
         _ => sha2_password::scramble(password, salt),
     }
+}
+
+fn error_of(packet: &[u8]) -> (u16, String) {
+    (error_code(packet), String::from_utf8_lossy(&packet[9..]).into_owned())
+}
+
+/// The fields of a row of the text protocol, each shorter than 64 KiB.
+fn text_row(mut row: &[u8]) -> Vec<Option<String>> {
+    let mut fields = Vec::new();
+    while let Some((first, rest)) = row.split_first() {
+        let (length, rest) = match first {
+            0xfb => {
+                fields.push(None);
+                row = rest;
+                continue;
+            }
+            0xfc => (usize::from(u16::from_le_bytes([rest[0], rest[1]])), &rest[2..]),
+            length => (usize::from(*length), rest),
+        };
+        let (field, rest) = rest.split_at(length);
+        fields.push(Some(String::from_utf8_lossy(field).into_owned()));
+        row = rest;
+    }
+    fields
 }
 
 pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {

@@ -5,6 +5,7 @@ use untorn::types::Collation;
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
 use super::{INFORMATION_SCHEMA, View, number, text};
+use crate::auth::privilege::{Object, Privileges, Rights};
 use crate::session::state::SessionState;
 use crate::sql::exec::Rows;
 use crate::sql::value::Value;
@@ -55,7 +56,7 @@ fn applicability(_: &SessionState) -> Rows {
 
 /// SHOW PROCESSLIST.
 pub fn process_list(state: &SessionState) -> Rows {
-    let all = state.server.is_administrator(&state.connection);
+    let all = state.rights().global().has(Privileges::PROCESS);
     let own = state.connection.with_activity(|activity| activity.user.clone());
     let mut rows = Vec::new();
     for connection in state.server.connections.all() {
@@ -99,13 +100,61 @@ fn status(state: &SessionState) -> Rows {
     list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
 }
 
-fn privileges(state: &SessionState) -> Rows {
-    let list = state.server.accounts.list();
-    list.into_iter()
-        .map(|(user, host, _)| {
-            vec![text(format!("'{user}'@'{host}'")), text("def"), text("USAGE"), text("NO")]
-        })
+/// Accounts this one may know of: itself, and all for those who may look at the system's tables.
+fn known_accounts(state: &SessionState) -> Vec<(String, Rights)> {
+    let all = state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER);
+    let own = state
+        .connection
+        .with_activity(|activity| (activity.user.to_string(), activity.account_host.to_string()));
+    let list = state.server.accounts.list_rights().into_iter();
+    list.filter(|(user, host, _)| all || (user, host) == (&own.0, &own.1))
+        .map(|(user, host, rights)| (format!("'{user}'@'{host}'"), rights))
         .collect()
+}
+
+/// A row for each privilege: grantee, `def`, then what `object` says, the privilege and whether it may be handed on.
+fn privilege_rows(state: &SessionState, object: impl Fn(&Object) -> Option<Vec<Value<'static>>>) -> Rows {
+    let mut rows = Vec::new();
+    for (grantee, rights) in known_accounts(state) {
+        for (held_on, what) in rights.all() {
+            let Some(columns) = object(held_on) else { continue };
+            let option = text(if what.has(Privileges::GRANT_OPTION) { "YES" } else { "NO" });
+            let plain = what.without(Privileges::GRANT_OPTION);
+            let names: Vec<&str> = if plain.is_empty() { vec!["USAGE"] } else { plain.names().collect() };
+            for name in names {
+                let mut row = vec![text(&*grantee), text("def")];
+                row.extend(columns.iter().cloned());
+                row.extend([text(name), option.clone()]);
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn user_privileges(state: &SessionState) -> Rows {
+    let mut rows = privilege_rows(state, |object| (*object == Object::Everything).then(Vec::new));
+    // An account without anything on everything has USAGE.
+    for (grantee, rights) in known_accounts(state) {
+        if rights.global().is_empty() {
+            rows.push(vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
+        }
+    }
+    rows
+}
+
+fn schema_privileges(state: &SessionState) -> Rows {
+    privilege_rows(state, |object| match object {
+        Object::Database(name) => Some(vec![text(name)]),
+        _ => None,
+    })
+}
+
+fn table_privileges(state: &SessionState) -> Rows {
+    privilege_rows(state, |object| match object {
+        Object::Table(database, table) => Some(vec![text(database), text(table)]),
+        _ => None,
+    })
 }
 
 fn transactions(state: &SessionState) -> Rows {
@@ -167,7 +216,15 @@ pub(super) static VIEWS: &[View] = &[
     view!("SESSION_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
     view!("USER_PRIVILEGES", [
         "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
-    ], privileges),
+    ], user_privileges),
+    view!("SCHEMA_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "TABLE_SCHEMA" Text(64), "PRIVILEGE_TYPE" Text(64),
+        "IS_GRANTABLE" Text(3),
+    ], schema_privileges),
+    view!("TABLE_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64),
+        "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
+    ], table_privileges),
     view!("INNODB_TRX", [
         "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_MYSQL_THREAD_ID" Number,
         "TRX_ROWS_LOCKED" Number, "TRX_ROWS_MODIFIED" Number,

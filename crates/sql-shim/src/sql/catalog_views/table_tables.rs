@@ -20,7 +20,10 @@ macro_rules! view {
 pub(super) use view;
 
 fn tables(state: &SessionState) -> Vec<Arc<Table>> {
-    state.database.databases().iter().flat_map(|name| state.database.tables(name)).collect()
+    let all = state.database.databases().into_iter();
+    all.flat_map(|name| state.database.tables(&name))
+        .filter(|table| state.sees_table(&table.database, &table.name))
+        .collect()
 }
 
 fn created(table: &TableDef) -> Value<'static> {

@@ -1,8 +1,13 @@
 //! Transaction control, locks, accounts, maintenance and the rest.
 
-use super::super::ast::{Account, Flush, Grant, Identification, LockTable, Maintenance, Statement};
+use super::super::ast::{
+    Account, Flush, Grant, GrantObject, Identification, LockTable, Maintenance, Statement, TableName,
+};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
+
+/// Stands for a privilege with a column list, which is refused.
+const COLUMN_PRIVILEGE: &str = "(columns)";
 
 impl Parser<'_> {
     pub(crate) fn transaction_control(&mut self) -> Parsed<Statement> {
@@ -222,7 +227,7 @@ impl Parser<'_> {
             if self.accept_symbol(b"(") {
                 self.expect_symbol(b")")?;
             }
-            return Ok(Account { user: String::new(), host: String::new(), current: true });
+            return Ok(Account::current());
         }
         let user = self.name_or_text()?;
         let mut host = "%".to_owned();
@@ -324,22 +329,24 @@ impl Parser<'_> {
         if !revoke {
             self.expect("GRANT")?;
         }
-        let mut grant = Grant {
-            privileges: Vec::new(),
-            database: None,
-            table: None,
-            accounts: Vec::new(),
-            grant_option: false,
-        };
+        let mut grant =
+            Grant { privileges: Vec::new(), object: None, accounts: Vec::new(), grant_option: false };
         grant.privileges = self.list(Self::privilege)?;
+        if grant.privileges.iter().any(|name| name == COLUMN_PRIVILEGE) {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("privileges on columns"));
+        }
+        if self.is_any_word(&["TO", "FROM"]) && !(revoke && grant.privileges == ["ALL", "GRANT OPTION"]) {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("roles"));
+        }
         if revoke && self.accept("FROM") {
-            // REVOKE ALL PRIVILEGES, GRANT OPTION FROM x
             grant.accounts = self.list(|parser| Ok((parser.account()?, None)))?;
             return Ok(Statement::Revoke(grant));
         }
         self.expect("ON")?;
         let _ = self.accept("TABLE");
-        (grant.database, grant.table) = self.privilege_level()?;
+        grant.object = Some(self.privilege_level()?);
         self.expect(if revoke { "FROM" } else { "TO" })?;
         grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
         if self.accept("REQUIRE") {
@@ -354,10 +361,15 @@ impl Parser<'_> {
         Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
     }
 
-    /// One or more words, up to `,`, `ON` or `FROM`; a column list behind it is accepted and dropped.
+    /// One or more words, up to `,`, `ON`, `TO` or `FROM`.
     fn privilege(&mut self) -> Parsed<String> {
+        if matches!(self.current.kind, TokenKind::Text | TokenKind::QuotedName) {
+            // A role.
+            self.account()?;
+            return Ok(String::new());
+        }
         let mut words = Vec::new();
-        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM"]) {
+        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM", "TO"]) {
             words.push(String::from_utf8_lossy(self.slice()).to_ascii_uppercase());
             self.advance();
         }
@@ -366,26 +378,28 @@ impl Parser<'_> {
         }
         if self.is_symbol(b"(") {
             self.parenthesised(Self::name)?;
+            return Ok(COLUMN_PRIVILEGE.to_owned());
         }
         let name = words.join(" ");
         Ok(if name == "ALL PRIVILEGES" { "ALL".into() } else { name })
     }
 
     /// `*`, `*.*`, `db.*`, `db.table`, `table`
-    fn privilege_level(&mut self) -> Parsed<(Option<String>, Option<String>)> {
+    fn privilege_level(&mut self) -> Parsed<GrantObject> {
         if self.accept_symbol(b"*") {
-            if self.accept_symbol(b".") {
-                self.expect_symbol(b"*")?;
+            if !self.accept_symbol(b".") {
+                return Ok(GrantObject::CurrentDatabase);
             }
-            return Ok((None, None));
+            self.expect_symbol(b"*")?;
+            return Ok(GrantObject::Everything);
         }
         let first = self.name_or_text()?;
         if !self.accept_symbol(b".") {
-            return Ok((None, Some(first)));
+            return Ok(GrantObject::Table(TableName { database: None, name: first }));
         }
         if self.accept_symbol(b"*") {
-            return Ok((Some(first), None));
+            return Ok(GrantObject::Database(first));
         }
-        Ok((Some(first), Some(self.any_name()?)))
+        Ok(GrantObject::Table(TableName { database: Some(first), name: self.any_name()? }))
     }
 }

@@ -9,10 +9,10 @@ use super::access::{Path, Question, order_of};
 use super::query::{note_columns, push_conjuncts};
 use super::source::Source;
 use super::{Planner, SelectPlan};
+use crate::auth::privilege::Privileges;
 use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast::{self, HintKind, InsertSource, TableRef};
-use crate::sql::catalog_views;
 use crate::sql::expr::Expr;
 use crate::sql::expr::bind::Binder;
 use crate::sql::store::Storing;
@@ -157,24 +157,32 @@ impl Planner<'_> {
         })
     }
 
-    fn engine_source(&self, name: &ast::TableName, verb: &str) -> Result<Source, SqlError> {
-        let database = self.database_of(name)?;
-        if catalog_views::is_view_database(&database) {
-            return Err(errors::error(
-                errors::DBACCESS_DENIED,
-                &[&self.user(), &"%", &format!("{database}' ({verb}) '")],
-            ));
-        }
+    fn engine_source(&self, name: &ast::TableName, wanted: Privileges) -> Result<Source, SqlError> {
+        self.require_on(name, wanted)?;
         Ok(Source::table(self.engine_table(name)?, None))
     }
 
-    fn user(&self) -> String {
-        self.state.connection.with_activity(|activity| activity.user.to_string())
+    /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
+    fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
+        let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
+            return Ok(());
+        };
+        if self.state.rights().on_table(&source.database, &source.table).has(Privileges::SELECT) {
+            return Ok(());
+        }
+        Err(self.state.column_denied(&column.name, &source.table))
     }
 
     /// Plans INSERT and REPLACE.
     pub fn insert(&self, insert: ast::Insert) -> Result<InsertPlan, SqlError> {
-        let source = self.engine_source(&insert.table, "INSERT")?;
+        let mut wanted = Privileges::INSERT;
+        if insert.replace {
+            wanted |= Privileges::DELETE;
+        }
+        if !insert.on_duplicate.is_empty() {
+            wanted |= Privileges::UPDATE;
+        }
+        let source = self.engine_source(&insert.table, wanted)?;
         let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
         let mut columns = Vec::new();
         for name in &insert.columns {
@@ -241,7 +249,7 @@ impl Planner<'_> {
 
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
-        let (sources, hints) = self.single_table(&update.table, "multi-table UPDATE")?;
+        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "multi-table UPDATE")?;
         let mut binder = Binder::new(self, &sources);
         let mut assignments = Vec::new();
         for ((table, name), value) in &update.assignments {
@@ -293,7 +301,7 @@ impl Planner<'_> {
 
     /// Plans DELETE.
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
-        let (sources, hints) = self.single_table(&delete.table, "multi-table DELETE")?;
+        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "multi-table DELETE")?;
         let mut binder = Binder::new(self, &sources);
         let parts =
             self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
@@ -305,12 +313,13 @@ impl Planner<'_> {
     fn single_table(
         &self,
         table: &TableRef,
+        wanted: Privileges,
         otherwise: &str,
     ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
         let TableRef::Table { name, alias, hints } = table else {
             return Err(errors::unsupported(otherwise));
         };
-        let mut source = self.engine_source(name, "UPDATE")?;
+        let mut source = self.engine_source(name, wanted)?;
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
         }
@@ -349,6 +358,7 @@ impl Planner<'_> {
         for expr in parts.conjuncts.iter().chain(parts.order.iter().map(|(expr, _)| expr)) {
             note_columns(expr, &mut needed);
         }
+        self.require_reading_columns(&source, &needed[0])?;
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {

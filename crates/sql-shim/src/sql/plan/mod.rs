@@ -17,6 +17,7 @@ use std::sync::Arc;
 use untorn::Table;
 use untorn::types::Collation;
 
+use crate::auth::privilege::Privileges;
 use crate::errors;
 use crate::result::{ResultColumns, SqlError};
 use crate::session::state::SessionState;
@@ -190,6 +191,20 @@ impl Planner<'_> {
                 None => Err(errors::error(errors::NO_DB, &[])),
             },
         }
+    }
+
+    /// Requires privileges on a table, whether it exists or not.
+    pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
+        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
+    }
+
+    /// Requires what reading a table needs, FOR UPDATE or without.
+    fn require_reading(&self, name: &ast::TableName, locks: bool) -> Result<(), SqlError> {
+        self.require_on(name, Privileges::SELECT)?;
+        if locks {
+            self.state.require_locking_reads(&self.database_of(name)?, &name.name)?;
+        }
+        Ok(())
     }
 
     /// A table of the engine.

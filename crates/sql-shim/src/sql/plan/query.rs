@@ -26,6 +26,8 @@ struct From {
     /// Equalities of USING and NATURAL.
     equalities: Vec<(Expr, Option<usize>)>,
     straight: bool,
+    /// FOR UPDATE.
+    locks: bool,
 }
 
 impl Planner<'_> {
@@ -85,7 +87,8 @@ impl Planner<'_> {
         limit: Option<&ast::Limit>,
         locking: Option<ast::Locking>,
     ) -> Result<SelectPlan, SqlError> {
-        let mut from = From::default();
+        let locks = locking.is_some_and(|locking| locking.exclusive);
+        let mut from = From { locks, ..From::default() };
         if let Some(table) = &select.from {
             self.from(table, &mut from)?;
         }
@@ -248,6 +251,7 @@ impl Planner<'_> {
     fn from(&self, table: &TableRef, from: &mut From) -> Result<(), SqlError> {
         match table {
             TableRef::Table { name, alias, hints } => {
+                self.require_reading(name, from.locks)?;
                 let source = self.named_source(name, alias.as_deref())?;
                 self.check_hints(&source, hints)?;
                 self.add_source(source, from)?;
@@ -357,6 +361,7 @@ impl Planner<'_> {
             let Some(view) = catalog_views::find(&database, &name.name) else {
                 return Err(errors::error(errors::UNKNOWN_TABLE, &[&name.name.to_uppercase(), &database]));
             };
+            view.require_reading(self.state)?;
             return Ok(view.source(alias.unwrap_or(&name.name)));
         }
         Ok(Source::table(self.engine_table(name)?, alias))

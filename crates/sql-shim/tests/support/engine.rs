@@ -1,0 +1,75 @@
+//! A server with real sessions over an engine in a directory of its own.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sql_shim::auth::accounts::Accounts;
+use sql_shim::auth::native;
+use sql_shim::server::registry::Server;
+use sql_shim::server::runtime::RuntimeKind;
+use sql_shim::session::Sessions;
+use sql_shim::variables::GlobalVariables;
+use untorn::{Database, Options};
+
+use super::support::{CAPABILITIES, Client, TestServer};
+
+pub struct Engine {
+    pub server: TestServer,
+    pub database: Database,
+    pub directory: PathBuf,
+}
+
+impl Engine {
+    /// Serves a fresh data directory, whose account file is in it.
+    pub fn start() -> Engine {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("untorn-shim-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        Engine::open(&directory)
+    }
+
+    pub fn open(directory: &Path) -> Engine {
+        let options = Options::new(directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(16 << 20);
+        Engine::serve(Database::open(options).unwrap(), directory)
+    }
+
+    pub fn serve(database: Database, directory: &Path) -> Engine {
+        let accounts = Accounts::open(directory).unwrap();
+        let server = Server::new(accounts, GlobalVariables::default());
+        let sessions = Arc::new(Sessions::new(server.clone(), database.clone()));
+        let server = TestServer::serve(RuntimeKind::Epoll, server, None, &sessions);
+        Engine { server, database, directory: directory.to_owned() }
+    }
+
+    pub fn root(&self) -> Client {
+        self.server.login()
+    }
+
+    /// Logs in with a password, maybe to a database.
+    pub fn login(&self, user: &str, password: &str, database: Option<&str>) -> Result<Client, Vec<u8>> {
+        let mut client = self.server.connect();
+        let plugin = native::PLUGIN;
+        let reply = client.log_in(user, password.as_bytes(), plugin, CAPABILITIES, database);
+        if reply.first() == Some(&0) { Ok(client) } else { Err(reply) }
+    }
+
+    /// Stops and removes everything.
+    pub fn finish(self) {
+        let Engine { server, database, directory } = self;
+        server.stop();
+        database.close_blocking().unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Stops, leaving the data.
+    pub fn stop(self) -> PathBuf {
+        let Engine { server, database, directory } = self;
+        server.stop();
+        database.close_blocking().unwrap();
+        directory
+    }
+}
