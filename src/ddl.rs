@@ -267,6 +267,9 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<MetadataExclusive> {
+        if session.is_some_and(|session| session.holds_exclusively(table)) {
+            return Ok(MetadataExclusive::held_by_session());
+        }
         let deadline = self.0.environment.now() + timeout;
         let own = session.map_or(0, |session| session.uses_of(table));
         let mut request = table.metadata.request_exclusive();

@@ -37,19 +37,23 @@ pub use database::Database;
 pub use dblwr::{FileProtection, Way as WriteWay};
 pub use error::{Error, Result};
 pub use key_value::{KeyValue, KeyValueType};
+pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options};
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
 pub use status::Figure;
-pub use table::{Table, file_name, table_file};
-pub use transaction::{NotUsable, Transaction};
+pub use table::{Table, file_name, name_of_file, table_file};
+pub use transaction::{NotUsable, TableLock, TableLockRequest, Transaction};
 
 /// The layers below, for those who go to rows and keys in storage encoding directly, as the server does.
 pub mod engine {
     pub use btree::collation::general_ci_weight;
     pub use btree::compare::compare_values;
     pub use btree::{Comparison, Field, FieldRef};
+    pub use disk::Error as DiskError;
     pub use disk::{Environment, Event, RealEnvironment, RealOptions, Wait, block_on};
+    pub use pagestore::Error as StoreError;
+    pub use redo::Error as RedoError;
     pub use txn::*;
 }
 

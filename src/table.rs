@@ -71,3 +71,37 @@ pub fn file_name(name: &str) -> String {
     }
     encoded
 }
+
+/// The name that [`file_name`] made this file name of.
+pub fn name_of_file(file_name: &str) -> String {
+    let mut units = Vec::with_capacity(file_name.len());
+    let mut rest = file_name;
+    while let Some(c) = rest.chars().next() {
+        let code =
+            (c == '@').then(|| rest.get(1..5)).flatten().and_then(|hex| u16::from_str_radix(hex, 16).ok());
+        let taken = match code {
+            Some(unit) => {
+                units.push(unit);
+                5
+            }
+            None => {
+                units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+                c.len_utf8()
+            }
+        };
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_stand_for_names() {
+        for name in ["plain_1", "with space", "a.b@c", "caf\u{e9}", "\u{1f980}", "@00", ""] {
+            assert_eq!(name_of_file(&file_name(name)), name);
+        }
+    }
+}

@@ -12,7 +12,9 @@ use txn::{Durability, Error as TransactionError, UndoMark};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::metadata_lock::MetadataUse;
+use crate::metadata_lock::{
+    Access, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
+};
 use crate::table::Table;
 
 /// Why a table cannot be used right now.
@@ -28,6 +30,55 @@ pub struct Transaction {
     database: Database,
     inner: txn::Transaction,
     uses: SmallVec<[(Arc<Table>, MetadataUse); 4]>,
+    /// Tables held beyond the transaction (LOCK TABLES).
+    held: Vec<TableLock>,
+}
+
+/// A table held by a session until it lets go of it, as LOCK TABLES does.
+pub struct TableLock {
+    metadata: Arc<MetadataLock>,
+    hold: Hold,
+}
+
+enum Hold {
+    /// Others may read.
+    Read { _lock: MetadataReadLock },
+    /// Nobody else.
+    Write { _lock: MetadataExclusive },
+}
+
+/// A request for a table's lock. New uses that do not go with it wait from its beginning on.
+pub struct TableLockRequest {
+    table: Arc<Table>,
+    request: Request,
+}
+
+enum Request {
+    Read(ReadLockRequest),
+    Write(ExclusiveRequest),
+}
+
+impl TableLockRequest {
+    /// Asks for the table, to read it (`Access::Read`: others may read too) or alone.
+    pub fn new(table: &Arc<Table>, access: Access) -> TableLockRequest {
+        let request = match access {
+            Access::Read => Request::Read(table.metadata.request_read_lock()),
+            Access::Write => Request::Write(table.metadata.request_exclusive()),
+        };
+        TableLockRequest { table: table.clone(), request }
+    }
+
+    /// Takes the lock when the uses that stand in its way have ended. The session itself must not use the table.
+    pub fn grant(&mut self) -> std::result::Result<TableLock, NotUsable> {
+        let hold = match &mut self.request {
+            Request::Read(request) => Hold::Read { _lock: request.grant().map_err(NotUsable::Wait)? },
+            Request::Write(request) => Hold::Write { _lock: request.grant(0).map_err(NotUsable::Wait)? },
+        };
+        if !self.table.is_current() {
+            return Err(NotUsable::Stale);
+        }
+        Ok(TableLock { metadata: self.table.metadata.clone(), hold })
+    }
 }
 
 impl Database {
@@ -37,6 +88,7 @@ impl Database {
             database: self.clone(),
             inner: txn::Transaction::new(&self.0.system),
             uses: SmallVec::new(),
+            held: Vec::new(),
         }
     }
 }
@@ -57,13 +109,29 @@ impl Transaction {
         &self.inner
     }
 
-    /// Uses a table to the end of the transaction. Free if it is in use by this one already.
-    #[inline]
+    /// Uses a table, to read it and to change its rows, to the end of the transaction.
     pub fn use_table(&mut self, table: &Arc<Table>) -> std::result::Result<(), NotUsable> {
-        if self.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table)) {
-            return Ok(());
+        self.use_table_for(table, Access::Write)
+    }
+
+    /// Uses a table to the end of the transaction. Free if it is in use by this one already, or held by its session.
+    #[inline]
+    pub fn use_table_for(
+        &mut self,
+        table: &Arc<Table>,
+        access: Access,
+    ) -> std::result::Result<(), NotUsable> {
+        if let Some((_, used)) = self.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
+            return match access {
+                Access::Read => Ok(()),
+                Access::Write => used.upgrade().map_err(NotUsable::Wait),
+            };
         }
-        let metadata_use = table.metadata.share().map_err(NotUsable::Wait)?;
+        if !self.held.is_empty() && self.held.iter().any(|held| Arc::ptr_eq(&held.metadata, &table.metadata))
+        {
+            return if table.is_current() { Ok(()) } else { Err(NotUsable::Stale) };
+        }
+        let metadata_use = table.metadata.share(access).map_err(NotUsable::Wait)?;
         if !table.is_current() {
             return Err(NotUsable::Stale);
         }
@@ -93,6 +161,22 @@ impl Transaction {
     /// How many uses of this table the transaction holds (for DDL of the same session).
     pub(crate) fn uses_of(&self, table: &Table) -> u32 {
         self.uses.iter().filter(|(used, _)| Arc::ptr_eq(&used.metadata, &table.metadata)).count() as u32
+    }
+
+    /// Holds a table from now on, beyond the end of transactions.
+    pub fn hold_table(&mut self, lock: TableLock) {
+        self.held.push(lock);
+    }
+
+    /// Lets go of all tables that are held.
+    pub fn release_tables(&mut self) {
+        self.held.clear();
+    }
+
+    /// Whether the session has the table for itself.
+    pub(crate) fn holds_exclusively(&self, table: &Table) -> bool {
+        let same = |held: &&TableLock| Arc::ptr_eq(&held.metadata, &table.metadata);
+        self.held.iter().filter(same).any(|held| matches!(held.hold, Hold::Write { .. }))
     }
 
     /// Begins a transaction that lasts until commit or rollback.

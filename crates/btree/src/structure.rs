@@ -31,6 +31,12 @@ pub enum StructureChange {
         /// Size of the new record in bytes.
         size: usize,
     },
+    /// As `Insert`, to put back what a change took away. It may use the room that is kept from inserts, so that a
+    /// rollback does not need room that a full file system cannot give.
+    Restore {
+        /// Size of the record put back in bytes.
+        size: usize,
+    },
     /// A record will be removed.
     Remove,
 }
@@ -81,6 +87,12 @@ impl StructureGuard<'_> {
                 fsp::prepare(mtr, tree.leaf_segment, leaf)?;
                 fsp::prepare(mtr, tree.top_segment, tree.root)?;
             }
+            StructureChange::Restore { .. } => {
+                let extents = fsp::extents_for_delete(tree.height());
+                fsp::reserve(mtr, tree.space, extents, Reserve::Cleaning)?;
+                fsp::prepare(mtr, tree.leaf_segment, leaf)?;
+                fsp::prepare(mtr, tree.top_segment, tree.root)?;
+            }
             StructureChange::Remove => {
                 let extents = fsp::extents_for_delete(tree.height());
                 fsp::reserve(mtr, tree.space, extents, Reserve::Cleaning)?;
@@ -113,7 +125,7 @@ impl Tree {
         change: StructureChange,
     ) -> Result<(ChangePosition, StructureGuard<'_>), Interrupt> {
         assert!(!mtr.has_changes(), "a structure change begins before the first change");
-        if let StructureChange::Insert { size } = change {
+        if let StructureChange::Insert { size } | StructureChange::Restore { size } = change {
             assert!(
                 size <= self.max_record_size(),
                 "a record of {size} bytes must first move fields off-page"
@@ -223,7 +235,7 @@ impl Tree {
     fn absorbs(&self, page: &[u8], change: StructureChange, level: u16, first: bool) -> bool {
         let pointer = self.def.node_pointer_size_max();
         let takes_pointers = header::max_insert_reorganized(page, 2) >= 2 * pointer;
-        if matches!(change, StructureChange::Insert { .. }) {
+        if matches!(change, StructureChange::Insert { .. } | StructureChange::Restore { .. }) {
             return takes_pointers;
         }
         let leftmost = fil::previous(page) == NULL_PAGE;

@@ -246,13 +246,24 @@ impl SpaceRegistry {
     }
 
     /// Makes the file at least `pages` long without blocking: `Ok` when it is, else what to wait for.
-    pub(crate) fn extend(&self, storage: &dyn Storage, id: u32, pages: u32) -> Result<(), Interrupt> {
+    pub(crate) fn extend(
+        &self,
+        storage: &dyn Storage,
+        id: u32,
+        pages: u32,
+        wanted: bool,
+    ) -> Result<(), Interrupt> {
         let space = self.get(id)?;
         let mut growth = space.growth.lock();
         if space.pages() >= pages {
             return Ok(());
         }
         match std::mem::take(&mut *growth) {
+            // For whoever waited for it.
+            Growth::Failed(error) if !wanted => {
+                *growth = Growth::Failed(error);
+                return Ok(());
+            }
             Growth::Failed(error) => return Err(error.into()),
             Growth::Running(event) if !event.is_set() => {
                 *growth = Growth::Running(event.clone());
@@ -263,7 +274,7 @@ impl SpaceRegistry {
         let event = Event::new();
         *growth = Growth::Running(event.clone());
         drop(growth);
-        self.start_growth(storage, space, pages, event.clone());
+        self.start_growth(storage, space, pages, wanted, event.clone());
         Err(Wait::new(event).into())
     }
 
@@ -283,7 +294,7 @@ impl SpaceRegistry {
         Ok(())
     }
 
-    fn start_growth(&self, storage: &dyn Storage, space: Arc<Space>, pages: u32, event: Event) {
+    fn start_growth(&self, storage: &dyn Storage, space: Arc<Space>, pages: u32, wanted: bool, event: Event) {
         let mut offset = self.page_size.offset_of(space.pages());
         let end = self.page_size.offset_of(pages);
         let mut places = Vec::new();
@@ -297,6 +308,7 @@ impl SpaceRegistry {
         let step = Arc::new(GrowthStep {
             space: space.clone(),
             pages,
+            wanted,
             event,
             left: AtomicUsize::new(places.len()),
             failure: Mutex::new(None),
@@ -318,6 +330,8 @@ impl SpaceRegistry {
 struct GrowthStep {
     space: Arc<Space>,
     pages: u32,
+    /// Somebody waits for it, and is told when it fails.
+    wanted: bool,
     event: Event,
     left: AtomicUsize,
     failure: Mutex<Option<Error>>,
@@ -355,7 +369,8 @@ impl GrowthStep {
         }
         let mut growth = self.space.growth.lock();
         *growth = match self.failure.lock().take() {
-            Some(error) => Growth::Failed(error),
+            Some(error) if self.wanted => Growth::Failed(error),
+            Some(_) => Growth::Idle,
             None => {
                 self.space.pages.fetch_max(self.pages, Ordering::AcqRel);
                 Growth::Idle

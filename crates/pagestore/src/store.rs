@@ -255,7 +255,12 @@ impl PageStore {
     /// # Errors
     /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
     pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
-        self.spaces.extend(&**self.env.storage(), space, pages)
+        self.spaces.extend(&**self.env.storage(), space, pages, true)
+    }
+
+    /// Begins to make the tablespace's file longer than is needed now. Whether that works does not matter yet.
+    pub(crate) fn extend_space_ahead(&self, space: u32, pages: u32) {
+        drop(self.spaces.extend(&**self.env.storage(), space, pages, false));
     }
 
     /// Renames the tablespace's file, durably.

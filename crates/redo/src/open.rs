@@ -126,16 +126,30 @@ impl RedoLog {
             (state.prepared, state.layout.area.min(state.prepared + PREPARE_STEP))
         };
         let mut at = from;
+        let mut complained = false;
         while at < to {
             let bytes = (to - at).min(ZEROS as u64);
             let buf = IoBuf::Shared(zeros.clone(), 0..bytes as usize);
             // The last one syncs, so that the size of the file is settled before the log needs it.
             let sync = at + bytes == to;
-            if let Err(error) = write_async(&**self.env.storage(), &self.file, buf, FRONT + at, sync).await {
-                self.stop(&error.to_string());
-                return None;
+            match write_async(&**self.env.storage(), &self.file, buf, FRONT + at, sync).await {
+                Ok(()) => at += bytes,
+                Err(error) if is_full(&error) => {
+                    // Nothing that was promised is lost: whoever needs room beyond what there is waits.
+                    if !complained {
+                        tracing::error!(%error, "the redo log cannot be made longer; changes wait when it is used up");
+                        complained = true;
+                    }
+                    self.env.sleep(FULL_RETRY).await;
+                    if self.poisoned().is_some() || self.state.lock().phase == Phase::Closed {
+                        return None;
+                    }
+                }
+                Err(error) => {
+                    self.stop(&error.to_string());
+                    return None;
+                }
             }
-            at += bytes;
         }
         let mut state = self.state.lock();
         state.prepared = to;
@@ -151,6 +165,14 @@ impl State {
         let used = self.start.since(self.layout.origin);
         (self.prepared < used + ahead.max(PREPARE_STEP)).then(|| event.clone())
     }
+}
+
+/// How long a full file system is left alone before the log is made longer again.
+const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+
+fn is_full(error: &disk::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// Prepares the circle step by step, ahead of the log.

@@ -23,7 +23,10 @@ error_table! {
     CANT_CREATE_TABLE = 1005, b"HY000", "Can't create table '%' (errno: %)";
     DB_CREATE_EXISTS = 1007, b"HY000", "Can't create database '%'; database exists";
     DB_DROP_EXISTS = 1008, b"HY000", "Can't drop database '%'; database doesn't exist";
-    DISK_FULL = 1021, b"HY000", "Disk full (%); waiting for someone to free some space...";
+    DISK_FULL = 1021, b"HY000", "Disk full (%); waiting for someone to free some space... (errno: % - %)";
+    GET_ERRNO = 1030, b"HY000", "Got error % - '%' from storage engine";
+    KEY_NOT_FOUND = 1032, b"HY000", "Can't find record in '%'";
+    NOT_KEYFILE = 1034, b"HY000", "Incorrect key file for table '%'; try to repair it";
     DUP_KEY = 1022, b"23000", "Can't write; duplicate key in table '%'";
     OUT_OF_MEMORY = 1037, b"HY001", "Out of memory; restart server and try again (needed % bytes)";
     CON_COUNT = 1040, b"08004", "Too many connections";
@@ -69,6 +72,7 @@ error_table! {
     FIELD_SPECIFIED_TWICE = 1110, b"42000", "Column '%' specified twice";
     INVALID_GROUP_FUNC_USE = 1111, b"HY000", "Invalid use of group function";
     TABLE_MUST_HAVE_COLUMNS = 1113, b"42000", "A table must have at least 1 column";
+    RECORD_FILE_FULL = 1114, b"HY000", "The table '%' is full";
     UNKNOWN_CHARACTER_SET = 1115, b"42000", "Unknown character set: '%'";
     TOO_MANY_FIELDS = 1117, b"HY000", "Too many columns";
     TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
@@ -156,6 +160,9 @@ error_table! {
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
     WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
+    TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
+    TABLESPACE_MISSING = 1812, b"HY000", "Tablespace is missing for table %.";
+    INTERNAL_ERROR = 1815, b"HY000", "Internal error: %";
     TABLESPACE_EXISTS = 1813, b"HY000", "Tablespace '%' exists.";
     TABLESPACE_DISCARDED = 1814, b"HY000", "Tablespace has been discarded for table '%'";
     READ_ONLY_MODE = 1836, b"HY000", "Running in read-only mode";

@@ -62,6 +62,9 @@ pub(crate) async fn roll_back(
     Ok(count)
 }
 
+/// How long a full file system is left alone before a rollback tries again.
+const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Rolls back a transaction whose session has gone.
 pub(crate) async fn roll_back_abandoned(
     system: Arc<System>,
@@ -72,7 +75,20 @@ pub(crate) async fn roll_back_abandoned(
     let slot = system.views.register();
     let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
     let start = LogMark { records: 0, end: None };
-    let result = roll_back(&system, &mut log, &find, start, &slot).await;
+    let mut complained = false;
+    let result = loop {
+        match roll_back(&system, &mut log, &find, start, &slot).await {
+            // Somebody may free some space.
+            Err(Error::Store(pagestore::Error::NoSpace { file, why })) => {
+                if !complained {
+                    tracing::error!(transaction = log.trx_id, file = %file.display(), why, "rollback waits for space");
+                    complained = true;
+                }
+                system.env.sleep(FULL_RETRY).await;
+            }
+            result => break result,
+        }
+    };
     system.views.unregister(&slot);
     match result {
         Ok(_) => {
@@ -246,7 +262,7 @@ impl Change<'_, '_> {
             self.system.store.mtr()?
         };
         let position = if structural {
-            let change = StructureChange::Insert { size: buffer.size() };
+            let change = StructureChange::Restore { size: buffer.size() };
             let (position, taken) = tree.seek_for_structure_change(&mut mtr, &self.key(), change)?;
             guard = Some(taken);
             position

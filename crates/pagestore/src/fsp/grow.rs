@@ -20,6 +20,9 @@ const EXTENTS_AT_A_TIME: u32 = 4;
 const SMALL_EXTENTS: u32 = 32;
 /// Pages a structure change may take in a tablespace that still lends single pages only.
 const PAGES_OF_A_CHANGE: u32 = 16;
+/// The same for purge and rollback. Less, so that what the last insert left over is enough for them: when the file
+/// system is full the failed statement must still be taken back.
+const PAGES_OF_CLEANING: u32 = 8;
 
 /// Extents by which the file is made longer in the background than was asked for.
 const EXTENTS_AHEAD: u32 = 8;
@@ -33,7 +36,7 @@ pub enum Reserve {
     Undo,
     /// Purge and rollback, which give space back in the end: leave nothing.
     Cleaning,
-    /// Off-page columns: leave nothing.
+    /// Off-page columns: leave the 2 extents that purge and rollback live on.
     OffPage,
 }
 
@@ -43,7 +46,8 @@ impl Reserve {
         match self {
             Reserve::Normal => 2 + extents * 2 / 200,
             Reserve::Undo => 1 + extents / 200,
-            Reserve::Cleaning | Reserve::OffPage => 0,
+            Reserve::OffPage => 2,
+            Reserve::Cleaning => 0,
         }
     }
 }
@@ -103,8 +107,8 @@ pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Re
     space.ensure_file(pages)?;
     if pages >= space.layout.extent_pages() {
         let ahead = space.pages_for(extents + EXTENTS_AHEAD, kind)?;
-        // Started, not waited for; should it fail, the growth that is needed will tell.
-        drop(space.mtr.store().extend_space(space.space, ahead));
+        // Started, not waited for; should it fail, less may still do.
+        space.mtr.store().extend_space_ahead(space.space, ahead);
     }
     Ok(())
 }
@@ -135,12 +139,20 @@ impl Latched<'_, '_> {
         let size = self.size();
         if size < extent_pages {
             let first = self.extent(0)?;
+            if kind == Reserve::Cleaning {
+                return Ok((self.used_in(first) + PAGES_OF_CLEANING).max(size));
+            }
             let wanted = self.used_in(first) + PAGES_OF_A_CHANGE;
             // A segment takes whole extents once its fragment slots are full; before that single pages will do.
             let whole_extents = wanted > self.layout.fragment_slots() as u32;
             return Ok(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
         }
         let listed = self.list_len(self.header_at(layout::HEADER_FREE));
+        // What gives space back takes single pages for what it may have to put above the leaves; leaves that it puts
+        // back have been theirs before.
+        if kind == Reserve::Cleaning && (listed >= extents || self.free_fragments() >= PAGES_OF_CLEANING) {
+            return Ok(size);
+        }
         let limit = self.free_limit();
         let mut size = size.max(file_pages(self.mtr.store(), self.space)?);
         loop {
@@ -152,6 +164,13 @@ impl Latched<'_, '_> {
             }
             size = self.grown(size)?;
         }
+    }
+
+    /// Pages that are free in extents lent page by page.
+    fn free_fragments(&self) -> u32 {
+        let extents = self.list_len(self.header_at(layout::HEADER_FREE_FRAGMENT));
+        let used = self.u32(self.header_at(layout::HEADER_FRAGMENTS_USED));
+        (extents * self.layout.extent_pages()).saturating_sub(used)
     }
 
     /// The next size after `size` that is a whole number of extents.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::CoarseClock;
+use super::read_lock::GlobalReadLock;
 use crate::auth::accounts::Accounts;
 use crate::auth::privilege::{Privileges, Rights};
 use crate::errors::{self, error};
@@ -41,6 +42,8 @@ pub struct Server {
     pub clock: CoarseClock,
     /// Open prepared statements of all connections.
     pub prepared_statements: AtomicUsize,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub read_lock: Arc<GlobalReadLock>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
 }
@@ -55,6 +58,7 @@ impl Server {
             status: Status::default(),
             clock: CoarseClock::default(),
             prepared_statements: AtomicUsize::new(0),
+            read_lock: Arc::default(),
             shutdown: Shutdown::default(),
         })
     }
@@ -168,6 +172,8 @@ pub struct Connection {
     timed_out: AtomicBool,
     /// When the connection is given up on the coarse clock; 0 for never.
     deadline_ms: AtomicU64,
+    /// A statement that changes something is at work (see [`crate::server::read_lock`]).
+    changing: AtomicBool,
     waker: Mutex<Option<Waker>>,
     flags: Mutex<ClientFlags>,
     activity: Mutex<Activity>,
@@ -202,6 +208,17 @@ impl Connection {
     /// The session's current database changed.
     pub fn set_database(&self, name: Option<&str>) {
         self.activity.lock().database = name.map(Arc::from);
+    }
+
+    /// Whether a change is at work.
+    pub(super) fn is_changing(&self) -> bool {
+        self.changing.load(Ordering::SeqCst)
+    }
+
+    /// A change begins or ends.
+    #[inline]
+    pub(super) fn set_changing(&self, changing: bool) {
+        self.changing.store(changing, Ordering::SeqCst);
     }
 
     /// What the session does right now.
@@ -322,6 +339,7 @@ impl Registry {
             kill: AtomicU8::new(0),
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),
+            changing: AtomicBool::new(false),
             waker: Mutex::new(None),
             flags: Mutex::new(ClientFlags::default()),
             activity: Mutex::new(Activity {

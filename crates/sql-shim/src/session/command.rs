@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::{Outcome, Session, TableLock, isolation};
+use super::{Outcome, Session, isolation};
 use crate::auth::accounts;
 use crate::auth::privilege::{Object, Privileges};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::server::registry::Kill;
-use crate::sql::ast::{self, Account, Flush, Identification, Scope, SetItem, Statement};
+use crate::sql::ast::{self, Account, Identification, Scope, SetItem, Statement};
 use crate::sql::exec::insert::Changed;
 use crate::sql::expr::bind::Binder;
 use crate::sql::plan::Planner;
@@ -52,7 +52,7 @@ impl Session {
         match statement {
             Statement::Begin { snapshot, read_only } => self.begin(*snapshot, *read_only).await,
             Statement::Commit { chain, release } => {
-                self.commit().await?;
+                self.implicit_commit().await?;
                 self.ended(*chain, *release)
             }
             Statement::Rollback { chain, release } => {
@@ -100,13 +100,7 @@ impl Session {
             }
             Statement::Kill { query_only, connection } => self.kill(*query_only, connection),
             Statement::LockTables(locks) => self.lock_tables(locks).await,
-            Statement::UnlockTables => {
-                if self.table_locks.take().is_some() && self.in_transaction() {
-                    self.commit().await?;
-                }
-                self.export_holds.clear();
-                Ok(done())
-            }
+            Statement::UnlockTables => self.unlock_tables().await,
             Statement::Flush(flush) => self.flush(flush).await,
             Statement::Prepare { name, source } => {
                 let text = self.constant(source)?.to_text().into_owned();
@@ -132,9 +126,22 @@ impl Session {
             | Statement::DropUser { .. }
             | Statement::Grant(_)
             | Statement::Revoke(_)
-            | Statement::SetPassword { .. } => self.accounts(statement),
+            | Statement::SetPassword { .. } => {
+                self.begin_change().await?;
+                let result = self.accounts(statement);
+                self.end_change();
+                result
+            }
             Statement::Unsupported(what) => Err(errors::unsupported(what).into()),
-            other => self.define(other, out, more).await,
+            Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
+            other => {
+                self.check_locked_for(other)?;
+                self.implicit_commit().await?;
+                self.begin_change().await?;
+                let result = self.define(other).await;
+                self.end_change();
+                result
+            }
         }
     }
 
@@ -150,10 +157,8 @@ impl Session {
     }
 
     async fn begin(&mut self, snapshot: bool, read_only: Option<bool>) -> Result<Outcome, Failure> {
-        if self.transaction.is_active() {
-            self.commit().await?;
-        }
-        self.table_locks = None;
+        self.implicit_commit().await?;
+        self.release_table_locks();
         self.explicit = true;
         if read_only.is_some() {
             self.next_read_only = read_only;
@@ -165,9 +170,17 @@ impl Session {
         Ok(done())
     }
 
-    /// DDL and the like commit what is open.
+    /// Commits what is open: COMMIT, and DDL and the like.
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
-        self.commit().await
+        if !self.transaction.is_active() {
+            self.explicit = false;
+            self.read_only = false;
+            return Ok(());
+        }
+        self.begin_commit().await?;
+        let result = self.commit().await;
+        self.end_change();
+        result
     }
 
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
@@ -285,7 +298,7 @@ impl Session {
             server.variables.persist(name)?;
         }
         if !before && self.state.settings().autocommit {
-            self.commit().await?;
+            self.implicit_commit().await?;
         }
         Ok(())
     }
@@ -337,57 +350,6 @@ impl Session {
         self.state.server.kill_by(&self.state.connection, id, how)?;
         if id == self.state.connection.id {
             self.state.check_killed()?;
-        }
-        Ok(done())
-    }
-
-    async fn lock_tables(&mut self, locks: &[ast::LockTable]) -> Result<Outcome, Failure> {
-        self.implicit_commit().await?;
-        let mut held = Vec::new();
-        for lock in locks {
-            let table = self.planner().engine_table(&lock.table)?;
-            held.push(TableLock {
-                database: table.database.clone(),
-                table: table.name.clone(),
-                write: lock.write,
-            });
-        }
-        self.table_locks = Some(held);
-        Ok(done())
-    }
-
-    /// Under LOCK TABLES only the locked tables may be used, and only those locked WRITE changed.
-    pub(super) fn check_locked(&self, database: &str, table: &str, writes: bool) -> Result<(), SqlError> {
-        let Some(locks) = &self.table_locks else { return Ok(()) };
-        match locks.iter().find(|lock| lock.database == database && lock.table == table) {
-            None => Err(errors::error(errors::TABLE_NOT_LOCKED, &[&table])),
-            Some(lock) if writes && !lock.write => {
-                Err(errors::error(errors::TABLE_NOT_LOCKED_FOR_WRITE, &[&table]))
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    async fn flush(&mut self, flush: &Flush) -> Result<Outcome, Failure> {
-        match flush {
-            Flush::ForExport(tables) => {
-                self.implicit_commit().await?;
-                for name in tables {
-                    let table = self.planner().engine_table(name)?;
-                    let timeout = self.lock_wait_timeout();
-                    let database = self.state.database.clone();
-                    let hold = database
-                        .export_table(&table.database, &table.name, Some(&self.transaction), timeout)
-                        .await?;
-                    self.export_holds.push(hold);
-                }
-            }
-            Flush::Tables(tables) | Flush::ReadLock(tables) => {
-                for name in tables {
-                    self.planner().engine_table(name)?;
-                }
-            }
-            Flush::Privileges | Flush::Status | Flush::Other => {}
         }
         Ok(done())
     }

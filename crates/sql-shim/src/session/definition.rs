@@ -159,13 +159,25 @@ fn sized(name: &str, argument: Option<u32>) -> SizeClass {
 }
 
 impl Session {
-    pub(super) async fn define<S: ResultSink>(
-        &mut self,
-        statement: &Statement,
-        out: &mut S,
-        more: bool,
-    ) -> Result<Outcome, Failure> {
-        self.implicit_commit().await?;
+    /// Whether LOCK TABLES lets a definition be changed.
+    pub(super) fn check_locked_for(&self, statement: &Statement) -> Result<(), SqlError> {
+        match statement {
+            Statement::CreateTable(create) => self.check_locked_definition(Some(&create.name)),
+            Statement::CreateIndex { table, .. }
+            | Statement::DropIndex { table, .. }
+            | Statement::AlterTable { table, .. }
+            | Statement::Truncate(table) => self.check_locked_definition(Some(table)),
+            Statement::RenameTable(pairs) => {
+                pairs.iter().try_for_each(|(from, _)| self.check_locked_definition(Some(from)))
+            }
+            Statement::CreateDatabase { .. }
+            | Statement::AlterDatabase { .. }
+            | Statement::DropDatabase { .. } => self.check_locked_definition(None),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn define(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
         let database = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
         match statement {
@@ -214,7 +226,6 @@ impl Session {
             }
             Statement::Truncate(name) => {
                 let table = self.planner().engine_table(name)?;
-                self.check_locked(&table.database, &table.name, true)?;
                 database
                     .truncate_table(&table.database, &table.name, Some(&self.transaction), timeout)
                     .await?;
@@ -235,7 +246,6 @@ impl Session {
                 }
                 Ok(done())
             }
-            Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
             other => {
                 Err(errors::unsupported(&format!("{other:?}").chars().take(40).collect::<String>()).into())
             }
@@ -501,7 +511,7 @@ impl Session {
         Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
     }
 
-    async fn maintain<S: ResultSink>(
+    pub(super) async fn maintain<S: ResultSink>(
         &mut self,
         what: Maintenance,
         tables: &[TableName],
@@ -515,6 +525,7 @@ impl Session {
             Maintenance::Repair => "repair",
             Maintenance::Checksum => return Err(errors::unsupported("CHECKSUM TABLE").into()),
         };
+        self.implicit_commit().await?;
         let engine = self.state.database.clone();
         let mut rows: Vec<[String; 4]> = Vec::new();
         for name in tables {

@@ -1,5 +1,7 @@
 //! Why a statement ended early, and what the engine's errors are for the client.
 
+mod storage;
+
 use std::io;
 
 use untorn::engine::Error as TransactionError;
@@ -61,6 +63,11 @@ pub fn transaction(cause: &TransactionError) -> SqlError {
         TransactionError::DuplicateKey { index, .. } => error(errors::DUP_ENTRY, &[&"?", index]),
         TransactionError::ForcedRecovery(_) => error(errors::INNODB_FORCED_RECOVERY, &[]),
         TransactionError::RowTooLarge { .. } => error(errors::TOO_BIG_ROWSIZE, &[&8126]),
+        TransactionError::RowNotFound { table } => error(errors::KEY_NOT_FOUND, &[table]),
+        TransactionError::TooManyTransactions(_) => error(errors::TOO_MANY_CONCURRENT_TRXS, &[]),
+        TransactionError::UndoCorrupt { .. } => storage::got_error(storage::CRASHED, cause),
+        TransactionError::Store(inner) => storage::store(inner),
+        TransactionError::Internal(why) => error(errors::INTERNAL_ERROR, &[why]),
         other => error(errors::UNKNOWN_ERROR, &[other]),
     }
 }
@@ -70,6 +77,14 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
     use untorn::Error;
     match cause {
         Error::Transaction(inner) => transaction(inner),
+        Error::Store(inner) => storage::store(inner),
+        Error::Disk(inner) => storage::disk(inner),
+        Error::Redo(inner) => storage::redo(inner),
+        Error::Catalog { .. } => storage::got_error(storage::CRASHED, cause),
+        Error::Internal(why) => error(errors::INTERNAL_ERROR, &[why]),
+        Error::Value { column, why } => {
+            error(errors::TRUNCATED_WRONG_VALUE_FOR_FIELD, &[&"column", why, column, &1])
+        }
         Error::NoSuchDatabase(name) => error(errors::BAD_DB, &[name]),
         Error::DatabaseExists(name) => error(errors::DB_CREATE_EXISTS, &[name]),
         Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),

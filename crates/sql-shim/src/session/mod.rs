@@ -9,6 +9,7 @@ pub mod cache;
 mod command;
 mod definition;
 pub mod failure;
+mod locks;
 mod privileges;
 mod show;
 pub mod state;
@@ -23,12 +24,13 @@ use std::time::Duration;
 
 use untorn::engine::Durability;
 use untorn::types;
-use untorn::{Database, NotUsable, Transaction};
+use untorn::{Database, Transaction};
 
 use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Kill, Server};
 use crate::service::{SessionFactory, SessionService};
 use crate::sql::ast::Statement;
@@ -43,6 +45,7 @@ use crate::status::Counter;
 use crate::variables::{self, sql_mode};
 use cache::{Fingerprint, StatementCache};
 use failure::Failure;
+use locks::LockedTable;
 use state::SessionState;
 
 /// Makes sessions over an open database.
@@ -75,13 +78,6 @@ pub struct PlannedStatement {
     database: Option<Arc<str>>,
 }
 
-/// A table locked by LOCK TABLES.
-struct TableLock {
-    database: String,
-    table: String,
-    write: bool,
-}
-
 /// A session.
 pub struct Session {
     /// What expressions may look at.
@@ -97,7 +93,11 @@ pub struct Session {
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
     named_statements: std::collections::HashMap<String, Vec<u8>>,
-    table_locks: Option<Vec<TableLock>>,
+    /// LOCK TABLES.
+    table_locks: Option<Vec<LockedTable>>,
+    /// FLUSH TABLES WITH READ LOCK.
+    read_lock: Option<ReadLockHold>,
+    change_mark: ChangeMark,
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
 }
@@ -126,6 +126,7 @@ impl Session {
     pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: Database) -> Session {
         let mut transaction = database.transaction();
         transaction.rows().set_tag(u64::from(connection.id));
+        let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
         let state = SessionState::new(server, connection, database);
         Session {
             state,
@@ -137,6 +138,8 @@ impl Session {
             next_read_only: None,
             named_statements: Default::default(),
             table_locks: None,
+            read_lock: None,
+            change_mark,
             export_holds: Vec::new(),
         }
     }
@@ -237,37 +240,6 @@ impl Session {
         Planner { state: &self.state, parameter_types: types }.plan(statement)
     }
 
-    /// Puts the tables of a plan in use until the transaction ends.
-    async fn use_tables(&mut self, plan: &Plan) -> Result<(), Failure> {
-        let environment = self.state.database.environment().clone();
-        let deadline = environment.now() + self.lock_wait_timeout();
-        for table in plan.tables() {
-            loop {
-                match self.transaction.use_table(&table) {
-                    Ok(()) => break,
-                    Err(NotUsable::Stale) => return Err(Failure::Stale),
-                    Err(NotUsable::Wait(mut wait)) => {
-                        let left = deadline.saturating_sub(environment.now());
-                        if left.is_zero() {
-                            return Err(errors::error(errors::LOCK_WAIT_TIMEOUT, &[]).into());
-                        }
-                        let mut alarm = environment.sleep(left.min(Duration::from_millis(200)));
-                        let mut done = pin!(wait.done());
-                        poll_fn(|context| {
-                            if done.as_mut().poll(context).is_ready() {
-                                return Poll::Ready(());
-                            }
-                            alarm.as_mut().poll(context)
-                        })
-                        .await;
-                        self.state.check_killed()?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Executes a planned statement and answers it.
     async fn run<S: ResultSink>(
         &mut self,
@@ -332,8 +304,24 @@ impl Session {
         if writes && self.read_only && self.in_transaction() {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
-        let stays_open = self.in_transaction();
         self.transaction.rows().clear_kill();
+        if !writes {
+            return self.run_in_transaction(plan, parameters, out, false).await;
+        }
+        self.begin_change().await?;
+        let result = self.run_in_transaction(plan, parameters, out, true).await;
+        self.end_change();
+        result
+    }
+
+    async fn run_in_transaction<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+        writes: bool,
+    ) -> Result<Outcome, Failure> {
+        let stays_open = self.in_transaction();
         let mark = (stays_open && writes).then(|| self.transaction.statement_mark());
         let result = match self.use_tables(plan).await {
             Ok(()) => self.watched(plan, parameters, out).await,
@@ -373,8 +361,19 @@ impl Session {
             }
         };
         if let Err(error) = result {
-            tracing::error!(%error, "undoing a failed statement");
+            tracing::error!(%error, "undoing a failed statement; its transaction is given up");
+            self.abandon_transaction();
         }
+    }
+
+    /// Leaves a transaction that could not be taken back to the engine, which tries in the background and keeps its locks
+    /// until then. Going on with it would commit half of a statement.
+    fn abandon_transaction(&mut self) {
+        self.explicit = false;
+        self.read_only = false;
+        self.release_table_locks();
+        self.transaction = self.state.database.transaction();
+        self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
 
     /// Runs a plan while looking for a kill of this connection.
@@ -707,7 +706,8 @@ impl Session {
         self.read_only = false;
         self.next_isolation = None;
         self.next_read_only = None;
-        self.table_locks = None;
+        self.release_table_locks();
+        self.read_lock = None;
         self.export_holds.clear();
         if let Err(error) = self.transaction.rollback().await {
             tracing::error!(%error, "rolling back at the end of a session");

@@ -19,7 +19,6 @@ use crate::sql::ast::{
     Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
 };
 use crate::sql::catalog_views::is_view_database;
-use crate::sql::plan::Plan;
 
 /// Privileges that show a table to an account.
 fn seeing() -> Privileges {
@@ -162,24 +161,6 @@ impl Session {
     /// same only while both do.
     pub(super) fn plan_version(&self) -> u64 {
         self.state.database.catalog_version().wrapping_add(self.state.server.accounts.generation())
-    }
-
-    /// Checks the tables of a plan against LOCK TABLES.
-    pub(super) fn check_access(&self, plan: &Plan) -> Result<(), SqlError> {
-        if self.table_locks.is_none() {
-            return Ok(());
-        }
-        let target = match plan {
-            Plan::Insert(plan) => plan.source.engine_table(),
-            Plan::Update(plan) => plan.target.source.engine_table(),
-            Plan::Delete(plan) => plan.target.source.engine_table(),
-            _ => None,
-        };
-        for table in plan.tables() {
-            let writes = target.is_some_and(|target| Arc::ptr_eq(target, &table));
-            self.check_locked(&table.database, &table.name, writes)?;
-        }
-        Ok(())
     }
 
     fn require_on(&self, name: &TableName, wanted: Privileges) -> Result<(), SqlError> {

@@ -13,7 +13,7 @@ use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use untorn::{Database, Options};
 
-use super::support::{CAPABILITIES, Client, TestServer};
+use crate::support::{CAPABILITIES, Client, TestServer};
 
 pub struct Engine {
     pub server: TestServer,

@@ -170,7 +170,7 @@ fn write_entry_step(
     let mut mtr =
         if structural { system.store.mtr_sized(tree.structure_redo_bytes())? } else { system.store.mtr()? };
     let position = if structural {
-        let change = StructureChange::Insert { size: buffer.size() };
+        let change = StructureChange::Restore { size: buffer.size() };
         let (position, taken) = tree.seek_for_structure_change(&mut mtr, &fields, change)?;
         guard = Some(taken);
         position

@@ -127,6 +127,16 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// The table it changes.
+    pub fn target(&self) -> Option<&Arc<Table>> {
+        match self {
+            Plan::Insert(plan) => plan.source.engine_table(),
+            Plan::Update(plan) => plan.target.source.engine_table(),
+            Plan::Delete(plan) => plan.target.source.engine_table(),
+            Plan::Select(_) | Plan::Command(_) => None,
+        }
+    }
+
     /// Tables it uses.
     pub fn tables(&self) -> Vec<Arc<Table>> {
         let mut found = Vec::new();

@@ -1,0 +1,146 @@
+//! LOCK TABLES and FLUSH TABLES WITH READ LOCK between sessions.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/engine.rs"]
+mod engine;
+mod support;
+
+use engine::Engine;
+use support::Client;
+
+const FOR_TABLE: &str = "Waiting for table metadata lock";
+const FOR_READ_LOCK: &str = "Waiting for global read lock";
+
+fn all(client: &mut Client, statements: &[&str]) {
+    for statement in statements {
+        if let Err(error) = client.run(statement) {
+            unreachable!("{statement}: {error:?}");
+        }
+    }
+}
+
+fn code(client: &mut Client, sql: &str) -> u16 {
+    match client.run(sql) {
+        Err(error) => error.0,
+        Ok(rows) => unreachable!("{sql}: {rows:?}"),
+    }
+}
+
+fn one(client: &mut Client, sql: &str) -> String {
+    client.run(sql).unwrap()[0][0].clone().unwrap()
+}
+
+/// Sends a statement and returns once its session waits as `state` says.
+fn send_and_wait(engine: &Engine, client: &mut Client, sql: &str, state: &str) {
+    client.sequence = 0;
+    client.send(&[&[3], sql.as_bytes()].concat());
+    let connection = engine.server.server.connections.get(client.connection_id()).unwrap();
+    while connection.activity().state != state {
+        std::thread::yield_now();
+    }
+}
+
+fn start() -> (Engine, Client, Client) {
+    let engine = Engine::start();
+    let (mut one, other) = (engine.root(), engine.root());
+    all(
+        &mut one,
+        &[
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (id INT PRIMARY KEY, n INT)",
+            "CREATE TABLE d.u (id INT PRIMARY KEY)",
+            "INSERT INTO d.t VALUES (1, 0)",
+        ],
+    );
+    (engine, one, other)
+}
+
+#[test]
+fn a_read_lock_stops_writers_until_unlock() {
+    let (engine, mut holder, mut other) = start();
+    all(&mut holder, &["LOCK TABLES d.t READ", "SELECT * FROM d.t"]);
+    assert_eq!(code(&mut holder, "UPDATE d.t SET n = 1"), 1099);
+    assert_eq!(code(&mut holder, "SELECT * FROM d.u"), 1100);
+    assert_eq!(code(&mut holder, "CREATE TABLE d.v (id INT)"), 1100);
+    assert_eq!(code(&mut holder, "DROP DATABASE d"), 1192);
+    // Others read; a second reader may lock as well; who wants to write waits.
+    all(&mut other, &["SELECT * FROM d.t", "LOCK TABLES d.t READ", "UNLOCK TABLES"]);
+    send_and_wait(&engine, &mut other, "UPDATE d.t SET n = 2", FOR_TABLE);
+    assert_eq!(one(&mut holder, "SELECT n FROM d.t"), "0");
+    all(&mut holder, &["UNLOCK TABLES"]);
+    other.answer().unwrap();
+    assert_eq!(one(&mut holder, "SELECT n FROM d.t"), "2");
+    engine.finish();
+}
+
+#[test]
+fn a_write_lock_is_for_one_session_and_ends_with_it() {
+    let (engine, mut holder, mut other) = start();
+    all(&mut holder, &["LOCK TABLES d.t WRITE, d.u READ", "UPDATE d.t SET n = 5", "SELECT * FROM d.u"]);
+    assert_eq!(code(&mut holder, "INSERT INTO d.u VALUES (1)"), 1099);
+    send_and_wait(&engine, &mut other, "SELECT n FROM d.t", FOR_TABLE);
+    // DDL of the holder itself, on the table that it has alone.
+    all(&mut holder, &["ALTER TABLE d.t ADD KEY (n)", "TRUNCATE TABLE d.t", "INSERT INTO d.t VALUES (7, 7)"]);
+    drop(holder);
+    assert_eq!(other.answer().unwrap()[0][0].as_deref(), Some("7"));
+    engine.finish();
+}
+
+#[test]
+fn locks_wait_for_open_transactions_and_give_up() {
+    let (engine, mut holder, mut other) = start();
+    all(&mut other, &["BEGIN", "UPDATE d.t SET n = 1"]);
+    all(&mut holder, &["SET lock_wait_timeout = 1"]);
+    assert_eq!(code(&mut holder, "LOCK TABLES d.t READ"), 1205);
+    // Given up whole: nobody waits for it now.
+    all(&mut other, &["UPDATE d.t SET n = 2", "COMMIT"]);
+    all(&mut holder, &["LOCK TABLES d.t READ"]);
+    // A new transaction lets go of LOCK TABLES.
+    all(&mut holder, &["BEGIN"]);
+    all(&mut other, &["UPDATE d.t SET n = 3"]);
+    all(&mut holder, &["ROLLBACK"]);
+    // A reader of an open transaction does not stop a read lock, and changes the table when it is gone.
+    all(&mut other, &["BEGIN", "SELECT * FROM d.t"]);
+    all(&mut holder, &["LOCK TABLES d.t READ"]);
+    send_and_wait(&engine, &mut other, "UPDATE d.t SET n = 4", FOR_TABLE);
+    all(&mut holder, &["UNLOCK TABLES"]);
+    other.answer().unwrap();
+    all(&mut other, &["COMMIT"]);
+    // Killed while it waits.
+    all(&mut other, &["LOCK TABLES d.t WRITE"]);
+    all(&mut holder, &["SET lock_wait_timeout = 1000"]);
+    send_and_wait(&engine, &mut holder, "SELECT * FROM d.t", FOR_TABLE);
+    all(&mut other, &[&format!("KILL QUERY {}", holder.connection_id())]);
+    assert_eq!(holder.answer().unwrap_err().0, 1317);
+    engine.finish();
+}
+
+#[test]
+fn the_global_read_lock_stops_changes_commits_and_ddl() {
+    let (engine, mut holder, mut other) = start();
+    let mut third = engine.root();
+    all(&mut other, &["BEGIN", "UPDATE d.t SET n = 1"]);
+    all(&mut holder, &["FLUSH TABLES WITH READ LOCK"]);
+    assert_eq!(code(&mut holder, "INSERT INTO d.u VALUES (1)"), 1223);
+    assert_eq!(code(&mut holder, "CREATE TABLE d.v (id INT)"), 1223);
+    assert_eq!(code(&mut holder, "LOCK TABLES d.t WRITE"), 1223);
+    all(&mut third, &["SELECT * FROM d.t"]);
+    send_and_wait(&engine, &mut other, "COMMIT", FOR_READ_LOCK);
+    send_and_wait(&engine, &mut third, "CREATE TABLE d.v (id INT PRIMARY KEY)", FOR_READ_LOCK);
+    assert_eq!(one(&mut holder, "SELECT n FROM d.t"), "0");
+    assert_eq!(code(&mut holder, "SELECT * FROM d.v"), 1146);
+    all(&mut holder, &["UNLOCK TABLES"]);
+    other.answer().unwrap();
+    third.answer().unwrap();
+    assert_eq!(one(&mut holder, "SELECT n FROM d.t"), "1");
+    // The end of the connection lets go too.
+    all(&mut holder, &["FLUSH TABLES WITH READ LOCK"]);
+    send_and_wait(&engine, &mut other, "INSERT INTO d.u VALUES (1)", FOR_READ_LOCK);
+    drop(holder);
+    other.answer().unwrap();
+    all(&mut other, &["LOCK TABLES d.u WRITE"]);
+    assert_eq!(code(&mut other, "FLUSH TABLES WITH READ LOCK"), 1192);
+    all(&mut other, &["UNLOCK TABLES", "FLUSH TABLES d.u WITH READ LOCK"]);
+    assert_eq!(code(&mut other, "INSERT INTO d.u VALUES (2)"), 1099);
+    engine.finish();
+}
