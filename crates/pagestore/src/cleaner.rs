@@ -213,6 +213,7 @@ impl Cleaner {
                 dirty: list.len(),
             }
         };
+        self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
         let batches = store.batches.lock().len();
         let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };

@@ -102,6 +102,11 @@ impl Controller {
         }
     }
 
+    /// Changes the cap on pages per second.
+    pub(crate) fn set_io_capacity_max(&mut self, max: Option<u32>) {
+        self.io_capacity_max = max;
+    }
+
     /// Decides for now.
     pub(crate) fn decide(&mut self, load: Load) -> Decision {
         let seconds = load.elapsed.as_secs_f64().max(1e-6);

@@ -102,6 +102,8 @@ pub struct PageStore {
     pub(crate) recovering: AtomicBool,
     pub(crate) stopping: AtomicBool,
     pub(crate) tier: TierPlace,
+    /// `innodb_io_capacity_max` as it is now; 0: no limit.
+    io_capacity_max: AtomicU32,
     poisoned: AtomicBool,
     poison: OnceLock<Arc<str>>,
     read_only: OnceLock<Arc<str>>,
@@ -161,6 +163,7 @@ impl PageStore {
             recovering,
             stopping: AtomicBool::new(false),
             tier: TierPlace::default(),
+            io_capacity_max: AtomicU32::new(options.io_capacity_max.unwrap_or(0)),
             poisoned: AtomicBool::new(false),
             poison: OnceLock::new(),
             read_only: OnceLock::new(),
@@ -256,6 +259,16 @@ impl PageStore {
     /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
     pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
         self.spaces.extend(&**self.env.storage(), space, pages, true)
+    }
+
+    /// Pages per second the cleaner may write while the redo log is far from full (`innodb_io_capacity_max`).
+    pub fn io_capacity_max(&self) -> Option<u32> {
+        Some(self.io_capacity_max.load(Ordering::Relaxed)).filter(|max| *max > 0)
+    }
+
+    /// Changes it; counts from the cleaner's next look on.
+    pub fn set_io_capacity_max(&self, max: Option<u32>) {
+        self.io_capacity_max.store(max.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Begins to make the tablespace's file longer than is needed now. Whether that works does not matter yet.

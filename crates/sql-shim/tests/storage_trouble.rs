@@ -100,6 +100,7 @@ fn a_full_disk_costs_the_statement_only() {
     assert_eq!(code, 1114);
     all(&mut client, &["COMMIT"]);
     assert_eq!(one(&mut client, "SELECT c FROM d.t WHERE id = 5"), "twice");
+    trouble.limit_room(0);
     let (code, text) = client.run("CREATE TABLE d.more (id INT PRIMARY KEY)").unwrap_err();
     assert!(code == 1114 || code == 1021, "{code} {text}");
     assert_eq!(client.run("SELECT * FROM d.more").unwrap_err().0, 1146);

@@ -8,6 +8,7 @@
 pub mod cache;
 mod command;
 mod definition;
+mod engine_settings;
 pub mod failure;
 mod locks;
 mod privileges;
@@ -57,6 +58,7 @@ pub struct Sessions {
 impl Sessions {
     /// Sessions of `server` over `database`.
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
+        engine_settings::connect(&server, &database);
         Sessions { server, database }
     }
 }

@@ -209,7 +209,8 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_force_recovery", Kind::UInt(0, 6), "0"),
     both("innodb_ft_enable_stopword", Kind::Bool, "ON"),
     global("innodb_io_capacity", Kind::UInt(100, 4_294_967_295), "200"),
-    global("innodb_io_capacity_max", Kind::UInt(100, 4_294_967_295), "2000"),
+    // The largest value: no limit, the cleaner decides by itself.
+    global("innodb_io_capacity_max", Kind::UInt(100, 4_294_967_295), "4294967295"),
     both("innodb_lock_wait_timeout", Kind::UInt(1, 1_073_741_824), "50"),
     global("innodb_log_buffer_size", Kind::UInt(1 << 20, 4 * GIB - 1), "16777216"),
     global("innodb_log_checksums", Kind::Bool, "ON"),
