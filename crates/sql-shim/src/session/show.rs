@@ -4,7 +4,6 @@ mod innodb_status;
 
 use std::sync::Arc;
 
-use untorn::schema::{ColumnDef, KeyKind};
 use untorn::types::Collation;
 
 use super::failure::Failure;
@@ -13,7 +12,7 @@ use super::{Outcome, Session};
 use crate::errors;
 use crate::result::{ResultColumns, ResultSink, SqlError};
 use crate::sql::ast::{Limit, Show, ShowFilter, ShowKind, Statement, TableName};
-use crate::sql::catalog_views::{self, column_type_text, number, text};
+use crate::sql::catalog_views::{self, number, text};
 use crate::sql::exec::{Rows, output};
 use crate::sql::expr::bind::Binder;
 use crate::sql::expr::types::Type;
@@ -24,7 +23,9 @@ use crate::sql::plan::{Plan, SelectPlan};
 use crate::sql::value::{Value, collation};
 use crate::variables::Scope;
 use catalog_views::server_tables;
-use catalog_views::table_tables::{create_statement, default_text, extra, key_of_column, sizes};
+use catalog_views::table_tables::{
+    columns_of_table, columns_of_view, create_statement, default_text, statistics_of, table_row,
+};
 
 /// A result in memory.
 pub struct Answer {
@@ -39,12 +40,23 @@ impl Answer {
     }
 
     /// Turns a column into BIGINT UNSIGNED.
-    fn number(mut self, column: usize) -> Answer {
-        if let Some((_, ty)) = self.columns.get_mut(column) {
-            *ty = Type::UINT;
+    fn number(self, column: usize) -> Answer {
+        self.typed(column, Type::UINT)
+    }
+
+    /// Gives a column another type.
+    fn typed(mut self, column: usize, ty: Type) -> Answer {
+        if let Some((_, found)) = self.columns.get_mut(column) {
+            *found = ty;
         }
         self
     }
+}
+
+/// These columns of rows that information_schema has too.
+fn picked(rows: &Rows, columns: &[usize]) -> Rows {
+    let value = |row: &Vec<Value<'static>>, at: &usize| row.get(*at).cloned().unwrap_or(Value::Null);
+    rows.iter().map(|row| columns.iter().map(|at| value(row, at)).collect()).collect()
 }
 
 fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
@@ -342,31 +354,9 @@ impl Session {
 
     fn table_status(&self, database: Option<&str>) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
-        let rows = self.state.database.tables(&database);
-        let rows = rows.iter().filter(|table| self.state.sees_table(&database, &table.name)).map(|table| {
-            let (data, index, row) = sizes(table);
-            let created = untorn::types::DateTime::from_unix(table.def.created_unix_s as i64, 0);
-            vec![
-                text(&*table.name),
-                text("InnoDB"),
-                number(10u64),
-                text("Dynamic"),
-                number(table.row_count_estimate()),
-                number(row),
-                number(data),
-                number(0u64),
-                number(index),
-                number(0u64),
-                table.auto_increment.as_ref().map_or(Value::Null, |counter| number(counter.next())),
-                text(created.to_string()),
-                Value::Null,
-                Value::Null,
-                text(table.def.collation.name()),
-                Value::Null,
-                text(""),
-                text(&*table.def.comment),
-            ]
-        });
+        let tables = self.state.database.tables(&database);
+        let seen = tables.iter().filter(|table| self.state.sees_table(&database, &table.name));
+        let rows: Rows = seen.map(|table| table_row(table)).collect();
         let answer = Answer::texts(
             &[
                 ("Name", 64),
@@ -388,35 +378,22 @@ impl Session {
                 ("Create_options", 256),
                 ("Comment", 2048),
             ],
-            rows.collect(),
+            // Without catalog, database and kind.
+            picked(&rows, &[2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]),
         );
+        let answer = [11, 12, 13].into_iter().fold(answer, |answer, at| answer.typed(at, Type::datetime(0)));
         Ok([2, 4, 5, 6, 7, 8, 9, 10].into_iter().fold(answer, Answer::number))
     }
 
     fn columns_of(&self, name: &TableName, full: bool) -> Result<Answer, SqlError> {
         let source = self.planner().named_source(name, None)?;
-        let mut rows = Vec::new();
-        for (at, column) in source.columns.iter().enumerate() {
-            let table = source.engine_table();
-            let def: Option<&ColumnDef> = table.and_then(|table| table.def.columns.get(at));
-            let kind = def.map_or_else(|| "varchar(64)".to_owned(), |def| column_type_text(&def.kind));
-            let key = table.map_or("", |table| key_of_column(&table.def, at));
-            let null = text(if column.ty.nullable { "YES" } else { "NO" });
-            let default = def.map_or(Value::Null, default_text);
-            let extra = text(def.map_or_else(String::new, extra));
-            rows.push(if full {
-                let rule = match def {
-                    Some(def) if def.kind.collation() == Collation::Binary => Value::Null,
-                    Some(def) => text(def.kind.collation().name()),
-                    None => text("utf8mb4_general_ci"),
-                };
-                let comment = text(def.map_or("", |def| def.comment.as_str()));
-                let rights = text("select,insert,update,references");
-                vec![text(&*column.name), text(kind), rule, null, text(key), default, extra, rights, comment]
-            } else {
-                vec![text(&*column.name), text(kind), null, text(key), default, extra]
-            });
-        }
+        let columns = match &source.kind {
+            SourceKind::Table(table) => columns_of_table(&table.0),
+            SourceKind::View(view) => columns_of_view(view),
+            SourceKind::Derived(_) => Vec::new(),
+        };
+        let rows =
+            picked(&columns, if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] });
         Ok(if full {
             Answer::texts(
                 &[
@@ -449,29 +426,7 @@ impl Session {
 
     fn indexes(&self, name: &TableName) -> Result<Answer, SqlError> {
         let table = self.planner().engine_table(name)?;
-        let mut rows = Vec::new();
-        for key in &table.def.keys {
-            for (at, part) in key.parts.iter().enumerate() {
-                let column = &table.def.columns[usize::from(part.column)];
-                rows.push(vec![
-                    text(&*table.name),
-                    number(u64::from(key.kind == KeyKind::Secondary)),
-                    text(&*key.name),
-                    number(at + 1),
-                    text(&*column.name),
-                    text("A"),
-                    number(table.row_count_estimate()),
-                    part.prefix_chars.map_or(Value::Null, number),
-                    Value::Null,
-                    text(if column.nullable { "YES" } else { "" }),
-                    text("BTREE"),
-                    text(""),
-                    text(""),
-                    text("YES"),
-                    Value::Null,
-                ]);
-            }
-        }
+        let rows = picked(&statistics_of(&table), &[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]);
         let answer = Answer::texts(
             &[
                 ("Table", 64),

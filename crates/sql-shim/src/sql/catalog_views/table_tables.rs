@@ -31,7 +31,7 @@ fn created(table: &TableDef) -> Value<'static> {
 }
 
 /// PRI, UNI, MUL or nothing.
-pub fn key_of_column(table: &TableDef, column: usize) -> &'static str {
+fn key_of_column(table: &TableDef, column: usize) -> &'static str {
     let mut found = "";
     for key in &table.keys {
         let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == column) else {
@@ -60,7 +60,7 @@ pub fn default_text(column: &ColumnDef) -> Value<'static> {
 }
 
 /// The EXTRA column: never NULL.
-pub fn extra(column: &ColumnDef) -> String {
+fn extra(column: &ColumnDef) -> String {
     let mut parts = Vec::new();
     if column.auto_increment {
         parts.push("auto_increment");
@@ -75,7 +75,7 @@ pub fn extra(column: &ColumnDef) -> String {
 }
 
 /// Bytes of rows and of secondary indexes, roughly.
-pub fn sizes(table: &Table) -> (u64, u64, u64) {
+fn sizes(table: &Table) -> (u64, u64, u64) {
     let rows = table.row_count_estimate();
     let row: u64 =
         table.def.columns.iter().map(|column| u64::from(column.kind.bytes_max().min(256))).sum::<u64>() / 2
@@ -103,35 +103,37 @@ fn schemata(state: &SessionState) -> Rows {
     database_names(state).into_iter().map(row).collect()
 }
 
+/// A table's row of TABLES, which SHOW TABLE STATUS shows too.
+pub fn table_row(table: &Table) -> Vec<Value<'static>> {
+    let (data, index, row) = sizes(table);
+    let auto = table.auto_increment.as_ref().map_or(Value::Null, |counter| number(counter.next()));
+    vec![
+        text("def"),
+        text(&*table.database),
+        text(&*table.name),
+        text("BASE TABLE"),
+        text("InnoDB"),
+        number(10u64),
+        text("Dynamic"),
+        number(table.row_count_estimate()),
+        number(row),
+        number(data),
+        number(0u64),
+        number(index),
+        number(0u64),
+        auto,
+        created(&table.def),
+        Value::Null,
+        Value::Null,
+        text(table.def.collation.name()),
+        Value::Null,
+        text(""),
+        text(&*table.def.comment),
+    ]
+}
+
 fn table_rows(state: &SessionState) -> Rows {
-    let mut rows = Vec::new();
-    for table in tables(state) {
-        let (data, index, row) = sizes(&table);
-        let auto = table.auto_increment.as_ref().map_or(Value::Null, |counter| number(counter.next()));
-        rows.push(vec![
-            text("def"),
-            text(&*table.database),
-            text(&*table.name),
-            text("BASE TABLE"),
-            text("InnoDB"),
-            number(10u64),
-            text("Dynamic"),
-            number(table.row_count_estimate()),
-            number(row),
-            number(data),
-            number(0u64),
-            number(index),
-            number(0u64),
-            auto,
-            created(&table.def),
-            Value::Null,
-            Value::Null,
-            text(table.def.collation.name()),
-            Value::Null,
-            text(""),
-            text(&*table.def.comment),
-        ]);
-    }
+    let mut rows: Rows = tables(state).iter().map(|table| table_row(table)).collect();
     for view in all() {
         let mut row = vec![
             text("def"),
@@ -148,80 +150,92 @@ fn table_rows(state: &SessionState) -> Rows {
     rows
 }
 
-fn column_rows(state: &SessionState) -> Rows {
+/// A table's rows of COLUMNS, which SHOW COLUMNS shows too.
+pub fn columns_of_table(table: &Table) -> Rows {
     let mut rows = Vec::new();
-    for table in tables(state) {
-        for (at, column) in table.def.columns.iter().enumerate() {
-            let kind = column_type_text(&column.kind);
-            let is_text = column.kind.collation() != Collation::Binary;
-            let data_type = kind.split(['(', ' ']).next().unwrap_or("").to_owned();
-            let (chars, bytes) = match &column.kind {
-                ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => {
-                    (number(*chars), number(column.kind.bytes_max()))
-                }
-                kind if kind.is_string() => (number(kind.bytes_max()), number(kind.bytes_max())),
-                ColumnType::Enum { members, .. } => {
-                    let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
-                    (number(longest), number(longest * 4))
-                }
-                _ => (Value::Null, Value::Null),
-            };
-            let (precision, scale) = numeric(&column.kind);
-            let temporal = match &column.kind {
-                ColumnType::DateTime { fraction }
-                | ColumnType::Timestamp { fraction }
-                | ColumnType::Time { fraction } => number(*fraction),
-                _ => Value::Null,
-            };
-            rows.push(vec![
-                text("def"),
-                text(&*table.database),
-                text(&*table.name),
-                text(&*column.name),
-                number(at + 1),
-                default_text(column),
-                text(if column.nullable { "YES" } else { "NO" }),
-                text(data_type),
-                chars,
-                bytes,
-                precision,
-                scale,
-                temporal,
-                if is_text { text("utf8mb4") } else { Value::Null },
-                if is_text { text(column.kind.collation().name()) } else { Value::Null },
-                text(kind),
-                text(key_of_column(&table.def, at)),
-                text(extra(column)),
-                text("select,insert,update,references"),
-                text(&*column.comment),
-                text(""),
-                Value::Null,
-            ]);
-        }
-    }
-    for view in all() {
-        for (at, (name, kind)) in view.columns.iter().enumerate() {
-            let (data_type, full) = match kind {
-                Text(length) => ("varchar", format!("varchar({length})")),
-                Number => ("bigint", "bigint unsigned".to_owned()),
-                Time => ("datetime", "datetime".to_owned()),
-            };
-            let mut row = vec![
-                text("def"),
-                text(view.database),
-                text(view.name),
-                text(*name),
-                number(at + 1),
-                Value::Null,
-                text("YES"),
-                text(data_type),
-            ];
-            row.extend(std::iter::repeat_n(Value::Null, 7));
-            row.extend([text(full), text(""), text(""), text("select"), text(""), text(""), Value::Null]);
-            rows.push(row);
-        }
+    for (at, column) in table.def.columns.iter().enumerate() {
+        let kind = column_type_text(&column.kind);
+        let is_text = column.kind.collation() != Collation::Binary;
+        let data_type = kind.split(['(', ' ']).next().unwrap_or("").to_owned();
+        let (chars, bytes) = match &column.kind {
+            ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => {
+                (number(*chars), number(column.kind.bytes_max()))
+            }
+            kind if kind.is_string() => (number(kind.bytes_max()), number(kind.bytes_max())),
+            ColumnType::Enum { members, .. } => {
+                let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
+                (number(longest), number(longest * 4))
+            }
+            _ => (Value::Null, Value::Null),
+        };
+        let (precision, scale) = numeric(&column.kind);
+        let temporal = match &column.kind {
+            ColumnType::DateTime { fraction }
+            | ColumnType::Timestamp { fraction }
+            | ColumnType::Time { fraction } => number(*fraction),
+            _ => Value::Null,
+        };
+        rows.push(vec![
+            text("def"),
+            text(&*table.database),
+            text(&*table.name),
+            text(&*column.name),
+            number(at + 1),
+            default_text(column),
+            text(if column.nullable { "YES" } else { "NO" }),
+            text(data_type),
+            chars,
+            bytes,
+            precision,
+            scale,
+            temporal,
+            if is_text { text("utf8mb4") } else { Value::Null },
+            if is_text { text(column.kind.collation().name()) } else { Value::Null },
+            text(kind),
+            text(key_of_column(&table.def, at)),
+            text(extra(column)),
+            text("select,insert,update,references"),
+            text(&*column.comment),
+            text(""),
+            Value::Null,
+        ]);
     }
     rows
+}
+
+/// The same for a view.
+pub fn columns_of_view(view: &View) -> Rows {
+    let mut rows = Vec::new();
+    for (at, (name, kind)) in view.columns.iter().enumerate() {
+        let (data_type, full) = match kind {
+            Text(length) => ("varchar", format!("varchar({length})")),
+            Number => ("bigint", "bigint unsigned".to_owned()),
+            Time => ("datetime", "datetime".to_owned()),
+        };
+        let mut row = vec![
+            text("def"),
+            text(view.database),
+            text(view.name),
+            text(*name),
+            number(at + 1),
+            Value::Null,
+            text("YES"),
+            text(data_type),
+        ];
+        row.extend(std::iter::repeat_n(Value::Null, 7));
+        row.extend([text(full), text(""), text(""), text("select"), text(""), text(""), Value::Null]);
+        rows.push(row);
+    }
+    rows
+}
+
+fn column_rows(state: &SessionState) -> Rows {
+    let stored = tables(state);
+    stored
+        .iter()
+        .flat_map(|table| columns_of_table(table))
+        .chain(all().into_iter().flat_map(columns_of_view))
+        .collect()
 }
 
 fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
@@ -238,36 +252,39 @@ fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
     }
 }
 
-fn statistics(state: &SessionState) -> Rows {
+/// A table's rows of STATISTICS, which SHOW INDEX shows too.
+pub fn statistics_of(table: &Table) -> Rows {
     let mut rows = Vec::new();
-    for table in tables(state) {
-        for key in &table.def.keys {
-            for (at, part) in key.parts.iter().enumerate() {
-                let column = &table.def.columns[usize::from(part.column)];
-                rows.push(vec![
-                    text("def"),
-                    text(&*table.database),
-                    text(&*table.name),
-                    number(u64::from(key.kind == KeyKind::Secondary)),
-                    text(&*table.database),
-                    text(&*key.name),
-                    number(at + 1),
-                    text(&*column.name),
-                    text("A"),
-                    number(table.row_count_estimate()),
-                    part.prefix_chars.map_or(Value::Null, number),
-                    Value::Null,
-                    text(if column.nullable { "YES" } else { "" }),
-                    text("BTREE"),
-                    text(""),
-                    text(""),
-                    text("YES"),
-                    Value::Null,
-                ]);
-            }
+    for key in &table.def.keys {
+        for (at, part) in key.parts.iter().enumerate() {
+            let column = &table.def.columns[usize::from(part.column)];
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*table.name),
+                number(u64::from(key.kind == KeyKind::Secondary)),
+                text(&*table.database),
+                text(&*key.name),
+                number(at + 1),
+                text(&*column.name),
+                text("A"),
+                number(table.row_count_estimate()),
+                part.prefix_chars.map_or(Value::Null, number),
+                Value::Null,
+                text(if column.nullable { "YES" } else { "" }),
+                text("BTREE"),
+                text(""),
+                text(""),
+                text("YES"),
+                Value::Null,
+            ]);
         }
     }
     rows
+}
+
+fn statistics(state: &SessionState) -> Rows {
+    tables(state).iter().flat_map(|table| statistics_of(table)).collect()
 }
 
 fn constraints(state: &SessionState) -> Rows {

@@ -198,6 +198,22 @@ impl<'p, 'a> Binder<'p, 'a> {
         Err(errors::error(errors::BAD_FIELD, &[&shown, &self.clause]))
     }
 
+    /// A subquery that does not know a column which this query has is correlated: say so instead.
+    fn explain_outer_column(&self, error: SqlError) -> SqlError {
+        let quoted = (error.code == errors::BAD_FIELD).then(|| error.message.split('\'').nth(1)).flatten();
+        let Some(shown) = quoted else { return error };
+        let mut parts = shown.rsplit('.');
+        let (name, table, database) = (parts.next().unwrap_or(shown), parts.next(), parts.next());
+        let outer = self
+            .sources
+            .iter()
+            .any(|source| source.answers_to(database, table) && source.column_number(name).is_some());
+        if !outer {
+            return error;
+        }
+        errors::unsupported(&format!("correlated subqueries (column {shown} belongs to the outer query)"))
+    }
+
     fn inserted_value(&mut self, name: &str) -> Result<Bound, SqlError> {
         let column = self.inserted.and_then(|source| Some((source, source.column_number(name)?)));
         match column {
@@ -432,7 +448,7 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
-        let plan = self.planner.select(query)?;
+        let plan = self.planner.select(query).map_err(|error| self.explain_outer_column(error))?;
         if let Some(wanted) = columns
             && plan.items.len() != wanted
         {

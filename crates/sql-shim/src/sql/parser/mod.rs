@@ -9,6 +9,7 @@ mod administration;
 mod data_change;
 mod data_definition;
 mod expression;
+mod function;
 mod query;
 pub(crate) mod reserved;
 mod settings;

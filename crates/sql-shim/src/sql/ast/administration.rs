@@ -1,0 +1,199 @@
+//! SET, SHOW, accounts and administration.
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+use super::{Expr, Limit, Scope, TableName};
+
+/// One element of SET.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetItem {
+    /// `@x = …`.
+    User(String, Expr),
+    /// `[scope] x = …`; `None` as value: DEFAULT.
+    System { scope: Option<Scope>, name: String, value: Option<Expr> },
+    /// `NAMES x [COLLATE y]` (`None`: DEFAULT).
+    Names(Option<String>, Option<String>),
+    /// `CHARACTER SET x`.
+    CharacterSet(Option<String>),
+}
+
+/// What to lock in `LOCK TABLES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockTable {
+    /// Table.
+    pub table: TableName,
+    /// Alias.
+    pub alias: Option<String>,
+    /// `WRITE`.
+    pub write: bool,
+}
+
+/// Filter of a SHOW statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShowFilter {
+    /// `LIKE 'pattern'`.
+    Like(Vec<u8>),
+    /// `WHERE expr`.
+    Where(Expr),
+}
+
+/// The object of a SHOW statement.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ShowKind {
+    Databases,
+    Tables {
+        full: bool,
+        database: Option<String>,
+    },
+    TableStatus {
+        database: Option<String>,
+    },
+    OpenTables {
+        database: Option<String>,
+    },
+    Columns {
+        full: bool,
+        table: TableName,
+    },
+    Index {
+        table: TableName,
+    },
+    CreateTable(TableName),
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+    },
+    Variables {
+        global: bool,
+    },
+    Status {
+        global: bool,
+    },
+    ProcessList {
+        full: bool,
+    },
+    Warnings {
+        limit: Option<Limit>,
+        count: bool,
+    },
+    Errors {
+        limit: Option<Limit>,
+        count: bool,
+    },
+    Engines,
+    EngineStatus {
+        engine: String,
+        what: String,
+    },
+    Plugins,
+    Privileges,
+    CharacterSets,
+    Collations,
+    Grants(Option<Account>),
+    /// Replication and stored programs: always empty. The column names answer the question.
+    Empty(&'static [&'static str]),
+}
+
+/// `SHOW …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Show {
+    /// What.
+    pub kind: ShowKind,
+    /// Which rows.
+    pub filter: Option<ShowFilter>,
+}
+
+/// `'user'@'host'`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Account {
+    /// User; empty: anonymous.
+    pub user: String,
+    /// Host pattern, `%` when not given.
+    pub host: String,
+    /// `CURRENT_USER()`.
+    pub current: bool,
+}
+
+impl Account {
+    /// `CURRENT_USER()`.
+    pub fn current() -> Account {
+        Account { user: String::new(), host: String::new(), current: true }
+    }
+}
+
+/// What privileges are granted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantObject {
+    /// `*.*`.
+    Everything,
+    /// `*`: the current database.
+    CurrentDatabase,
+    /// `db.*`.
+    Database(String),
+    /// `[db.]table`.
+    Table(TableName),
+}
+
+/// How an account proves itself.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Identification {
+    /// Plug-in name.
+    pub plugin: Option<String>,
+    /// `BY 'password'`.
+    pub password: Option<Vec<u8>>,
+    /// `AS 'hash'` (or `BY PASSWORD 'hash'`).
+    pub hash: Option<Vec<u8>>,
+}
+
+/// `GRANT`/`REVOKE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Upper-case privilege names; `ALL` for all.
+    pub privileges: Vec<String>,
+    /// On what; `None`: REVOKE ALL PRIVILEGES, GRANT OPTION.
+    pub object: Option<GrantObject>,
+    /// To whom.
+    pub accounts: Vec<(Account, Option<Identification>)>,
+    /// `WITH GRANT OPTION`.
+    pub grant_option: bool,
+}
+
+/// Maintenance statements on tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Maintenance {
+    Analyze,
+    Check,
+    Optimize,
+    Repair,
+    Checksum,
+}
+
+/// `FLUSH …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// `FLUSH TABLES [list]`.
+    Tables(Vec<TableName>),
+    /// `FLUSH TABLES list FOR EXPORT`.
+    ForExport(Vec<TableName>),
+    /// `FLUSH TABLES [list] WITH READ LOCK`.
+    ReadLock(Vec<TableName>),
+    /// `FLUSH PRIVILEGES`.
+    Privileges,
+    /// `FLUSH STATUS`.
+    Status,
+    /// `FLUSH LOGS` and the like: accepted.
+    Other,
+}
+
+/// Isolation levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}

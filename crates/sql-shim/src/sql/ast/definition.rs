@@ -1,0 +1,152 @@
+//! CREATE and ALTER TABLE.
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+use super::{Expr, Query, TableName};
+
+/// A data type as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataType {
+    /// Upper-case name with synonyms resolved (`INTEGER` → `INT`).
+    pub name: String,
+    /// The numbers in parentheses.
+    pub arguments: Vec<u32>,
+    /// Members of ENUM and SET.
+    pub members: Vec<Vec<u8>>,
+    /// `UNSIGNED`.
+    pub unsigned: bool,
+    /// `CHARACTER SET`.
+    pub charset: Option<String>,
+    /// `COLLATE`.
+    pub collation: Option<String>,
+    /// `SERIAL`: BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE.
+    pub serial: bool,
+}
+
+/// A column definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub data_type: DataType,
+    /// `NOT NULL` (`Some(false)`), `NULL` (`Some(true)`), or nothing said.
+    pub nullable: Option<bool>,
+    /// `DEFAULT`.
+    pub default: Option<Expr>,
+    /// `ON UPDATE CURRENT_TIMESTAMP`.
+    pub on_update_now: bool,
+    /// `AUTO_INCREMENT`.
+    pub auto_increment: bool,
+    /// `PRIMARY KEY` behind the column.
+    pub primary: bool,
+    /// `UNIQUE` behind the column.
+    pub unique: bool,
+    /// `COMMENT`.
+    pub comment: String,
+}
+
+/// A part of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPart {
+    /// Column.
+    pub column: String,
+    /// Prefix length in characters.
+    pub length: Option<u32>,
+    /// `DESC`.
+    pub descending: bool,
+}
+
+/// Kinds of indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// `PRIMARY KEY`
+    Primary,
+    /// `UNIQUE`
+    Unique,
+    /// `KEY`
+    Plain,
+    /// `FULLTEXT`, `SPATIAL`: refused.
+    Other,
+}
+
+/// An index definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDef {
+    /// Name, made up when missing.
+    pub name: Option<String>,
+    /// Kind.
+    pub kind: KeyKind,
+    /// Parts.
+    pub parts: Vec<KeyPart>,
+}
+
+/// A foreign key: parsed and remembered, not enforced yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// Constraint name.
+    pub name: Option<String>,
+    /// Columns of this table.
+    pub columns: Vec<String>,
+    /// The other table.
+    pub references: TableName,
+    /// Its columns.
+    pub referenced_columns: Vec<String>,
+}
+
+/// `CREATE TABLE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    /// Name.
+    pub name: TableName,
+    /// `IF NOT EXISTS`.
+    pub if_not_exists: bool,
+    /// `TEMPORARY`: refused.
+    pub temporary: bool,
+    /// Columns.
+    pub columns: Vec<ColumnDef>,
+    /// Indexes.
+    pub keys: Vec<KeyDef>,
+    /// Foreign keys.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// Options, upper-case names.
+    pub options: Vec<(String, String)>,
+    /// `LIKE other`.
+    pub like: Option<TableName>,
+    /// `AS SELECT`: refused for now.
+    pub as_query: Option<Box<Query>>,
+}
+
+/// One clause of `ALTER TABLE`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Alteration {
+    /// `ADD KEY`.
+    AddKey(KeyDef),
+    /// `DROP KEY`; `None`: the primary key.
+    DropKey(Option<String>),
+    /// `ADD CONSTRAINT … FOREIGN KEY`.
+    AddForeignKey(ForeignKey),
+    /// `DROP FOREIGN KEY`.
+    DropForeignKey(String),
+    /// `ADD COLUMN`, with the column it comes after (`Some(None)`: first).
+    AddColumn(ColumnDef, Option<Option<String>>),
+    /// `DROP COLUMN`.
+    DropColumn(String),
+    /// `MODIFY`/`CHANGE`: the old name.
+    ChangeColumn(String, ColumnDef),
+    /// `RENAME TO`.
+    RenameTo(TableName),
+    /// `RENAME INDEX a TO b`.
+    RenameKey(String, String),
+    /// `ENABLE|DISABLE KEYS`: nothing to do.
+    Keys,
+    /// `FORCE`, `ENGINE=InnoDB`: rebuild.
+    Rebuild,
+    /// `DISCARD TABLESPACE`.
+    DiscardTablespace,
+    /// `IMPORT TABLESPACE`.
+    ImportTablespace,
+    /// A table option.
+    Option(String, String),
+}

@@ -1,0 +1,139 @@
+//! The syntax tree of the statements, names not yet resolved.
+//!
+//! The tree owns its bytes: it outlives the packet for prepared statements, and it is dropped as soon as a plan has
+//! been made. Literals keep their written form where MySQL's result depends on it (`1.50` is a DECIMAL of scale 2).
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+mod administration;
+mod change;
+mod definition;
+mod expression;
+mod query;
+
+pub use administration::*;
+pub use change::*;
+pub use definition::*;
+pub use expression::*;
+pub use query::*;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Statement {
+    /// Only comments.
+    Empty,
+    Select(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Explain(Box<Statement>),
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+    },
+    Use(String),
+    CreateTable(Box<CreateTable>),
+    DropTable {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
+    /// Views do not exist here: `DROP VIEW IF EXISTS` is a no-op with a note.
+    DropView {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
+    Truncate(TableName),
+    CreateIndex {
+        key: KeyDef,
+        table: TableName,
+    },
+    DropIndex {
+        name: String,
+        table: TableName,
+    },
+    AlterTable {
+        table: TableName,
+        changes: Vec<Alteration>,
+    },
+    RenameTable(Vec<(TableName, TableName)>),
+    Begin {
+        snapshot: bool,
+        read_only: Option<bool>,
+    },
+    Commit {
+        chain: bool,
+        release: bool,
+    },
+    Rollback {
+        chain: bool,
+        release: bool,
+    },
+    Savepoint(String),
+    RollbackTo(String),
+    ReleaseSavepoint(String),
+    Set(Vec<SetItem>),
+    SetTransaction {
+        scope: Option<Scope>,
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    },
+    SetPassword {
+        account: Option<Account>,
+        password: Vec<u8>,
+    },
+    Show(Box<Show>),
+    Describe {
+        table: TableName,
+        column: Option<Vec<u8>>,
+    },
+    Maintain {
+        what: Maintenance,
+        tables: Vec<TableName>,
+    },
+    Kill {
+        query_only: bool,
+        connection: Expr,
+    },
+    Flush(Flush),
+    LockTables(Vec<LockTable>),
+    UnlockTables,
+    CreateUser {
+        accounts: Vec<(Account, Identification)>,
+        if_not_exists: bool,
+    },
+    AlterUser {
+        accounts: Vec<(Account, Identification)>,
+    },
+    DropUser {
+        accounts: Vec<Account>,
+        if_exists: bool,
+    },
+    Grant(Grant),
+    Revoke(Grant),
+    Do(Vec<Expr>),
+    Prepare {
+        name: String,
+        source: Expr,
+    },
+    Execute {
+        name: String,
+        using: Vec<String>,
+    },
+    Deallocate(String),
+    Shutdown,
+    /// Known to MySQL, not supported here (1235 with this name).
+    Unsupported(&'static str),
+}

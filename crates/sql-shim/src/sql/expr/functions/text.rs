@@ -1,0 +1,412 @@
+//! Functions of texts.
+
+use std::borrow::Cow;
+
+use untorn::types::Collation;
+
+use super::{Function, any_null, function, index, owned_text, text_sum};
+use crate::sql::ast::TrimSide;
+use crate::sql::expr::Evaluated;
+use crate::sql::expr::types::Type;
+use crate::sql::value::{Value, collation, compare, decimal};
+
+/// Longest text of a list of types.
+fn text_like(types: &[Type]) -> Type {
+    let rule = types.first().map_or(Collation::Utf8mb4GeneralCi, |t| {
+        if t.is_text() { t.collation } else { Collation::Utf8mb4GeneralCi }
+    });
+    Type { collation: rule, ..Type::text(types.first().map_or(0, |t| t.length)) }
+}
+
+/// A function of one text that makes a text.
+fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated<'a> {
+    match values {
+        [Value::Null] | [] => Ok(Value::Null),
+        [value, ..] => Ok(owned_text(apply(&value.to_text()), value.collation())),
+    }
+}
+
+const TEXT_MAX: u64 = 64 << 20;
+
+/// The functions.
+pub(super) static FUNCTIONS: &[Function] = &[
+    function!("LENGTH", 1..=1, |_| Type::INT, |v, _| Ok(length(&v[0], <[u8]>::len))),
+    function!("OCTET_LENGTH", 1..=1, |_| Type::INT, |v, _| Ok(length(&v[0], <[u8]>::len))),
+    function!("CHAR_LENGTH", 1..=1, |_| Type::INT, |v, _| {
+        let rule = v[0].collation();
+        Ok(length(&v[0], |text| collation::char_count(text, rule)))
+    }),
+    function!("CHARACTER_LENGTH", 1..=1, |_| Type::INT, |v, _| {
+        let rule = v[0].collation();
+        Ok(length(&v[0], |text| collation::char_count(text, rule)))
+    }),
+    function!("BIT_LENGTH", 1..=1, |_| Type::INT, |v, _| Ok(length(&v[0], |text| text.len() * 8))),
+    function!("LOWER", 1..=1, text_like, |v, _| text(v, collation::lower)),
+    function!("LCASE", 1..=1, text_like, |v, _| text(v, collation::lower)),
+    function!("UPPER", 1..=1, text_like, |v, _| text(v, collation::upper)),
+    function!("UCASE", 1..=1, text_like, |v, _| text(v, collation::upper)),
+    function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| {
+        String::from_utf8_lossy(t).chars().rev().collect::<String>().into_bytes()
+    })),
+    function!("LTRIM", 1..=1, text_like, |v, _| text(v, |t| t
+        [t.iter().take_while(|b| **b == b' ').count()..]
+        .to_vec())),
+    function!("RTRIM", 1..=1, text_like, |v, _| text(v, |t| {
+        t[..t.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)].to_vec()
+    })),
+    function!("CONCAT", 1..=255, text_sum, |v, _| {
+        if any_null(v) {
+            return Ok(Value::Null);
+        }
+        let rule =
+            v.iter().map(Value::collation).reduce(collation::common).unwrap_or(Collation::Utf8mb4GeneralCi);
+        Ok(owned_text(v.iter().flat_map(|value| value.to_text().into_owned()).collect(), rule))
+    }),
+    function!("CONCAT_WS", 2..=255, text_sum, |v, _| {
+        if v[0].is_null() {
+            return Ok(Value::Null);
+        }
+        let parts: Vec<_> =
+            v[1..].iter().filter(|x| !x.is_null()).map(|x| x.to_text().into_owned()).collect();
+        Ok(owned_text(parts.join(&v[0].to_text()[..]), v[0].collation()))
+    }),
+    function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
+    function!("RIGHT", 2..=2, text_like, |v, _| {
+        let count = collation::char_count(&v[0].to_text(), v[0].collation()) as i64;
+        let wanted = index(v, 1).clamp(0, count);
+        substring(v, count - wanted + 1, |_| None)
+    }),
+    function!("SUBSTRING", 2..=3, text_like, |v, _| {
+        substring(v, index(v, 1), |v| v.get(2).map(Value::to_i64))
+    }),
+    function!("SUBSTRING_INDEX", 3..=3, text_like, |v, _| substring_index(v)),
+    function!("LOCATE", 2..=3, |_| Type::INT, |v, _| locate(v)),
+    function!("INSTR", 2..=2, |_| Type::INT, |v, _| locate(&[v[1].clone(), v[0].clone()])),
+    function!("REPLACE", 3..=3, text_sum, |v, _| {
+        if any_null(v) {
+            return Ok(Value::Null);
+        }
+        let (text, from, to) = (v[0].to_text(), v[1].to_text(), v[2].to_text());
+        Ok(owned_text(replace(&text, &from, &to), v[0].collation()))
+    }),
+    function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, _| {
+        if any_null(v) {
+            return Ok(Value::Null);
+        }
+        let (text, count) = (v[0].to_text(), index(v, 1).max(0) as u64);
+        if (text.len() as u64).saturating_mul(count) > TEXT_MAX {
+            return Ok(Value::Null);
+        }
+        Ok(owned_text(text.repeat(count as usize), v[0].collation()))
+    }),
+    function!("SPACE", 1..=1, |_| Type::text(65_535), |v, _| {
+        let count = index(v, 0).max(0) as u64;
+        let null = v[0].is_null() || count > TEXT_MAX;
+        Ok(if null {
+            Value::Null
+        } else {
+            owned_text(vec![b' '; count as usize], Collation::Utf8mb4GeneralCi)
+        })
+    }),
+    function!("LPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, true)),
+    function!("RPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, false)),
+    function!("INSERT", 4..=4, text_sum, |v, _| insert(v)),
+    function!("ASCII", 1..=1, |_| Type::INT, |v, _| {
+        Ok(length(&v[0], |text| usize::from(text.first().copied().unwrap_or(0))))
+    }),
+    function!("ORD", 1..=1, |_| Type::INT, |v, _| {
+        Ok(length(&v[0], |text| {
+            text.iter().take(if text.is_ascii() { 1 } else { 4 }).fold(0, |n, b| n << 8 | usize::from(*b))
+        }))
+    }),
+    function!("CHAR", 1..=255, |t| Type::bytes(4 * t.len() as u32), |v, _| {
+        let mut bytes = Vec::new();
+        for value in v.iter().filter(|value| !value.is_null()) {
+            let code = (value.to_bits() as u32).to_be_bytes();
+            let first = code.iter().position(|b| *b != 0).unwrap_or(3);
+            bytes.extend_from_slice(&code[first..]);
+        }
+        Ok(owned_text(bytes, Collation::Binary))
+    }),
+    function!("HEX", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length.saturating_mul(8))), |v, _| Ok(
+        match &v[0] {
+            Value::Null => Value::Null,
+            Value::Text(text, _) => Value::text(text.iter().map(|b| format!("{b:02X}")).collect::<String>()),
+            number => Value::text(format!("{:X}", number.to_bits())),
+        }
+    )),
+    function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, _| {
+        let mut token = b"0x".to_vec();
+        token.extend_from_slice(&v[0].to_text());
+        let bytes = if v[0].is_null() { None } else { crate::sql::lexer::hex_value(&token) };
+        Ok(bytes.map_or(Value::Null, |bytes| owned_text(bytes, Collation::Binary)))
+    }),
+    function!("BIN", 1..=1, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
+        true => Value::Null,
+        false => Value::text(format!("{:b}", v[0].to_bits())),
+    })),
+    function!("CONV", 3..=3, |_| Type::text(64), |v, _| conv(v)),
+    function!("STRCMP", 2..=2, |_| Type::INT, |v, _| {
+        let (a, b) =
+            (Value::Text(v[0].to_text(), v[0].collation()), Value::Text(v[1].to_text(), v[1].collation()));
+        Ok(if any_null(v) {
+            Value::Null
+        } else {
+            compare::compare(&a, &b).map_or(Value::Null, |o| Value::Int(o as i64))
+        })
+    }),
+    function!("ELT", 2..=255, |t| text_sum(&t[1..]), |v, _| {
+        let at = index(v, 0);
+        Ok(usize::try_from(at)
+            .ok()
+            .filter(|at| *at > 0)
+            .and_then(|at| v.get(at))
+            .cloned()
+            .unwrap_or(Value::Null))
+    }),
+    function!("FIELD", 2..=255, |_| Type::INT, |v, _| {
+        let at = v[1..].iter().position(|x| compare::compare(&v[0], x) == Some(std::cmp::Ordering::Equal));
+        Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
+    }),
+    function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, _| {
+        if any_null(v) {
+            return Ok(Value::Null);
+        }
+        let (wanted, list) = (v[0].to_text(), v[1].to_text());
+        let rule = collation::common(v[0].collation(), v[1].collation());
+        let at = list.split(|b| *b == b',').position(|item| collation::compare(item, &wanted, rule).is_eq());
+        Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
+    }),
+    function!("QUOTE", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length * 2 + 2)), |v, _| Ok(
+        match v[0].is_null() {
+            true => Value::text("NULL"),
+            false => owned_text(quote(&v[0].to_text()), v[0].collation()),
+        }
+    )),
+    function!("FORMAT", 2..=3, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
+        true => Value::Null,
+        false => Value::text(grouped(&decimal::format(&decimal::round(
+            &v[0].to_decimal(),
+            index(v, 1).clamp(0, 30)
+        )))),
+    })),
+    function!("JSON_EXTRACT", 2..=255, |_| Type::text(65_535), |_, _| Ok(Value::Null)),
+    function!("JSON_UNQUOTE", 1..=1, |_| Type::text(65_535), |v, _| Ok(v[0].clone())),
+];
+
+fn length<'a>(value: &Value<'_>, count: impl Fn(&[u8]) -> usize) -> Value<'a> {
+    if value.is_null() { Value::Null } else { Value::Int(count(&value.to_text()) as i64) }
+}
+
+/// `from` counts characters from 1, or from the end when negative.
+fn substring<'a>(
+    values: &[Value<'a>],
+    from: i64,
+    count: impl Fn(&[Value<'a>]) -> Option<i64>,
+) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let rule = values[0].collation();
+    let text = values[0].to_text();
+    let characters = collation::char_count(&text, rule) as i64;
+    let start = if from < 0 { characters + from } else { from - 1 };
+    let wanted = count(values).unwrap_or(i64::MAX);
+    if from == 0 || start < 0 || start >= characters || wanted <= 0 {
+        return Ok(owned_text(Vec::new(), rule));
+    }
+    let end = start.saturating_add(wanted).min(characters);
+    let from = collation::char_offset(&text, start as usize, rule);
+    let to = collation::char_offset(&text, end as usize, rule);
+    Ok(owned_text(text[from..to].to_vec(), rule))
+}
+
+fn find_bytes(text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+    if needle.is_empty() {
+        return (from <= text.len()).then_some(from);
+    }
+    text.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| at + from)
+}
+
+fn substring_index<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let (text, delimiter, count) = (values[0].to_text(), values[1].to_text(), index(values, 2));
+    let rule = values[0].collation();
+    if delimiter.is_empty() || count == 0 {
+        return Ok(owned_text(Vec::new(), rule));
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = find_bytes(&text, &delimiter, at) {
+        found.push(next);
+        at = next + delimiter.len();
+    }
+    let wanted = count.unsigned_abs() as usize;
+    let part = if wanted > found.len() {
+        &text[..]
+    } else if count > 0 {
+        &text[..found[wanted - 1]]
+    } else {
+        &text[found[found.len() - wanted] + delimiter.len()..]
+    };
+    Ok(owned_text(part.to_vec(), rule))
+}
+
+fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let rule = collation::common(values[0].collation(), values[1].collation());
+    let fold = |text: &[u8]| {
+        if rule == Collation::Utf8mb4GeneralCi { collation::lower(text) } else { text.to_vec() }
+    };
+    let (needle, text) = (fold(&values[0].to_text()), fold(&values[1].to_text()));
+    let from = values.get(2).map_or(1, Value::to_i64);
+    if from < 1 {
+        return Ok(Value::Int(0));
+    }
+    let from = collation::char_offset(&text, from as usize - 1, rule);
+    let found = find_bytes(&text, &needle, from);
+    Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
+}
+
+fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    if from.is_empty() {
+        return text.to_vec();
+    }
+    let mut result = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = find_bytes(text, from, at) {
+        result.extend_from_slice(&text[at..next]);
+        result.extend_from_slice(to);
+        at = next + from.len();
+    }
+    result.extend_from_slice(&text[at..]);
+    result
+}
+
+fn pad<'a>(values: &[Value<'a>], left: bool) -> Evaluated<'a> {
+    if any_null(values) || index(values, 1) < 0 || index(values, 1) as u64 > TEXT_MAX {
+        return Ok(Value::Null);
+    }
+    let rule = values[0].collation();
+    let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
+    let have = collation::char_count(&text, rule);
+    if have >= wanted {
+        return Ok(owned_text(text[..collation::char_offset(&text, wanted, rule)].to_vec(), rule));
+    }
+    if padding.is_empty() {
+        return Ok(owned_text(Vec::new(), rule));
+    }
+    let unit = collation::char_count(&padding, rule);
+    let missing = wanted - have;
+    let mut filler = padding.repeat(missing / unit);
+    filler.extend_from_slice(&padding[..collation::char_offset(&padding, missing % unit, rule)]);
+    let whole = if left { [&filler[..], &text[..]].concat() } else { [&text[..], &filler[..]].concat() };
+    Ok(owned_text(whole, rule))
+}
+
+fn insert<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let rule = values[0].collation();
+    let text = values[0].to_text();
+    let characters = collation::char_count(&text, rule) as i64;
+    let (at, count) = (index(values, 1), index(values, 2));
+    if at < 1 || at > characters {
+        return Ok(owned_text(text.to_vec(), rule));
+    }
+    let rest = if count < 0 { characters } else { (at - 1).saturating_add(count).min(characters) };
+    let from = collation::char_offset(&text, at as usize - 1, rule);
+    let to = collation::char_offset(&text, rest as usize, rule);
+    Ok(owned_text([&text[..from], &values[3].to_text()[..], &text[to..]].concat(), rule))
+}
+
+fn conv<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    let (from, to) = (index(values, 1), index(values, 2));
+    if any_null(values) || !(2..=36).contains(&from.abs()) || !(2..=36).contains(&to.abs()) {
+        return Ok(Value::Null);
+    }
+    let text = values[0].to_string_lossy();
+    let text = text.trim();
+    let negative = text.starts_with('-');
+    let base = from.unsigned_abs() as u32;
+    let digits = text.trim_start_matches('-').chars().map_while(|c| c.to_digit(base));
+    let number = digits.fold(0u64, |n, d| n.saturating_mul(u64::from(base)).saturating_add(u64::from(d)));
+    let mut number = if negative { (number as i64).wrapping_neg() as u64 } else { number };
+    let minus = to < 0 && (number as i64) < 0;
+    if minus {
+        number = (number as i64).unsigned_abs();
+    }
+    let base = to.unsigned_abs();
+    let mut result = Vec::new();
+    while number > 0 || result.is_empty() {
+        let digit = char::from_digit((number % base) as u32, 36).unwrap_or('0');
+        result.push(digit.to_ascii_uppercase());
+        number /= base;
+    }
+    if minus {
+        result.push('-');
+    }
+    Ok(Value::text(result.into_iter().rev().collect::<String>()))
+}
+
+fn quote(text: &[u8]) -> Vec<u8> {
+    let mut result = vec![b'\''];
+    for &byte in text {
+        match byte {
+            b'\'' | b'\\' => result.extend_from_slice(&[b'\\', byte]),
+            0 => result.extend_from_slice(b"\\0"),
+            26 => result.extend_from_slice(b"\\Z"),
+            _ => result.push(byte),
+        }
+    }
+    result.push(b'\'');
+    result
+}
+
+/// Commas between groups of three digits.
+fn grouped(number: &str) -> String {
+    let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(w, f)| (w, Some(f)));
+    let mut result = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            result.push(',');
+        }
+        result.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        result.push('.');
+        result.push_str(fraction);
+    }
+    result
+}
+
+/// TRIM.
+pub fn trim<'a>(side: TrimSide, what: Option<Value<'a>>, operand: Value<'a>) -> Value<'a> {
+    if operand.is_null() || what.as_ref().is_some_and(Value::is_null) {
+        return Value::Null;
+    }
+    let what = what.map_or(Cow::Borrowed(&b" "[..]), |what| Cow::Owned(what.to_text().into_owned()));
+    let rule = operand.collation();
+    let text = operand.to_text();
+    let mut rest: &[u8] = &text;
+    if what.is_empty() {
+        return owned_text(rest.to_vec(), rule);
+    }
+    if side != TrimSide::Trailing {
+        while let Some(shorter) = rest.strip_prefix(&what[..]) {
+            rest = shorter;
+        }
+    }
+    if side != TrimSide::Leading {
+        while let Some(shorter) = rest.strip_suffix(&what[..]) {
+            rest = shorter;
+        }
+    }
+    owned_text(rest.to_vec(), rule)
+}

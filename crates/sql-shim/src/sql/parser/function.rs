@@ -1,0 +1,216 @@
+//! Function calls: those with a grammar of their own, aggregates, CAST's types.
+
+use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
+use super::expression::{aggregate, binary, function};
+use super::{Parsed, Parser};
+use crate::errors;
+
+impl Parser<'_> {
+    /// Behind the function's name, at `(`.
+    pub(super) fn function_call(&mut self, name: &str) -> Parsed<Expr> {
+        self.expect_symbol(b"(")?;
+        let mut arguments = Vec::new();
+        if !self.is_symbol(b")") {
+            arguments = self.list(Self::expr)?;
+        }
+        self.expect_symbol(b")")?;
+        if self.is_word("OVER") {
+            return Err(errors::unsupported("window functions"));
+        }
+        Ok(function(name, arguments))
+    }
+
+    /// Functions whose arguments have a grammar of their own.
+    pub(super) fn special_function(&mut self, name: &str) -> Parsed<Expr> {
+        self.advance();
+        self.expect_symbol(b"(")?;
+        let result = match name {
+            "CAST" => {
+                let operand = Box::new(self.expr()?);
+                self.expect("AS")?;
+                Expr::Cast { operand, target: self.cast_type()? }
+            }
+            "CONVERT" => {
+                let operand = Box::new(self.expr()?);
+                if self.accept("USING") {
+                    Expr::ConvertCharset { operand, charset: self.name_or_text()? }
+                } else {
+                    self.expect_symbol(b",")?;
+                    Expr::Cast { operand, target: self.cast_type()? }
+                }
+            }
+            "EXTRACT" => {
+                let unit = self.interval_unit()?;
+                self.expect("FROM")?;
+                Expr::Extract { unit, operand: Box::new(self.expr()?) }
+            }
+            "TRIM" => self.trim()?,
+            "SUBSTRING" | "SUBSTR" | "MID" => self.substring()?,
+            "POSITION" => {
+                let needle = self.bit_expr(0)?;
+                self.expect("IN")?;
+                function("LOCATE", vec![needle, self.expr()?])
+            }
+            "VALUES" => match self.column()? {
+                Expr::Column { name, .. } => Expr::InsertedValue(name),
+                _ => return Err(self.unexpected()),
+            },
+            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => self.date_arithmetic(name)?,
+            "TIMESTAMPADD" => {
+                let unit = self.interval_unit()?;
+                self.expect_symbol(b",")?;
+                let amount = Box::new(self.expr()?);
+                self.expect_symbol(b",")?;
+                binary(BinaryOperator::Add, self.expr()?, Expr::Interval { amount, unit })
+            }
+            "TIMESTAMPDIFF" => {
+                let unit = self.interval_unit()?;
+                self.expect_symbol(b",")?;
+                let mut arguments = self.list(Self::expr)?;
+                arguments.insert(0, Expr::Interval { amount: Box::new(Expr::Integer(1)), unit });
+                function(name, arguments)
+            }
+            "CHAR" => {
+                let arguments = self.list(Self::expr)?;
+                if self.accept("USING") {
+                    let charset = self.name_or_text()?;
+                    Expr::ConvertCharset { operand: Box::new(function(name, arguments)), charset }
+                } else {
+                    function(name, arguments)
+                }
+            }
+            "GET_FORMAT" | "WEIGHT_STRING" => return Err(errors::unsupported(name)),
+            _ => self.aggregate(name)?,
+        };
+        self.expect_symbol(b")")?;
+        if self.is_word("OVER") {
+            return Err(errors::unsupported("window functions"));
+        }
+        Ok(result)
+    }
+
+    pub(super) fn aggregate(&mut self, name: &str) -> Parsed<Expr> {
+        if name == "COUNT" && self.accept_symbol(b"*") {
+            return Ok(aggregate(name, Vec::new(), false, true));
+        }
+        let distinct = self.accept("DISTINCT");
+        let _ = !distinct && self.accept("ALL");
+        let arguments = self.list(Self::expr)?;
+        let mut result = aggregate(name, arguments, distinct, false);
+        if name == "GROUP_CONCAT" {
+            let order = if self.accept("ORDER") {
+                self.expect("BY")?;
+                self.order_items()?
+            } else {
+                Vec::new()
+            };
+            let said = if self.accept("SEPARATOR") { Some(self.text()?) } else { None };
+            if let Expr::Function { order_by, separator, .. } = &mut result {
+                *order_by = order;
+                *separator = said;
+            }
+        }
+        Ok(result)
+    }
+
+    fn trim(&mut self) -> Parsed<Expr> {
+        let side = match self.accept_any(&["BOTH", "LEADING", "TRAILING"]) {
+            Some("LEADING") => Some(TrimSide::Leading),
+            Some("TRAILING") => Some(TrimSide::Trailing),
+            Some(_) => Some(TrimSide::Both),
+            None => None,
+        };
+        let mut what = None;
+        if side.is_none() || !self.is_word("FROM") {
+            what = Some(Box::new(self.expr()?));
+        }
+        if !self.accept("FROM") {
+            return match (side, what) {
+                (None, Some(operand)) => Ok(Expr::Trim { side: TrimSide::Both, what: None, operand }),
+                _ => Err(self.unexpected()),
+            };
+        }
+        Ok(Expr::Trim { side: side.unwrap_or(TrimSide::Both), what, operand: Box::new(self.expr()?) })
+    }
+
+    fn substring(&mut self) -> Parsed<Expr> {
+        let mut arguments = vec![self.expr()?];
+        if self.accept("FROM") {
+            arguments.push(self.expr()?);
+            if self.accept("FOR") {
+                arguments.push(self.expr()?);
+            }
+        } else {
+            while self.accept_symbol(b",") {
+                arguments.push(self.expr()?);
+            }
+        }
+        Ok(function("SUBSTRING", arguments))
+    }
+
+    fn date_arithmetic(&mut self, name: &str) -> Parsed<Expr> {
+        let date = self.expr()?;
+        self.expect_symbol(b",")?;
+        let mut amount = self.expr()?;
+        if !matches!(amount, Expr::Interval { .. }) {
+            amount = Expr::Interval { amount: Box::new(amount), unit: IntervalUnit::Day };
+        }
+        let add = name == "DATE_ADD" || name == "ADDDATE";
+        Ok(binary(if add { BinaryOperator::Add } else { BinaryOperator::Subtract }, date, amount))
+    }
+
+    fn optional_length(&mut self) -> Parsed<Option<u32>> {
+        if !self.accept_symbol(b"(") {
+            return Ok(None);
+        }
+        let length = self.small_integer()?;
+        self.expect_symbol(b")")?;
+        Ok(Some(length))
+    }
+
+    fn cast_type(&mut self) -> Parsed<CastType> {
+        let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
+        self.advance();
+        Ok(match word.as_str() {
+            "SIGNED" | "UNSIGNED" => {
+                let _ = self.accept_any(&["INTEGER", "INT"]);
+                if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
+            }
+            "CHAR" | "NCHAR" | "VARCHAR" => {
+                let _ = self.accept("VARYING");
+                let length = self.optional_length()?;
+                let mut charset = None;
+                if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+                    charset = Some(self.name_or_text()?.to_ascii_lowercase());
+                } else if self.accept("BINARY") {
+                    charset = Some("binary".into());
+                }
+                CastType::Char { length, charset }
+            }
+            "BINARY" => CastType::Binary { length: self.optional_length()? },
+            "DECIMAL" | "DEC" | "NUMERIC" => {
+                let mut numbers = Vec::new();
+                if self.is_symbol(b"(") {
+                    numbers = self.parenthesised(Self::small_integer)?;
+                }
+                let precision = numbers.first().copied().unwrap_or(10).min(65);
+                let scale = numbers.get(1).copied().unwrap_or(0).min(30).min(precision);
+                CastType::Decimal { precision: precision as u8, scale: scale as u8 }
+            }
+            "DOUBLE" | "REAL" => {
+                let _ = self.accept("PRECISION");
+                CastType::Double
+            }
+            "FLOAT" => {
+                self.optional_length()?;
+                CastType::Float
+            }
+            "DATE" => CastType::Date,
+            "DATETIME" => CastType::DateTime { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
+            "TIME" => CastType::Time { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
+            "YEAR" => CastType::Year,
+            "JSON" => CastType::Json,
+            _ => return Err(self.unexpected()),
+        })
+    }
+}
