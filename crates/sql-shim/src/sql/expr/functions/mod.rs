@@ -97,13 +97,4 @@ mod tests {
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(names.iter().all(|name| name.to_ascii_uppercase() == *name));
     }
-
-    #[test]
-    fn checksums_and_formats() {
-        assert_eq!(crc32(b"MySQL"), 3_259_397_556);
-        assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
-        let moment =
-            DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
-        assert_eq!(date_format(moment, "%W %D %M %Y %h%p"), "Saturday 3rd February 2024 01PM");
-    }
 }

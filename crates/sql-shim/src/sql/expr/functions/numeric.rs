@@ -186,3 +186,13 @@ fn crc32(bytes: &[u8]) -> u32 {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums() {
+        assert_eq!(crc32(b"MySQL"), 3_259_397_556);
+    }
+}

@@ -418,3 +418,15 @@ fn ordinal(day: u8) -> &'static str {
         _ => "th",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats() {
+        let moment =
+            DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
+        assert_eq!(date_format(moment, "%W %D %M %Y %h%p"), "Saturday 3rd February 2024 01PM");
+    }
+}

@@ -410,3 +410,13 @@ pub fn trim<'a>(side: TrimSide, what: Option<Value<'a>>, operand: Value<'a>) -> 
     }
     owned_text(rest.to_vec(), rule)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_digits() {
+        assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
+    }
+}
