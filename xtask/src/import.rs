@@ -5,7 +5,7 @@
 
 use crate::scratch::Scratch;
 use crate::server_process::{Program, ServerProcess};
-use crate::steps::captured;
+use crate::steps::{captured, root};
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;
 use mysql::prelude::Queryable;
@@ -70,10 +70,30 @@ fn check_in(program: &Program, back: bool, place: &Path) -> Result<()> {
             report("from MariaDB", table, outcome, &mut failures);
         }
         ensure!(failures.is_empty(), "{}", failures.join("\n"));
-        Ok(())
+        by_script(&ours, &theirs)
     })();
     let (data, stopped) = (ours.data.clone(), ours.stop());
     result.and(stopped.map(drop)).and_then(|()| checksums(&data))
+}
+
+/// The script people use, with its sysbench table and its customer table.
+fn by_script(ours: &ServerProcess, theirs: &ServerProcess) -> Result<()> {
+    let client = |server: &ServerProcess| {
+        format!(
+            "mariadb --no-defaults --skip-ssl --protocol=tcp --host=127.0.0.1 --user=root --port={}",
+            server.port
+        )
+    };
+    let output = captured(
+        Command::new("bash")
+            .arg(root().join("scripts/import-into-mysql"))
+            .env("OUR_CLIENT", client(ours))
+            .env("OUR_DATA", &ours.data)
+            .env("THEIR_CLIENT", client(theirs))
+            .env("THEIR_DATA", &theirs.data),
+    )?;
+    print!("{output}");
+    Ok(())
 }
 
 fn made(place: &Path, name: &str) -> Result<PathBuf> {
