@@ -65,6 +65,11 @@ impl FileSystem {
         &self.image
     }
 
+    /// The loop device.
+    pub fn device(&self) -> Result<&str> {
+        self.device.as_deref().context("the file system is not mounted")
+    }
+
     /// Attaches and mounts; the file system recovers what its log holds.
     pub fn mount(&mut self) -> Result<()> {
         // Direct I/O on the image: what the device acknowledged must not depend on the page cache of the file system below.

@@ -8,6 +8,7 @@ mod bad_input;
 mod ballast;
 mod bench;
 mod client_checks;
+mod doublewrite_experiment;
 mod file_system;
 mod import;
 mod isolation;
@@ -22,6 +23,7 @@ mod shutdown_cycles;
 mod steps;
 mod sysbench;
 mod terminal;
+mod throttle;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -125,11 +127,27 @@ enum Command {
         #[arg(long)]
         back: bool,
     },
+    /// Comparisons on a disk with limits (root).
+    Experiment {
+        #[command(subcommand)]
+        experiment: Experiment,
+    },
     /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
     Bench {
         /// Seconds per script.
         #[arg(long, default_value_t = 10)]
         time: u32,
+    },
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// What writing pages twice costs: doublewrite, atomic writes of the file system, no protection; stock servers beside.
+    Doublewrite {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: doublewrite_experiment::Setup,
     },
 }
 
@@ -148,7 +166,7 @@ impl Target {
         match (&self.program, self.server) {
             (Some(path), kind) => Ok(Program::new(kind, path.clone())),
             (None, Kind::MariaDb) => Program::mariadb(),
-            (None, Kind::Untorn) => steps.build_server(),
+            (None, _) => steps.build_server(),
         }
     }
 }
@@ -210,6 +228,11 @@ fn main() -> Result<()> {
         Command::ImportCheck { target, back } => {
             let program = target.program(&mut steps)?;
             steps.step("import into MariaDB", || import::check(&program, back));
+        }
+        Command::Experiment { experiment: Experiment::Doublewrite { target, setup } } => {
+            let program = target.program(&mut steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("experiment", || doublewrite_experiment::run(&program, &setup));
         }
         Command::Bench { time } => {
             let program = steps.build_server()?;

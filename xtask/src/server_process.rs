@@ -25,6 +25,9 @@ pub enum Kind {
     /// A stock MariaDB.
     #[value(name = "mariadb")]
     MariaDb,
+    /// A shell command that becomes a server: the path of its [`Program`], with $DATA, $PORT, $SOCKET and $SETTINGS.
+    #[value(skip)]
+    Command,
 }
 
 /// A server program.
@@ -119,6 +122,21 @@ impl ServerProcess {
         }
         let port = free_port()?;
         let output = File::options().create(true).append(true).open(&log)?;
+        if program.kind == Kind::Command {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(&program.path).env("DATA", &data).env("PORT", port.to_string());
+            command.env("SOCKET", &socket).env("SETTINGS", settings.join(" "));
+            let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
+            return Ok(ServerProcess {
+                child,
+                kind: program.kind,
+                port,
+                socket,
+                data,
+                log,
+                started_in: Duration::ZERO,
+            });
+        }
         let mut command = Command::new(&program.path);
         if program.kind == Kind::MariaDb {
             command.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
@@ -309,10 +327,28 @@ impl ServerProcess {
     }
 }
 
+impl ServerProcess {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The processor time a process took so far, in user and kernel mode.
+pub fn processor_time(process: u32) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The program's name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field after it.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').context("no name in /proc/*/stat")?.1.split_ascii_whitespace().collect();
+    let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("a short /proc/*/stat")?.parse()?) };
+    // Linux counts in hundredths of a second towards programs, whatever its own clock tick is.
+    Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
 }
 
 /// The value of a status variable that is a number.
