@@ -181,7 +181,7 @@ fn prepare(contestant: &Contestant, setup: &Setup, place: &Path, disk: &FileSyst
         bytes += entry?.metadata()?.len();
     }
     println!("{}: {} MiB prepared", contestant.directory, bytes >> 20);
-    ensure!(bytes >= setup.pool * 15 << 20, "{bytes} bytes are less than 15 times the pool");
+    ensure!(bytes >= (setup.pool * 15) << 20, "{bytes} bytes are less than 15 times the pool");
     server.stop().map(drop)
 }
 
