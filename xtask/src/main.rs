@@ -7,6 +7,7 @@
 mod bad_input;
 mod ballast;
 mod bench;
+mod clean_tier;
 mod client_checks;
 mod doublewrite_experiment;
 mod file_system;
@@ -132,6 +133,13 @@ enum Command {
         #[command(subcommand)]
         experiment: Experiment,
     },
+    /// A soak of the clean tier: switched, moved, resized, its file damaged and deleted, `kill -9`; contents checked.
+    BpeSoak {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: clean_tier::SoakSettings,
+    },
     /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
     Bench {
         /// Seconds per script.
@@ -149,6 +157,20 @@ enum Experiment {
         #[command(flatten)]
         setup: doublewrite_experiment::Setup,
     },
+    /// What the tier gives: reads, writes and both with the tier off and on; a table and a chart.
+    Bpe(ExperimentArguments),
+    /// What it costs where it cannot help.
+    BpeCost(ExperimentArguments),
+    /// How soon the server is warm after `kill -9`, with the tier kept and without.
+    BpeRamp(ExperimentArguments),
+}
+
+#[derive(clap::Args)]
+struct ExperimentArguments {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    settings: clean_tier::Settings,
 }
 
 #[derive(clap::Args, Clone)]
@@ -234,12 +256,37 @@ fn main() -> Result<()> {
             steps.step("packages", packages::install_missing);
             steps.step("experiment", || doublewrite_experiment::run(&program, &setup));
         }
+        Command::Experiment { experiment: Experiment::Bpe(arguments) } => {
+            clean_tier_experiment(&mut steps, arguments, clean_tier::experiment)?;
+        }
+        Command::Experiment { experiment: Experiment::BpeCost(arguments) } => {
+            clean_tier_experiment(&mut steps, arguments, clean_tier::cost)?;
+        }
+        Command::Experiment { experiment: Experiment::BpeRamp(arguments) } => {
+            clean_tier_experiment(&mut steps, arguments, clean_tier::ramp)?;
+        }
+        Command::BpeSoak { target, settings } => {
+            let program = target.program(&mut steps)?;
+            steps.step("soak of the clean tier", || clean_tier::soak(&program, &settings));
+        }
         Command::Bench { time } => {
             let program = steps.build_server()?;
             steps.step("benchmarks", || bench::run(&program, time));
         }
     }
     steps.finish()
+}
+
+/// One of the measurements of the clean tier.
+fn clean_tier_experiment(
+    steps: &mut Steps,
+    arguments: ExperimentArguments,
+    run: fn(&Program, &clean_tier::Settings) -> Result<()>,
+) -> Result<()> {
+    let program = arguments.target.program(steps)?;
+    steps.step("packages", packages::install_missing);
+    steps.step("experiment", || run(&program, &arguments.settings));
+    Ok(())
 }
 
 /// The parts that need a server.
@@ -253,6 +300,9 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Doublewrite, None));
     steps.step("bad input", || bad_input::run(program, None, kill_cycles::seed_or_time(None)?));
+    steps.step("soak of the clean tier", || {
+        clean_tier::soak(program, &clean_tier::SoakSettings { seconds: 8, kills: 2, seed: None })
+    });
     steps.step("import into MariaDB", || import::check(program, false));
     if program.kind == Kind::Untorn {
         without_io_uring(steps, &program.without_io_uring());

@@ -1,0 +1,203 @@
+//! The whole engine with a clean tier, from a seed: sessions over data larger than the buffer pool, while the tier is
+//! switched, resized, moved and its file damaged; a power loss at a random moment; and the same again on what is left,
+//! with the tier kept. Every row that is read must be the one written last.
+//!
+//! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test clean_tier` replays it.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::{Environment, Random, SimulatedEnvironment};
+use untorn::engine::Durability;
+use untorn::schema::{ColumnDef, TableDef};
+use untorn::types::{Collation, ColumnType, SizeClass, Value};
+use untorn::{Database, Lock, Options, Table};
+
+/// About 9 MiB with the pool at its least, 5 MiB.
+const ROWS: usize = 1200;
+const TEXT: usize = 7_000;
+const FILES: [&str; 2] = ["/fast/tier", "/fast/other"];
+const MIB: u64 = 1 << 20;
+
+/// What the rows hold: acknowledged, and perhaps instead.
+#[derive(Clone)]
+struct Model {
+    values: Vec<i64>,
+    unsure: Option<(usize, i64)>,
+}
+
+#[derive(Default, Debug)]
+struct Seen {
+    hits: u64,
+    restored: u64,
+    mismatches: u64,
+}
+
+fn options() -> Options {
+    let options = Options::new("/data").buffer_pool_bytes(5 * MIB).redo_capacity_bytes(8 * MIB);
+    options.clean_tier(FILES[0], 16 * MIB)
+}
+
+fn text(id: usize, value: i64) -> Vec<u8> {
+    let mut random = Random::new((id as u64) << 32 ^ value as u64);
+    let mut text = vec![0; TEXT];
+    text.chunks_mut(500).for_each(|part| part.fill(random.next_u64() as u8));
+    text
+}
+
+async fn prepare(environment: Arc<dyn Environment>) -> Database {
+    environment.storage().create_dir_all(Path::new("/fast")).unwrap();
+    let db = Database::open_in(environment, options()).await.unwrap();
+    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    let columns = vec![
+        ColumnDef::new("id", ColumnType::bigint()),
+        ColumnDef::new("value", ColumnType::bigint()),
+        ColumnDef::new("text", ColumnType::Blob { size: SizeClass::Long }),
+    ];
+    db.create_table("test", "t", TableDef::new(columns).primary_key(&["id"])).await.unwrap();
+    let table = db.table("test", "t").unwrap();
+    let mut transaction = db.transaction();
+    for start in (0..ROWS).step_by(50) {
+        transaction.begin();
+        for id in start..start + 50 {
+            let row = [Value::Int(id as i64), Value::Int(0), Value::bytes(&text(id, 0))];
+            transaction.insert(&table, &row).await.unwrap();
+        }
+        transaction.commit(Durability::Sync).await.unwrap();
+    }
+    db
+}
+
+async fn read(transaction: &mut untorn::Transaction, table: &Arc<Table>, id: usize) -> i64 {
+    let row = transaction.get(table, &[Value::Int(id as i64)], Lock::None).await.unwrap().unwrap();
+    let (Value::Int(value), Value::Bytes(found)) = (&row[1], &row[2]) else {
+        panic!("row {id}: other types")
+    };
+    assert!(**found == *text(id, *value), "row {id}: the text is not that of version {value}");
+    *value
+}
+
+/// Changes and reads rows; ends when the steps are used up.
+async fn work(db: &Database, model: &RefCell<Model>, random: &mut Random, steps: usize) {
+    let table = db.table("test", "t").unwrap();
+    let mut transaction = db.transaction();
+    for _ in 0..steps {
+        let id = random.below(ROWS);
+        transaction.begin();
+        if random.one_in(3) {
+            let value = model.borrow().values[id] + 1;
+            model.borrow_mut().unsure = Some((id, value));
+            let changes = [("value", Value::Int(value)), ("text", Value::bytes(&text(id, value)))];
+            assert!(transaction.update(&table, &[Value::Int(id as i64)], &changes).await.unwrap());
+            transaction.commit(Durability::Sync).await.unwrap();
+            let mut model = model.borrow_mut();
+            model.values[id] = value;
+            model.unsure = None;
+        } else {
+            let expected = model.borrow().values[id];
+            assert_eq!(read(&mut transaction, &table, id).await, expected, "row {id}");
+            transaction.commit(Durability::Sync).await.unwrap();
+        }
+    }
+}
+
+async fn verify(db: &Database, model: &mut Model) {
+    let table = db.table("test", "t").unwrap();
+    let mut transaction = db.transaction();
+    for id in 0..ROWS {
+        let (found, expected) = (read(&mut transaction, &table, id).await, model.values[id]);
+        assert!(
+            found == expected || model.unsure == Some((id, found)),
+            "row {id} is {found}, expected {expected}"
+        );
+        model.values[id] = found;
+    }
+    model.unsure = None;
+}
+
+fn meddle(db: &Database, environment: &SimulatedEnvironment, random: &mut Random) {
+    match random.below(12) {
+        0 => drop(db.switch_clean_tier(false)),
+        1..=3 => drop(db.switch_clean_tier(true)),
+        4 => drop(db.resize_clean_tier((random.below(4) as u64 + 1) * 4 * MIB)),
+        5 => drop(db.set_clean_tier_file(Some(Path::new(FILES[random.below(2)])))),
+        6 | 7 => {
+            for file in FILES {
+                let garbage: Vec<u8> = (0..100_000).map(|_| random.next_u64() as u8).collect();
+                environment.disk().corrupt(Path::new(file), random.below(8) * MIB as usize, &garbage);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// One history; `meddling` says whether the tier is disturbed.
+fn history(seed: u64, meddling: bool, seen: &mut Seen) {
+    let mut random = Random::new(seed);
+    let mut environment = SimulatedEnvironment::new(random.next_u64());
+    let model = Rc::new(RefCell::new(Model { values: vec![0; ROWS], unsure: None }));
+    for round in 0..3 {
+        let shared: Arc<dyn Environment> = environment.clone();
+        let db = environment.run_until_complete(async {
+            if round == 0 {
+                prepare(shared).await
+            } else {
+                let db = Database::open_in(shared, options()).await.unwrap();
+                seen.restored += db.clean_tier().restored;
+                let mut found = model.borrow().clone();
+                verify(&db, &mut found).await;
+                *model.borrow_mut() = found;
+                db
+            }
+        });
+        for _ in 0..1 + random.below(8) {
+            environment.run_until_complete(work(&db, &model, &mut random, 150));
+            environment.advance(Duration::from_millis(random.below(300) as u64));
+            if meddling {
+                meddle(&db, &environment, &mut random);
+            }
+        }
+        let tier = db.clean_tier();
+        seen.hits += tier.hits;
+        seen.mismatches += tier.mismatches_corrupt + tier.mismatches_misdirected + tier.mismatches_stale;
+        if random.one_in(4) {
+            environment.run_until_complete(db.close()).unwrap();
+        }
+        let left = environment.disk().crash(random.next_u64());
+        drop(db);
+        environment = SimulatedEnvironment::with_storage(random.next_u64(), left);
+    }
+}
+
+fn seeds(usual: std::ops::Range<u64>) -> Vec<u64> {
+    match std::env::var("UNTORN_SEED") {
+        Ok(seed) => vec![seed.parse().expect("UNTORN_SEED is a number")],
+        Err(_) => usual.collect(),
+    }
+}
+
+#[test]
+fn a_kept_tier_serves_what_is_current() {
+    let mut seen = Seen::default();
+    for seed in seeds(1..4) {
+        println!("UNTORN_SEED={seed}");
+        history(seed, false, &mut seen);
+    }
+    println!("{seen:?}");
+    assert!(seen.hits > 100 && seen.restored > 100, "{seen:?}");
+}
+
+#[test]
+fn a_disturbed_tier_costs_speed_only() {
+    let mut seen = Seen::default();
+    for seed in seeds(50..54) {
+        println!("UNTORN_SEED={seed}");
+        history(seed, true, &mut seen);
+    }
+    println!("{seen:?}");
+    assert!(seen.hits > 0 && seen.mismatches > 0, "{seen:?}");
+}
