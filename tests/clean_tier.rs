@@ -64,7 +64,8 @@ async fn prepare(environment: Arc<dyn Environment>) -> Database {
     for start in (0..ROWS).step_by(50) {
         transaction.begin();
         for id in start..start + 50 {
-            let row = [Value::Int(id as i64), Value::Int(0), Value::bytes(&text(id, 0))];
+            let text = text(id, 0);
+            let row = [Value::Int(id as i64), Value::Int(0), Value::bytes(&text)];
             transaction.insert(&table, &row).await.unwrap();
         }
         transaction.commit(Durability::Sync).await.unwrap();
@@ -91,7 +92,8 @@ async fn work(db: &Database, model: &RefCell<Model>, random: &mut Random, steps:
         if random.one_in(3) {
             let value = model.borrow().values[id] + 1;
             model.borrow_mut().unsure = Some((id, value));
-            let changes = [("value", Value::Int(value)), ("text", Value::bytes(&text(id, value)))];
+            let text = text(id, value);
+            let changes = [("value", Value::Int(value)), ("text", Value::bytes(&text))];
             assert!(transaction.update(&table, &[Value::Int(id as i64)], &changes).await.unwrap());
             transaction.commit(Durability::Sync).await.unwrap();
             let mut model = model.borrow_mut();
