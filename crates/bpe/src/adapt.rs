@@ -6,6 +6,10 @@
 //! was [`RESUME_ABOVE`] times faster it is active again. Between the two ratios nothing changes. A suspended tier
 //! that holds too little to be probed is tried again after [`RETRY_AFTER`].
 //!
+//! A tier that does its work makes the data files faster: they have next to nothing to do. Judged by that it would
+//! suspend itself, the data files would be slow again, and so on. So what the data files take *alone* is measured while
+//! the tier is suspended, and remembered: it halves every [`ALONE_HALVES_AFTER`], so that now and then it is tried again.
+//!
 //! Suspended means: nothing is admitted, and nothing but probes is found. Invalidation goes on as always, so what the
 //! tier holds stays current.
 
@@ -27,6 +31,8 @@ const SAMPLES_MIN: u64 = 8;
 pub(crate) const PROBE_EVERY: u32 = 128;
 /// A suspended tier without enough probes is resumed on trial after this long.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// What the data files took without the tier counts half after this long.
+pub(crate) const ALONE_HALVES_AFTER: Duration = Duration::from_secs(600);
 /// Weight of a new look in the smoothed latency.
 const WEIGHT: f64 = 0.3;
 
@@ -59,11 +65,23 @@ impl Window {
 struct Judgement {
     tier: Option<f64>,
     data: Option<f64>,
+    /// What the data files took while the tier was suspended, and when that was.
+    alone: Option<(f64, Duration)>,
     /// Looks in a row that spoke for a change.
     against: u32,
     changed_at: Duration,
     /// A look since the change had tier reads.
     measured: bool,
+}
+
+impl Judgement {
+    /// What the data files would take without the tier, in seconds, as far as that is remembered; 0 if not.
+    fn alone_now(&self, now: Duration) -> f64 {
+        self.alone.map_or(0.0, |(alone, then)| {
+            let halvings = now.saturating_sub(then).as_secs_f64() / ALONE_HALVES_AFTER.as_secs_f64();
+            alone * 0.5_f64.powf(halvings)
+        })
+    }
 }
 
 /// What a look led to.
@@ -111,8 +129,8 @@ impl Adapt {
     /// Forgets what was measured of the tier: it is another file now.
     pub(crate) fn start_over(&self, now: Duration) {
         let mut judgement = self.judgement.lock();
-        let data = judgement.data;
-        *judgement = Judgement { data, changed_at: now, ..Judgement::default() };
+        let (data, alone) = (judgement.data, judgement.alone);
+        *judgement = Judgement { data, alone, changed_at: now, ..Judgement::default() };
         self.suspended.store(false, Ordering::Relaxed);
     }
 
@@ -124,10 +142,13 @@ impl Adapt {
         smooth(&mut judgement.data, data);
         judgement.measured |= tier.is_some();
         let suspended = self.is_suspended();
+        if suspended && data.is_some() {
+            judgement.alone = judgement.data.map(|data| (data, now));
+        }
         let speaks_for_change = match (judgement.tier, judgement.data) {
             // Only a fresh measurement of the tier counts; the data files may rest while everything is found.
             (Some(tier_time), Some(data_time)) if tier.is_some() => {
-                let ratio = data_time / tier_time.max(1e-9);
+                let ratio = data_time.max(judgement.alone_now(now)) / tier_time.max(1e-9);
                 Some(if suspended { ratio > RESUME_ABOVE } else { ratio < SUSPEND_BELOW })
             }
             _ => None,
@@ -194,6 +215,17 @@ mod tests {
         assert!(looks_until(&adapt, Verdict::Resumed, MS, 4 * MS, 150).is_some());
         assert!(adapt.answers());
         assert_eq!(looks_until(&adapt, Verdict::Suspended, 10 * MS, 16 * MS, 200), None);
+    }
+
+    #[test]
+    fn a_tier_that_relieves_the_data_files_stays() {
+        let adapt = Adapt::default();
+        // They are fast as long as the tier does the work.
+        assert!(looks_until(&adapt, Verdict::Suspended, 3 * MS, 4 * MS, 0).is_some());
+        assert!(looks_until(&adapt, Verdict::Resumed, 3 * MS, 20 * MS, 50).is_some());
+        assert_eq!(looks_until(&adapt, Verdict::Suspended, 3 * MS, 4 * MS, 100), None);
+        // Long after that it is tried again.
+        assert!(looks_until(&adapt, Verdict::Suspended, 3 * MS, 4 * MS, 5000).is_some());
     }
 
     #[test]
