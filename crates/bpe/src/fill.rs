@@ -14,8 +14,8 @@
 //! region that is cleaned costs at most half a region of writes, which the write budget must allow), and the rest is dropped.
 //! A page that was saved has to be hit again to be saved again.
 //!
-//! **Order with the kept map.** That a region holds nothing is recorded *before* its pages leave the table: from then on
-//! a change of them finds nothing to drop, and the record must already be on its way before any later cover.
+//! **Order with the kept map.** A page that leaves its slot here can no longer be dropped by a change. So its drop is
+//! recorded like that of a changed page: under the lock of its shard, while it leaves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -352,9 +352,8 @@ impl Tier {
 
     /// Drops what a region holds.
     fn evict(&self, store: &Store, region: u32) {
-        store.record(&Record::DropRegion { region });
-        let dropped =
-            store.geometry.slots_of(region).filter_map(|slot| store.table.remove_slot(slot)).count();
+        let drop_slot = |slot: u32| store.table.remove_slot(slot, || store.record(&Record::Drop { slot }));
+        let dropped = store.geometry.slots_of(region).filter_map(drop_slot).count();
         self.counters.add(Counter::Evicted, dropped as u64);
         self.counters.count(Counter::RegionsCleaned);
     }
@@ -374,8 +373,6 @@ impl Tier {
         if let Some(buf) = &buf
             && filler.closed.is_none()
         {
-            // Before any page leaves its slot, see the module's essay.
-            store.record(&Record::DropRegion { region });
             let slots = store.geometry.slots_of(region);
             let mut left = slots.len() / 2;
             for slot in slots {
@@ -423,7 +420,8 @@ impl Tier {
         }
         let Some(chunk) = filler.open_chunk(&store.geometry, now, true) else { return false };
         chunk.place(page_bytes).copy_from_slice(bytes);
-        if store.table.relocate(entry, chunk.first + chunk.count) {
+        let drop_old = || store.record(&Record::Drop { slot: entry.slot });
+        if store.table.relocate(entry, chunk.first + chunk.count, drop_old) {
             chunk.count += 1;
             self.counters.count(Counter::Saved);
             return true;

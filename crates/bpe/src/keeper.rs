@@ -179,7 +179,7 @@ impl Tier {
         if let Some(store) = self.store() {
             for slot in 0..store.table.slots() {
                 if store.table.peek(slot).is_some_and(|(entry, _)| dead.contains(&entry.page.space))
-                    && store.table.remove_slot(slot).is_some()
+                    && store.table.remove_slot(slot, || {}).is_some()
                 {
                     self.counters.count(Counter::Invalidated);
                 }

@@ -6,7 +6,7 @@
 //!               4092  CRC-32C of the bytes before
 //! ```
 //!
-//! The map files say what was in the table ([`crate::journal`]). Of the two the complete one that covers most counts.
+//! The map files say what was in the table ([`crate::journal`]). Of the two the newer complete one counts.
 //! Anything that does not fit, from a foreign header to a missing byte, means: start empty. Nothing here can fail but
 //! the making of an empty tier.
 
@@ -96,7 +96,8 @@ pub(crate) fn load(
         let Some((survey, map)) = survey_of(&**env.storage(), &map_path(path, side), &identity) else {
             continue;
         };
-        if survey.complete && best.as_ref().is_none_or(|(_, other, _)| survey.covered > other.covered) {
+        let newness = |survey: &Survey| (survey.run, survey.covered);
+        if survey.complete && best.as_ref().is_none_or(|(_, other, _)| newness(&survey) > newness(other)) {
             best = Some((side, survey, map));
         }
     }
@@ -201,18 +202,18 @@ impl Replay {
                 if self.dead.contains(&entry.page.space) {
                     self.bury();
                 }
-                self.table.remove_slot(entry.slot);
+                self.table.remove_slot(entry.slot, || {});
                 self.table.remove(entry.page, |_| {});
                 if self.table.insert(&entry, true) == Inserted::Done {
                     self.newest[self.geometry.region_of(entry.slot) as usize] = self.records;
                 }
             }
             Record::Drop { slot } if slot < self.geometry.slots() => {
-                self.table.remove_slot(slot);
+                self.table.remove_slot(slot, || {});
             }
             Record::DropRegion { region } if region < self.geometry.regions => {
                 for slot in self.geometry.slots_of(region) {
-                    self.table.remove_slot(slot);
+                    self.table.remove_slot(slot, || {});
                 }
                 self.newest[region as usize] = 0;
             }
@@ -226,7 +227,7 @@ impl Replay {
         let dead = std::mem::take(&mut self.dead);
         for slot in 0..self.geometry.slots() {
             if self.table.peek(slot).is_some_and(|(entry, _)| dead.contains(&entry.page.space)) {
-                self.table.remove_slot(slot);
+                self.table.remove_slot(slot, || {});
             }
         }
     }

@@ -298,8 +298,9 @@ impl Table {
         true
     }
 
-    /// Gives a page another slot, pending, if its entry is still the one given. Whether it was.
-    pub(crate) fn relocate(&self, entry: &Entry, to: u32) -> bool {
+    /// Gives a page another slot, pending, if its entry is still the one given, and calls `tell` under the shard's lock.
+    /// Whether it was.
+    pub(crate) fn relocate(&self, entry: &Entry, to: u32, tell: impl FnOnce()) -> bool {
         let home = self.home(entry.page);
         let mut shard = self.shards[home.shard].lock();
         let Some(at) = self.probe(&shard, home, entry.page) else { return false };
@@ -310,13 +311,14 @@ impl Table {
         self.slot(place).clear();
         self.slots[to as usize].fill(&Entry { slot: to, ..*entry });
         shard.places[at] = home.tag << SLOT_BITS | to;
+        tell();
         true
     }
 
-    /// Removes whatever the slot holds.
-    pub(crate) fn remove_slot(&self, slot: u32) -> Option<PageId> {
+    /// Removes whatever the slot holds, and calls `tell` under the shard's lock if it held something.
+    pub(crate) fn remove_slot(&self, slot: u32, tell: impl FnOnce()) -> Option<PageId> {
         let page = self.slots[slot as usize].page()?;
-        self.remove_when(page, |entry| entry.slot == slot, |_| {}).then_some(page)
+        self.remove_when(page, |entry| entry.slot == slot, |_| tell()).then_some(page)
     }
 
     /// The entry a slot holds, and whether it was hit since this was last taken back.

@@ -261,7 +261,7 @@ impl Tier {
         }
         for slot in 0..store.table.slots() {
             if store.table.peek(slot).is_some_and(|(entry, _)| entry.lsn > end.0) {
-                store.table.remove_slot(slot);
+                store.table.remove_slot(slot, || {});
                 self.counters.count(Counter::DroppedAtRestart);
             }
         }

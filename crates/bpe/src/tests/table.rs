@@ -42,7 +42,7 @@ fn is_a_map_from_pages_to_slots() {
                 }
                 3 => {
                     let slot = random.below(slots as usize) as u32;
-                    let removed = table.remove_slot(slot);
+                    let removed = table.remove_slot(slot, || {});
                     let known = model.iter().find(|(_, of)| **of == slot).map(|(page, _)| *page);
                     assert_eq!(removed, known.map(|page| entry(page, slot).page));
                     if let Some(page) = known {
@@ -52,7 +52,7 @@ fn is_a_map_from_pages_to_slots() {
                 }
                 _ => {
                     if let (Some(from), Some(to)) = (model.get(&page).copied(), free.pop()) {
-                        assert!(table.relocate(&entry(page, from), to));
+                        assert!(table.relocate(&entry(page, from), to, || {}));
                         assert_eq!(table.find(entry(page, to).page), None, "pending");
                         table.publish(to, |published| assert_eq!(*published, entry(page, to)));
                         model.insert(page, to);

@@ -1,0 +1,150 @@
+//! What is let in, what stays, and what is written for it.
+
+use std::time::Duration;
+
+use disk::{Environment, PageId};
+use pagestore::tier::{CleanTier, History, Offered, Refusal};
+use pagestore::{Lsn, page};
+
+use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, image, options};
+use crate::tier::Tier;
+
+const ONCE: History = History { touched_again: false, read_ahead_unused: false, from_scan: false };
+
+/// Pages beyond the model, which nobody changes.
+fn offer(world: &World, number: u32, history: History) -> Offered {
+    let id = PageId::new(99, number);
+    world.tier.offer(id, Lsn(500), &image(id, 500), history)
+}
+
+fn is_in(world: &World, number: u32) -> bool {
+    world.tier.find(PageId::new(99, number)).is_some()
+}
+
+/// Fills the tier until it has to clean regions.
+fn fill_up(world: &World, from: u32, pages: u32) {
+    for number in from..from + pages {
+        offer(world, number, WANTED);
+        world.env.run_until_idle();
+    }
+}
+
+#[test]
+fn a_second_touch_is_asked_for_once_it_is_full() {
+    let world = World::new(1, 1, options(8));
+    let slots = (8 * SLOTS_PER_REGION) as u32;
+    assert_eq!(offer(&world, 1_000_000, ONCE), Offered::Taken, "there is room that nobody uses");
+    fill_up(&world, 0, slots);
+    assert_eq!(offer(&world, 2_000_000, ONCE), Offered::Refused(Refusal::TouchedOnce));
+    assert!(!is_in(&world, 2_000_000));
+    assert!(!is_in(&world, 2_000_000));
+    assert_eq!(offer(&world, 2_000_000, ONCE), Offered::Taken, "missed twice");
+    let scan = History { from_scan: true, ..ONCE };
+    let ahead = History { read_ahead_unused: true, ..ONCE };
+    assert_eq!(offer(&world, 3_000_000, scan), Offered::Refused(Refusal::Scan));
+    assert_eq!(offer(&world, 4_000_000, ahead), Offered::Refused(Refusal::ReadAheadUnused));
+    assert_eq!(offer(&world, 2_000_000, WANTED), Offered::Refused(Refusal::Present));
+    let status = world.status();
+    let refused =
+        [status.refused_touched_once, status.refused_scan, status.refused_read_ahead, status.refused_present];
+    assert_eq!(refused, [1, 1, 1, 1]);
+}
+
+/// FIFO with a second chance: what is hit in every round survives any number of rounds, what is not goes in its turn,
+/// and the copying is bounded.
+#[test]
+fn pages_that_are_hit_stay_and_others_go() {
+    let world = World::new(2, 1, options(8));
+    let slots = (8 * SLOTS_PER_REGION) as u32;
+    fill_up(&world, 0, slots);
+    // A few hot pages in most regions.
+    let hot: Vec<u32> = (64..slots).step_by(9).filter(|number| is_in(&world, *number)).collect();
+    assert!(hot.len() > 30);
+    let before = world.status();
+    let mut next = 1_000_000;
+    for _ in 0..40 {
+        hot.iter().for_each(|number| drop(is_in(&world, *number)));
+        fill_up(&world, next, 100);
+        next += 100;
+    }
+    let status = world.status();
+    // What was saved last is still on its way.
+    world.settle();
+    let left = hot.iter().filter(|number| is_in(&world, **number)).count();
+    assert!(left * 10 >= hot.len() * 9, "{left} of {} hot pages left", hot.len());
+    let cold = (64..slots).filter(|number| !hot.contains(number) && is_in(&world, *number)).count();
+    assert!(cold * 10 < slots as usize, "{cold} cold pages left");
+    assert!(status.pages_saved > 0 && status.regions_cleaned > before.regions_cleaned);
+    // At most half a region is copied for a region that is cleaned.
+    let saved = status.pages_saved - before.pages_saved;
+    assert!(saved <= (status.regions_cleaned - before.regions_cleaned) * SLOTS_PER_REGION as u64 / 2);
+}
+
+#[test]
+fn a_region_that_is_hit_all_over_is_kept_without_copying() {
+    let world = World::new(3, 1, options(8));
+    fill_up(&world, 0, (6 * SLOTS_PER_REGION) as u32);
+    let first_region: Vec<u32> = (0..SLOTS_PER_REGION as u32).collect();
+    let mut next = 1_000_000;
+    for _ in 0..10 {
+        first_region.iter().for_each(|number| drop(is_in(&world, *number)));
+        fill_up(&world, next, 2 * SLOTS_PER_REGION as u32);
+        next += 2 * SLOTS_PER_REGION as u32;
+    }
+    let status = world.status();
+    assert!(status.regions_kept > 0);
+    assert_eq!(status.pages_saved, 0);
+    assert!(first_region.iter().all(|number| is_in(&world, *number)));
+}
+
+#[test]
+fn writes_stay_within_the_budget() {
+    let mut options = options(16);
+    options.write_budget = 2 << 20;
+    let world = World::new(4, 1, options);
+    let seconds = 30;
+    let mut next = 0;
+    for _ in 0..seconds * 10 {
+        fill_up(&world, next, 200);
+        next += 200;
+        world.env.advance(Duration::from_millis(100));
+    }
+    let status = world.status();
+    assert!(status.refused_budget > 0);
+    let data = status.bytes_written - status.bytes_written_map;
+    // One second's worth was there at the beginning; time passes a little with every step.
+    let elapsed = world.env.now().as_secs_f64();
+    let allowed = (elapsed + 1.0) * (2 << 20) as f64 + 2.0 * REGION_BYTES as f64;
+    assert!((data as f64) < allowed, "{data} bytes in {elapsed} s");
+    assert!(data > seconds * (1 << 20), "and the budget is used");
+    let per_day = status.drive_writes_per_day;
+    assert!(per_day > 10_000.0, "{per_day} times 4 MiB a day");
+    world.tier.set_write_budget(0);
+    assert_eq!(offer(&world, 9_000_000, WANTED), Offered::Taken);
+}
+
+#[test]
+fn a_page_that_does_not_know_itself_is_refused() {
+    let world = World::new(5, 1, options(8));
+    let id = PageId::new(99, 1);
+    let mut bytes = image(id, 500);
+    bytes[page::SPACE_ID + 3] ^= 1;
+    assert!(matches!(world.tier.offer(id, Lsn(500), &bytes, WANTED), Offered::Refused(_)));
+    assert!(matches!(world.tier.offer(id, Lsn(500), &image(id, 500)[..512], WANTED), Offered::Refused(_)));
+}
+
+/// Nothing is found or taken before recovery has said what is current.
+#[test]
+fn nothing_is_served_before_recovery_has_ended() {
+    let world = World::new(6, 1, options(8));
+    let mut other = world.options.clone();
+    other.file = Some("fast/second".into());
+    let tier = Tier::open(world.env.clone(), other);
+    let id = PageId::new(99, 1);
+    assert!(!tier.wants(id, WANTED) && !tier.is_on());
+    assert_eq!(tier.offer(id, Lsn(500), &image(id, 500), WANTED), Offered::Refused(Refusal::Off));
+    tier.recovered(Lsn(1), Lsn(1), 1);
+    assert_eq!(tier.offer(id, Lsn(500), &image(id, 500), WANTED), Offered::Taken);
+    world.env.advance(Duration::from_secs(3));
+    assert!(tier.find(id).is_some());
+}
