@@ -63,7 +63,9 @@ fn pages_that_are_hit_stay_and_others_go() {
     let before = world.status();
     let mut next = 1_000_000;
     for _ in 0..40 {
-        hot.iter().for_each(|number| drop(is_in(&world, *number)));
+        for number in &hot {
+            is_in(&world, *number);
+        }
         fill_up(&world, next, 100);
         next += 100;
     }
@@ -87,7 +89,9 @@ fn a_region_that_is_hit_all_over_is_kept_without_copying() {
     let first_region: Vec<u32> = (0..SLOTS_PER_REGION as u32).collect();
     let mut next = 1_000_000;
     for _ in 0..10 {
-        first_region.iter().for_each(|number| drop(is_in(&world, *number)));
+        for number in &first_region {
+            is_in(&world, *number);
+        }
         fill_up(&world, next, 2 * SLOTS_PER_REGION as u32);
         next += 2 * SLOTS_PER_REGION as u32;
     }
