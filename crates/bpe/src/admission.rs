@@ -32,7 +32,7 @@ impl SeenBefore {
     /// The page's byte, and its seven bits, never 0.
     fn place(&self, page: PageId) -> (&AtomicU8, u8) {
         let hash = hash(page).rotate_left(29);
-        let at = ((hash & 0xFFFF_FFFF) * self.0.len() as u64 >> 32) as usize;
+        let at = (((hash & 0xFFFF_FFFF) * self.0.len() as u64) >> 32) as usize;
         (&self.0[at], ((hash >> 40) as u8 & 0x7F).max(1))
     }
 

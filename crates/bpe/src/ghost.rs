@@ -129,7 +129,7 @@ impl Ghosts {
 
     /// Bytes of memory.
     pub(crate) fn memory_bytes(slots: u32) -> usize {
-        (slots as usize * 7 / 2 >> shift_for(slots)).max(4) * BYTES_PER_GHOST
+        ((slots as usize * 7 / 2) >> shift_for(slots)).max(4) * BYTES_PER_GHOST
     }
 
     fn each(&mut self) -> [&mut Clock; 3] {

@@ -181,7 +181,7 @@ impl Table {
         let hash = hash(page);
         let shard = (hash >> 48) as usize & (self.shards.len() - 1);
         let places = places_per_shard(self.slots());
-        let place = ((hash & 0xFFFF_FFFF) * places as u64 >> 32) as usize;
+        let place = (((hash & 0xFFFF_FFFF) * places as u64) >> 32) as usize;
         // Bits that neither of the two above depends on much.
         Home { shard, place, tag: (hash >> 40) as u32 & 0x3F }
     }
