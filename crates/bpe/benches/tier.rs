@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bpe::{Options, Restart, Tier};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use disk::{AlignedBuf, Environment, IoBuf, IoKind, OpenHow, PageId, RealEnvironment, RealOptions, block_on};
 use pagestore::tier::{CleanTier, History, Offered};
 use pagestore::{Lsn, PageSize, page};
+use untorn_bpe::{Options, Restart, Tier};
 
 const PAGE: usize = 16 << 10;
 const REGION: usize = 1 << 20;

@@ -4,10 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use bpe::{Options, Tier, memory_bytes};
 use disk::{PageId, SimulatedEnvironment, Storage};
 use pagestore::tier::{CleanTier, History};
 use pagestore::{Lsn, PageSize, page};
+use untorn_bpe::{Options, Tier, memory_bytes};
 
 /// Bytes of private writable memory that the process has asked for, whether or not it was touched.
 fn data_bytes() -> u64 {
