@@ -180,10 +180,13 @@ impl Cleaner {
         }
         // First: what is evicted for the frames that are missing has been offered then.
         let fed = feeder::feed(store, self.demand);
-        let refilled = self.refill(store) + fed;
+        let refilled = self.refill(store) + fed.taken;
         let (decision, load) = self.flush_by_age(store, elapsed);
         self.move_checkpoint(store, now, &load);
-        if store.free.waiting() > 0 || decision.urgency == Urgency::Sync || store.redo.space_wanted().is_set()
+        if store.free.waiting() > 0
+            || fed.tier_busy
+            || decision.urgency == Urgency::Sync
+            || store.redo.space_wanted().is_set()
         {
             PERIOD_URGENT
         } else if load.dirty == 0 && refilled == 0 {

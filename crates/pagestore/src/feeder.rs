@@ -24,25 +24,34 @@ const DEPTH_MIN: usize = 256;
 /// Pages offered per look, at most: a look must not take long.
 const OFFERS_MAX: usize = 1024;
 
-/// Offers clean pages ahead of the LRU tail; `demand` frames are taken from one look to the next. Returns how many
-/// were taken.
-pub(crate) fn feed(store: &PageStore, demand: f64) -> usize {
-    let Some(tier) = store.tier_to_use() else { return 0 };
+/// What a look at the tail came to.
+#[derive(Debug, Default)]
+pub(crate) struct Fed {
+    /// Pages the tier has taken.
+    pub(crate) taken: usize,
+    /// It would have taken more if it were done with writing what it has: worth another look soon.
+    pub(crate) tier_busy: bool,
+}
+
+/// Offers clean pages ahead of the LRU tail; `demand` frames are taken from one look to the next.
+pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
+    let mut fed = Fed::default();
+    let Some(tier) = store.tier_to_use() else { return fed };
     let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frames.len() / 4);
-    let mut taken = 0;
     let mut open = true;
     for frame in ahead_of_tail(store, depth) {
         // The rest is only given back.
         if open {
             match offer(store, &*tier, frame) {
-                Some(Offered::Taken) => taken += 1,
-                Some(Offered::Refused(Refusal::Off | Refusal::Busy | Refusal::Budget)) => open = false,
+                Some(Offered::Taken) => fed.taken += 1,
+                Some(Offered::Refused(Refusal::Busy)) => (open, fed.tier_busy) = (false, true),
+                Some(Offered::Refused(Refusal::Off | Refusal::Budget)) => open = false,
                 _ => {}
             }
         }
         frame.pins.unpin();
     }
-    taken
+    fed
 }
 
 /// Clean pages near the tail that were not dealt with yet, pinned.
