@@ -147,9 +147,8 @@ fn insert_pairs(first: u64, count: u64) -> String {
     format!("INSERT INTO d.t VALUES {}", values.join(","))
 }
 
-#[test]
-fn an_unreadable_table_is_named_and_others_work() {
-    let (engine, environment, trouble) = start("read");
+/// Makes `d.bad` with 2,000 rows and `d.good` with 10, and stops.
+fn a_bad_and_a_good_table(engine: Engine, environment: &FaultyEnvironment) -> PathBuf {
     let mut client = engine.root();
     all(
         &mut client,
@@ -164,7 +163,13 @@ fn an_unreadable_table_is_named_and_others_work() {
     drop(client);
     let directory = engine.stop();
     environment.shutdown();
-    let _ = trouble;
+    directory
+}
+
+#[test]
+fn an_unreadable_table_is_named_and_others_work() {
+    let (engine, environment, _) = start("read");
+    let directory = a_bad_and_a_good_table(engine, &environment);
     let (engine, environment, trouble) = open(directory);
     let mut client = engine.root();
     trouble.fail_reads("bad.ibd");
@@ -183,20 +188,7 @@ fn an_unreadable_table_is_named_and_others_work() {
 #[test]
 fn a_corrupt_page_is_named() {
     let (engine, environment, _) = start("corrupt");
-    let mut client = engine.root();
-    all(
-        &mut client,
-        &[
-            "CREATE DATABASE d",
-            "CREATE TABLE d.bad (id INT PRIMARY KEY, c VARCHAR(1000))",
-            "CREATE TABLE d.good (id INT PRIMARY KEY, c VARCHAR(1000))",
-            &insert("d.bad", 0, 2000),
-            &insert("d.good", 0, 10),
-        ],
-    );
-    drop(client);
-    let directory = engine.stop();
-    environment.shutdown();
+    let directory = a_bad_and_a_good_table(engine, &environment);
     // Without a copy of the page there is nothing to restore it from.
     for entry in std::fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();

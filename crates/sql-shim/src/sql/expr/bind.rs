@@ -1,6 +1,8 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are collected,
 //! subqueries are planned, types are inferred.
 
+use std::sync::Arc;
+
 use untorn::types::Collation;
 
 use super::super::ast::{self, BinaryOperator, TemporalKind, UnaryOperator};
@@ -121,7 +123,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Function { .. } => self.function(expr)?,
             ast::Expr::Cast { operand, target } => {
-                let operand = self.bind(operand)?.0;
+                let mut operand = self.bind(operand)?;
+                if !matches!(target, ast::CastType::Char { .. } | ast::CastType::Binary { .. }) {
+                    operand = self.as_number(operand);
+                }
+                let operand = operand.0;
                 (Expr::Cast(Box::new(operand), target.clone()), cast_type(target))
             }
             ast::Expr::ConvertCharset { operand, charset } => {
@@ -222,8 +228,27 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
     }
 
+    /// Where a number is wanted: the number of an ENUM's or SET's members, anything else as it is.
+    fn as_number(&self, (expr, ty): Bound) -> Bound {
+        let (Expr::Column { source, column }, kind::ENUM | kind::SET) = (&expr, ty.kind) else {
+            return (expr, ty);
+        };
+        let table = self.sources.get(usize::from(*source)).and_then(Source::engine_table);
+        match table.and_then(|table| table.def.columns.get(usize::from(*column))) {
+            Some(column) => {
+                let kind = Arc::new(column.kind.clone());
+                (Expr::MemberNumber(Box::new(expr), kind), Type { nullable: ty.nullable, ..Type::UINT })
+            }
+            None => (expr, ty),
+        }
+    }
+
     fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
-        let (operand, ty) = self.bind(operand)?;
+        let mut operand = self.bind(operand)?;
+        if matches!(operator, UnaryOperator::Minus | UnaryOperator::BitNot) {
+            operand = self.as_number(operand);
+        }
+        let (operand, ty) = operand;
         Ok(match operator {
             UnaryOperator::Plus => (operand, ty),
             UnaryOperator::Minus => match operand {
@@ -264,8 +289,18 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             _ => {}
         }
-        let (left, left_type) = self.bind(left)?;
-        let (right, right_type) = self.bind(right)?;
+        let (mut left, mut right) = (self.bind(left)?, self.bind(right)?);
+        let numbers = match operator {
+            And | Or | Xor | Concat => false,
+            Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual => {
+                is_number(left.1) || is_number(right.1)
+            }
+            _ => true,
+        };
+        if numbers {
+            (left, right) = (self.as_number(left), self.as_number(right));
+        }
+        let ((left, left_type), (right, right_type)) = (left, right);
         Ok(match operator {
             And => (
                 Expr::And(flatten(left, right, |expr| match expr {
@@ -426,9 +461,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         let mut bound = Vec::new();
         let mut types = Vec::new();
         for argument in arguments {
-            let (expr, ty) = self.bind(argument)?;
-            bound.push(expr);
-            types.push(ty);
+            let mut argument = self.bind(argument)?;
+            if matches!(kind, AggregateKind::Sum | AggregateKind::Average) {
+                argument = self.as_number(argument);
+            }
+            bound.push(argument.0);
+            types.push(argument.1);
         }
         let mut order = Vec::new();
         for item in order_by {
@@ -563,6 +601,11 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
 }
 
 /// The type of arithmetic.
+/// Whether comparing with this compares numbers.
+fn is_number(ty: Type) -> bool {
+    ty.is_integer() || matches!(ty.kind, kind::NEWDECIMAL | kind::DOUBLE | kind::FLOAT)
+}
+
 fn arithmetic_type(operator: BinaryOperator, left: Type, right: Type) -> Type {
     use BinaryOperator::*;
     let nullable = left.nullable || right.nullable || matches!(operator, Divide | IntegerDivide | Modulo);

@@ -10,15 +10,17 @@
 pub mod arithmetic;
 pub mod bind;
 pub mod functions;
+mod member;
 pub mod session_functions;
 pub mod types;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use untorn::engine::{FieldRef, Row};
 use untorn::schema::ColumnDef;
-use untorn::types::{Collation, Date};
+use untorn::types::{Collation, ColumnType, Date};
 
 use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
 use super::store;
@@ -68,6 +70,8 @@ pub enum Expr {
     Negate(Box<Expr>),
     /// `~`.
     BitNot(Box<Expr>),
+    /// An ENUM or SET column where a number is wanted.
+    MemberNumber(Box<Expr>, Arc<ColumnType>),
     /// `= <> < <= > >= <=>`.
     Compare(BinaryOperator, Box<Expr>, Box<Expr>),
     /// Arithmetic, bit operators and `||` as concatenation.
@@ -215,6 +219,7 @@ impl Expr {
                 Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
             }
             Expr::Negate(operand) => arithmetic::negate(operand.eval(cx)?),
+            Expr::MemberNumber(operand, kind) => Ok(member::number(&operand.eval(cx)?, kind)),
             Expr::BitNot(operand) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
                 value => Value::UInt(!value.to_bits()),
@@ -397,6 +402,7 @@ impl Expr {
             | Expr::Assign(_, operand)
             | Expr::Not(operand)
             | Expr::Negate(operand)
+            | Expr::MemberNumber(operand, _)
             | Expr::BitNot(operand)
             | Expr::IsNull(operand, _)
             | Expr::IsTruth { operand, .. }

@@ -57,18 +57,25 @@ impl Parser<'_> {
         while !self.at_end() {
             if self.accept_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                 snapshot = true;
-            } else if self.accept_all(&["READ", "ONLY"]) {
-                read_only = Some(true);
-            } else if self.accept_all(&["READ", "WRITE"]) {
-                read_only = Some(false);
             } else {
-                return Err(self.unexpected());
+                read_only = Some(self.access_mode()?);
             }
             if !self.accept_symbol(b",") {
                 break;
             }
         }
         Ok(Statement::Begin { snapshot, read_only })
+    }
+
+    /// `READ ONLY` (true) or `READ WRITE`.
+    pub(crate) fn access_mode(&mut self) -> Parsed<bool> {
+        if self.accept_all(&["READ", "ONLY"]) {
+            Ok(true)
+        } else if self.accept_all(&["READ", "WRITE"]) {
+            Ok(false)
+        } else {
+            Err(self.unexpected())
+        }
     }
 
     /// Statements that begin with a word of their own.

@@ -24,30 +24,15 @@ const BARE_FUNCTIONS: &[&str] = &[
     "UTC_TIMESTAMP",
 ];
 
-/// Reserved words that name functions when a parenthesis follows.
+/// More reserved words that name functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
-    "CHAR",
-    "DATABASE",
-    "IF",
-    "INSERT",
-    "LEFT",
-    "MOD",
-    "REPEAT",
-    "REPLACE",
-    "RIGHT",
-    "SCHEMA",
-    "VALUES",
+    "CHAR", "DATABASE", "IF", "INSERT", "LEFT", "MOD", "REPEAT", "REPLACE", "RIGHT", "SCHEMA", "VALUES",
     "INTERVAL",
-    "CURRENT_DATE",
-    "CURRENT_TIME",
-    "CURRENT_TIMESTAMP",
-    "CURRENT_USER",
-    "LOCALTIME",
-    "LOCALTIMESTAMP",
-    "UTC_DATE",
-    "UTC_TIME",
-    "UTC_TIMESTAMP",
 ];
+
+fn is_function_word(word: &str) -> bool {
+    RESERVED_FUNCTIONS.contains(&word) || BARE_FUNCTIONS.contains(&word)
+}
 
 impl Parser<'_> {
     pub(crate) fn expr(&mut self) -> Parsed<Expr> {
@@ -448,7 +433,7 @@ impl Parser<'_> {
             self.advance();
             return Ok(function(&word, Vec::new()));
         }
-        if call && (!reserved::is_reserved(self.slice()) || RESERVED_FUNCTIONS.contains(&word.as_str())) {
+        if call && (!reserved::is_reserved(self.slice()) || is_function_word(&word)) {
             self.advance();
             return self.function_call(&word);
         }

@@ -33,12 +33,8 @@ impl Parser<'_> {
         loop {
             if self.accept_all(&["ISOLATION", "LEVEL"]) {
                 isolation = Some(self.isolation()?);
-            } else if self.accept_all(&["READ", "ONLY"]) {
-                read_only = Some(true);
-            } else if self.accept_all(&["READ", "WRITE"]) {
-                read_only = Some(false);
             } else {
-                return Err(self.unexpected());
+                read_only = Some(self.access_mode()?);
             }
             if !self.accept_symbol(b",") {
                 return Ok(Some(Statement::SetTransaction { scope, isolation, read_only }));
