@@ -5,7 +5,7 @@
 //! the doublewrite from then on, until it is opened again or the mode is set to AUTO anew.
 
 use crate::mode::{Mode, Way};
-use crate::trial::{Trial, Turn};
+use crate::trial::Trial;
 use disk::probe::{Atomic, Verdict};
 use disk::{File, WriteBatch};
 use parking_lot::Mutex;
@@ -88,8 +88,15 @@ pub(crate) struct Plan {
     pub(crate) numbered: Vec<usize>,
     /// Of `plain`, those that need no copy.
     pub(crate) recreatable: usize,
-    /// The measurement that all pages of the batch take part in.
-    pub(crate) trial: Option<(Arc<Mutex<Trial>>, Turn)>,
+    /// The measurements the batch takes part in, with the way it goes and the pages it has there.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// A batch's part in a measurement.
+pub(crate) struct Turn {
+    pub(crate) trial: Arc<Mutex<Trial>>,
+    pub(crate) way: Way,
+    pub(crate) pages: usize,
 }
 
 impl Decisions {
@@ -144,16 +151,16 @@ impl Decisions {
     /// How a batch is written in this mode.
     pub(crate) fn plan(&self, batch: &WriteBatch, mode: Mode, now: Duration) -> Plan {
         let mut plan = Plan::default();
-        let mut turns: Vec<(Arc<Mutex<Trial>>, Turn)> = Vec::new();
-        let mut tried = 0;
         let mut last: Option<(&Arc<dyn File>, Ruling)> = None;
         for (index, page) in batch.pages().iter().enumerate() {
             let ruling = match last {
                 Some((file, ruling)) if Arc::ptr_eq(file, &page.file) => ruling,
-                _ => self.rule(&page.file, mode, now, &mut turns),
+                _ => self.rule(&page.file, mode, now, &mut plan.turns),
             };
             last = Some((&page.file, ruling));
-            tried += usize::from(ruling.is_tried);
+            if let Some(turn) = ruling.turn {
+                plan.turns[turn].pages += 1;
+            }
             match ruling.way {
                 Way::Atomic if ruling.unflagged => plan.single.push(index),
                 Way::Atomic => plan.atomic.push(index),
@@ -166,20 +173,11 @@ impl Decisions {
                 Way::Detect => plan.numbered.push(index),
             }
         }
-        if tried == batch.len() && turns.len() == 1 && plan.recreatable == 0 {
-            plan.trial = turns.pop();
-        }
         plan
     }
 
-    fn rule(
-        &self,
-        file: &Arc<dyn File>,
-        mode: Mode,
-        now: Duration,
-        turns: &mut Vec<(Arc<Mutex<Trial>>, Turn)>,
-    ) -> Ruling {
-        let plainly = |way| Ruling { way, unflagged: false, is_tried: false };
+    fn rule(&self, file: &Arc<dyn File>, mode: Mode, now: Duration, turns: &mut Vec<Turn>) -> Ruling {
+        let plainly = |way| Ruling { way, unflagged: false, turn: None };
         match mode {
             Mode::On => return plainly(Way::Doublewrite),
             Mode::DetectOnly => return plainly(Way::Detect),
@@ -193,15 +191,15 @@ impl Decisions {
         let unflagged = !state.verdict.flagged;
         match state.verdict.atomic {
             Atomic::None => plainly(Way::Doublewrite),
-            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, is_tried: false },
+            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, turn: None },
             Atomic::FileSystem => {
-                let known = turns.iter().find(|(trial, _)| Arc::ptr_eq(trial, &state.trial));
-                let way = known.map(|(_, turn)| turn.way).unwrap_or_else(|| {
-                    let turn = state.trial.lock().next(now);
-                    turns.push((state.trial.clone(), turn));
-                    turn.way
+                let known = turns.iter().position(|turn| Arc::ptr_eq(&turn.trial, &state.trial));
+                let turn = known.unwrap_or_else(|| {
+                    let way = state.trial.lock().begin(now);
+                    turns.push(Turn { trial: state.trial.clone(), way, pages: 0 });
+                    turns.len() - 1
                 });
-                Ruling { way, unflagged, is_tried: true }
+                Ruling { way: turns[turn].way, unflagged, turn: Some(turn) }
             }
         }
     }
@@ -213,6 +211,6 @@ struct Ruling {
     way: Way,
     /// Written by one plain write for each page, because the storage does not know the flag and keeps them whole.
     unflagged: bool,
-    /// The way was chosen to measure it.
-    is_tried: bool,
+    /// The measurement it takes part in: index in the batch's list.
+    turn: Option<usize>,
 }

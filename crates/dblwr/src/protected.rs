@@ -140,11 +140,22 @@ impl Shared {
 
     async fn write(&self, batch: &WriteBatch) -> Result<()> {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
-        let started = self.env.now();
-        let mut plan = self.decisions.plan(batch, self.mode(), started);
-        let trial = plan.trial.take();
+        let plan = self.decisions.plan(batch, self.mode(), self.env.now());
+        let result = self.write_planned(batch, &plan).await;
+        // Also after a failure: the batch is not under way any more.
+        for turn in &plan.turns {
+            let pages = if result.is_ok() { turn.pages } else { 0 };
+            let mut trial = turn.trial.lock();
+            if let Some(way) = trial.ended(turn.way, pages, self.env.now()) {
+                tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
+            }
+        }
+        result
+    }
+
+    async fn write_planned(&self, batch: &WriteBatch, plan: &Plan) -> Result<()> {
         let mut unsynced = Vec::new();
-        let (refused, first) = self.write_first(batch, &plan, &mut unsynced).await?;
+        let (refused, first) = self.write_first(batch, plan, &mut unsynced).await?;
         let mut copied = plan.copied.chunks(self.options.pages);
         if let (Some(pages), Some(segment)) = (copied.next(), first) {
             self.write_copied(batch, pages, segment, &mut unsynced).await?;
@@ -158,14 +169,7 @@ impl Shared {
             self.write_copied(batch, pages, segment, &mut unsynced).await?;
         }
         self.sync(&mut unsynced).await?;
-        self.count(batch, &plan);
-        if let (Some((trial, turn)), true) = (trial, refused.is_empty()) {
-            let now = self.env.now();
-            let mut trial = trial.lock();
-            if let Some(way) = trial.took(turn, batch.len(), now.saturating_sub(started), now) {
-                tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
-            }
-        }
+        self.count(batch, plan);
         Ok(())
     }
 

@@ -2,9 +2,12 @@
 //!
 //! Where a file system writes pages atomically by copy-on-write, nobody can say beforehand whether that costs less
 //! than a doublewrite: it depends on the device, on its load and on the age of the file system. So batches go in
-//! turns by the one and the other way, a few at a time, until both have been seen often enough; the one that took less time
-//! per page is kept. Both ways run under the same load meanwhile, as they take turns. It is measured anew now and
-//! then, and when the time per page moves away from what was measured.
+//! turns by the one and the other way, until both have been seen often enough; the one that took less time per page is kept. It
+//! is measured anew now and then, and when the time per page moves away from what was measured.
+//!
+//! Several batches are under way at once and share the device, so the time that a single batch takes says little: beside a slow
+//! batch a fast one is slow. What counts is throughput. Time is counted for a way only while batches of that way alone are under
+//! way, and so are the pages that are finished then; what happens while the batches of the last turn drain is not counted.
 //!
 //! Nothing here does I/O or knows a clock; so it behaves the same in the simulator.
 
@@ -12,13 +15,15 @@ use crate::mode::Way;
 use std::time::Duration;
 
 /// Batches that go the same way before the other one has its turn.
-const TURN: u32 = 4;
+const TURN: u32 = 16;
 /// Batches each way needs before they are compared.
-const BATCHES_MIN: u32 = 16;
+const BATCHES_MIN: u32 = 32;
 /// Pages each way needs before they are compared.
-const PAGES_MIN: u64 = 256;
+const PAGES_MIN: u64 = 512;
+/// The doublewrite must be faster by this factor: at the same speed it writes twice as much.
+const DOUBLEWRITE_HANDICAP: f64 = 1.05;
 /// Batches after which the time per page is compared with what was measured.
-const WINDOW: u32 = 32;
+const WINDOW: u32 = 64;
 /// A time per page that differs by this factor is worth a new measurement ...
 const SHIFT: f64 = 2.0;
 /// ... but not sooner than this after the last one.
@@ -35,12 +40,6 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, pages: usize, time: Duration) {
-        self.batches += 1;
-        self.pages += pages as u64;
-        self.time += time;
-    }
-
     fn is_enough(&self) -> bool {
         self.batches >= BATCHES_MIN && self.pages >= PAGES_MIN
     }
@@ -51,88 +50,80 @@ impl Seen {
     }
 }
 
+/// One of the two ways, with what is under way and what was seen.
+#[derive(Clone, Copy, Default, Debug)]
+struct Side {
+    under_way: u32,
+    seen: Seen,
+}
+
 /// The measurement of one device.
 #[derive(Debug)]
 pub(crate) struct Trial {
     /// Set while measured anew.
     measuring: bool,
-    /// Counts the measurements, so that a batch of an earlier one is not counted.
-    round: u64,
-    started: u32,
-    atomic: Seen,
-    doublewrite: Seen,
+    /// Batches begun in this measurement.
+    begun: u32,
+    atomic: Side,
+    doublewrite: Side,
+    /// Until when time has been counted.
+    counted: Duration,
     chosen: Way,
     chosen_at: Duration,
-    window: Seen,
+    /// Seconds per page that made it the chosen one.
+    measured: f64,
     outcome: String,
-}
-
-/// Which way a batch goes, and the measurement it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
-    pub(crate) way: Way,
-    round: u64,
 }
 
 impl Default for Trial {
     fn default() -> Trial {
         Trial {
             measuring: true,
-            round: 0,
-            started: 0,
-            atomic: Seen::default(),
-            doublewrite: Seen::default(),
+            begun: 0,
+            atomic: Side::default(),
+            doublewrite: Side::default(),
+            counted: Duration::ZERO,
             chosen: Way::Doublewrite,
             chosen_at: Duration::ZERO,
-            window: Seen::default(),
-            outcome: "the two are being measured".to_owned(),
+            measured: 0.0,
+            outcome: "it and the doublewrite are being measured".to_owned(),
         }
     }
 }
 
 impl Trial {
-    /// Which way the next batch goes.
-    pub(crate) fn next(&mut self, now: Duration) -> Turn {
+    /// A batch begins: which way it goes. [`Trial::ended`] must follow.
+    pub(crate) fn begin(&mut self, now: Duration) -> Way {
+        self.count_time(now);
         if !self.measuring && now.saturating_sub(self.chosen_at) >= REMEASURE_LATEST {
-            self.begin();
+            self.measure_anew();
         }
         let way = match self.measuring {
             false => self.chosen,
-            true if (self.started / TURN).is_multiple_of(2) => Way::Doublewrite,
+            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
             true => Way::Atomic,
         };
-        self.started = self.started.wrapping_add(1);
-        Turn { way, round: self.round }
+        self.begun = self.begun.wrapping_add(1);
+        self.side(way).under_way += 1;
+        way
     }
 
-    /// A batch took so long. Returns the way now chosen when that has just been decided.
-    pub(crate) fn took(&mut self, turn: Turn, pages: usize, time: Duration, now: Duration) -> Option<Way> {
-        if turn.round != self.round {
-            return None;
+    /// A batch that began this way has ended with so many pages. Returns the way now chosen when that has just been
+    /// decided.
+    pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration) -> Option<Way> {
+        self.count_time(now);
+        let alone = self.other(way).under_way == 0;
+        let side = self.side(way);
+        side.under_way = side.under_way.saturating_sub(1);
+        if alone {
+            side.seen.batches += 1;
+            side.seen.pages += pages as u64;
         }
-        if !self.measuring {
-            self.watch(pages, time, now);
-            return None;
+        if self.measuring {
+            return self.decide(now);
         }
-        match turn.way {
-            Way::Atomic => self.atomic.add(pages, time),
-            _ => self.doublewrite.add(pages, time),
-        }
-        if !(self.atomic.is_enough() && self.doublewrite.is_enough()) {
-            return None;
-        }
-        let (atomic, doublewrite) = (self.atomic.per_page(), self.doublewrite.per_page());
-        self.chosen = if atomic < doublewrite { Way::Atomic } else { Way::Doublewrite };
-        self.outcome = format!(
-            "measured {:.0} microseconds per page atomically and {:.0} with the doublewrite",
-            atomic * 1e6,
-            doublewrite * 1e6
-        );
-        self.measuring = false;
-        self.chosen_at = now;
-        self.window = Seen::default();
-        self.round += 1;
-        Some(self.chosen)
+        self.watch(now);
+        None
     }
 
     /// The way chosen, or the one that is kept until the measurement has ended.
@@ -145,23 +136,63 @@ impl Trial {
         &self.outcome
     }
 
-    fn begin(&mut self) {
-        (self.measuring, self.started) = (true, 0);
-        (self.atomic, self.doublewrite) = (Seen::default(), Seen::default());
-        self.round += 1;
+    fn side(&mut self, way: Way) -> &mut Side {
+        if way == Way::Atomic { &mut self.atomic } else { &mut self.doublewrite }
     }
 
-    fn watch(&mut self, pages: usize, time: Duration, now: Duration) {
-        self.window.add(pages, time);
-        if self.window.batches < WINDOW {
+    fn other(&mut self, way: Way) -> &mut Side {
+        if way == Way::Atomic { &mut self.doublewrite } else { &mut self.atomic }
+    }
+
+    /// Counts the time since the last look for the way that had the device for itself.
+    fn count_time(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.counted);
+        self.counted = now;
+        match (self.atomic.under_way, self.doublewrite.under_way) {
+            (1.., 0) => self.atomic.seen.time += passed,
+            (0, 1..) => self.doublewrite.seen.time += passed,
+            _ => {}
+        }
+    }
+
+    fn decide(&mut self, now: Duration) -> Option<Way> {
+        if !(self.atomic.seen.is_enough() && self.doublewrite.seen.is_enough()) {
+            return None;
+        }
+        let (atomic, doublewrite) = (self.atomic.seen.per_page(), self.doublewrite.seen.per_page());
+        let by_atomic = atomic <= doublewrite * DOUBLEWRITE_HANDICAP;
+        (self.chosen, self.measured) =
+            if by_atomic { (Way::Atomic, atomic) } else { (Way::Doublewrite, doublewrite) };
+        self.outcome = format!(
+            "measured {:.0} microseconds per page atomically and {:.0} with the doublewrite",
+            atomic * 1e6,
+            doublewrite * 1e6
+        );
+        (self.measuring, self.chosen_at) = (false, now);
+        self.forget_seen();
+        Some(self.chosen)
+    }
+
+    fn forget_seen(&mut self) {
+        (self.atomic.seen, self.doublewrite.seen) = (Seen::default(), Seen::default());
+    }
+
+    fn measure_anew(&mut self) {
+        (self.measuring, self.begun) = (true, 0);
+        self.forget_seen();
+    }
+
+    /// Compares what is seen now with what was measured.
+    fn watch(&mut self, now: Duration) {
+        let seen = self.side(self.chosen).seen;
+        if seen.batches < WINDOW {
             return;
         }
-        let measured = if self.chosen == Way::Atomic { self.atomic } else { self.doublewrite };
-        let factor = self.window.per_page() / measured.per_page().max(1e-9);
-        self.window = Seen::default();
+        self.forget_seen();
+        let factor = seen.per_page() / self.measured.max(1e-9);
         let has_shifted = !(1.0 / SHIFT..=SHIFT).contains(&factor);
         if has_shifted && now.saturating_sub(self.chosen_at) >= REMEASURE_SOONEST {
-            self.begin();
+            self.measure_anew();
         }
     }
 }
@@ -169,64 +200,95 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
     const PAGES: usize = 64;
+    /// Batches under way at once.
+    const DEPTH: usize = 4;
 
-    /// Feeds batches of which each takes what `cost` says per page, until `until`; returns how many went atomically.
-    fn feed(trial: &mut Trial, now: &mut Duration, until: Duration, cost: impl Fn(Way) -> u64) -> (u32, u32) {
+    /// A device that serves one batch after the other, `cost` microseconds per page, with several waiting at a time.
+    /// Returns how many went atomically and how many by the doublewrite.
+    fn feed(
+        trial: &mut Trial,
+        now: &mut Duration,
+        until: Duration,
+        depth: usize,
+        cost: impl Fn(Way) -> u64,
+    ) -> (u32, u32) {
         let (mut atomic, mut doubled) = (0, 0);
-        while *now < until {
-            let turn = trial.next(*now);
-            match turn.way {
-                Way::Atomic => atomic += 1,
-                _ => doubled += 1,
+        let mut queue = VecDeque::new();
+        while *now < until || !queue.is_empty() {
+            while queue.len() < depth && *now < until {
+                let way = trial.begin(*now);
+                if way == Way::Atomic {
+                    atomic += 1
+                } else {
+                    doubled += 1
+                }
+                queue.push_back(way);
             }
-            let time = Duration::from_micros(cost(turn.way) * PAGES as u64);
-            *now += time;
-            trial.took(turn, PAGES, time, *now);
+            let Some(way) = queue.pop_front() else { break };
+            *now += Duration::from_micros(cost(way) * PAGES as u64);
+            trial.ended(way, PAGES, *now);
         }
         (atomic, doubled)
     }
 
+    fn costs(atomic: u64, doublewrite: u64) -> impl Fn(Way) -> u64 {
+        move |way| if way == Way::Atomic { atomic } else { doublewrite }
+    }
+
     #[test]
     fn the_faster_way_is_kept_and_few_batches_are_spent_on_finding_out() {
-        for (atomic, doublewrite, winner) in [(100, 200, Way::Atomic), (200, 100, Way::Doublewrite)] {
-            let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
-            let cost = |way| if way == Way::Atomic { atomic } else { doublewrite };
-            let (by_atomic, doubled) = feed(&mut trial, &mut now, Duration::from_secs(20), cost);
-            assert_eq!(trial.chosen(), winner);
-            let lost = if winner == Way::Atomic { doubled } else { by_atomic };
-            assert!(lost <= BATCHES_MIN + TURN, "{lost} batches went the slower way");
-            assert!(
-                trial.outcome().contains("100") && trial.outcome().contains("200"),
-                "{}",
-                trial.outcome()
-            );
+        for (atomic, doublewrite, winner) in [
+            (100, 200, Way::Atomic),
+            (200, 100, Way::Doublewrite),
+            (100, 120, Way::Atomic),
+            (100, 100, Way::Atomic),
+        ] {
+            for depth in [1, DEPTH] {
+                let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
+                let until = Duration::from_secs(20);
+                let (by_atomic, doubled) =
+                    feed(&mut trial, &mut now, until, depth, costs(atomic, doublewrite));
+                assert_eq!(trial.chosen(), winner, "{atomic} {doublewrite} {depth}: {}", trial.outcome());
+                let lost = if winner == Way::Atomic { doubled } else { by_atomic };
+                assert!(lost <= 4 * TURN, "{lost} batches went the slower way");
+                // Batches beside each other do not blur what is measured.
+                assert!(trial.outcome().contains(&format!(" {atomic} ")), "{}", trial.outcome());
+                assert!(trial.outcome().contains(&format!(" {doublewrite} ")), "{}", trial.outcome());
+            }
         }
     }
 
     #[test]
     fn it_is_measured_anew_when_the_load_changes_and_when_it_is_old() {
         let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
-        feed(&mut trial, &mut now, Duration::from_secs(60), |way| if way == Way::Atomic { 100 } else { 200 });
+        feed(&mut trial, &mut now, Duration::from_secs(60), DEPTH, costs(100, 200));
         assert_eq!(trial.chosen(), Way::Atomic);
         // The device becomes slow for atomic writes: noticed at once.
         let soon = now + Duration::from_secs(20);
-        feed(&mut trial, &mut now, soon, |way| if way == Way::Atomic { 500 } else { 200 });
+        feed(&mut trial, &mut now, soon, DEPTH, costs(500, 200));
         assert_eq!(trial.chosen(), Way::Doublewrite);
         // It recovers, which the doublewrite cannot feel: found out when the measurement is old.
         let later = now + REMEASURE_LATEST + Duration::from_secs(20);
-        feed(&mut trial, &mut now, later, |way| if way == Way::Atomic { 100 } else { 200 });
+        feed(&mut trial, &mut now, later, DEPTH, costs(100, 200));
         assert_eq!(trial.chosen(), Way::Atomic);
     }
 
     #[test]
-    fn batches_of_an_earlier_measurement_do_not_count() {
+    fn an_idle_device_counts_for_nobody() {
         let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
-        let late = trial.next(now);
-        feed(&mut trial, &mut now, Duration::from_secs(5), |way| if way == Way::Atomic { 100 } else { 200 });
-        let before = trial.window.batches;
-        trial.took(late, PAGES, Duration::from_secs(9), now);
-        assert_eq!(trial.window.batches, before);
+        for _ in 0..200 {
+            let way = trial.begin(now);
+            now += Duration::from_micros(if way == Way::Atomic { 100 } else { 300 } * PAGES as u64);
+            trial.ended(way, PAGES, now);
+            now += Duration::from_millis(500);
+        }
+        assert!(
+            trial.outcome().contains(" 100 ") && trial.outcome().contains(" 300 "),
+            "{}",
+            trial.outcome()
+        );
     }
 }
