@@ -99,7 +99,7 @@ impl Database {
 
     fn file_figures(&self) -> Vec<Figure> {
         let files = self.0.environment.storage().counters();
-        let pages = self.0.writer.status();
+        let (pages, tier) = (self.0.writer.status(), self.clean_tier());
         vec![
             ("Innodb_data_reads", files.reads),
             ("Innodb_data_read", files.bytes_read),
@@ -115,6 +115,7 @@ impl Database {
             ("Untorn_bytes_written_doublewrite", pages.bytes_doublewrite),
             ("Untorn_bytes_written_redo", self.0.redo.status().bytes_written),
             ("Untorn_bytes_written_undo", pages.bytes_undo),
+            ("Untorn_bytes_written_tier", tier.bytes_written + tier.bytes_written_map),
         ]
     }
 }

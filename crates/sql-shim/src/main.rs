@@ -28,6 +28,9 @@ impl Engine for Untorn {
     }
 
     fn sessions(&self, server: &Arc<Server>) -> Sessions {
+        // The directory's own, whatever was asked for.
+        let page_size = self.database.report().page_size.to_string();
+        let _ = server.variables.set_at_start("innodb_page_size", &page_size);
         let database = self.database.clone();
         server.variables.on_change(
             "innodb_doublewrite",
