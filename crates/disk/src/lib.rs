@@ -36,7 +36,9 @@ pub use page_id::PageId;
 pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, WriteBatch};
 pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
-pub use simulated::{Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
+pub use simulated::{
+    Crash, CrashOutcome, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, SimulatedStorage,
+};
 pub use storage::{
     Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,
     submit_one, sync_async, write_async,

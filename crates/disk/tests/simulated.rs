@@ -312,3 +312,121 @@ fn time_moves_only_as_far_as_it_is_told() {
     env.advance(Duration::from_secs(2));
     assert!(late.is_set());
 }
+
+#[test]
+fn every_subset_of_unsynced_units_can_be_asked_for() {
+    let disk = SimulatedStorage::new(14);
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    file.write_at(&filled(2)[..512], 0).unwrap();
+    file.write_at(&filled(3)[..512], 512).unwrap();
+    let other = disk.open(Path::new("data/g"), OpenHow::CREATE_NEW).unwrap();
+    other.write_at(&filled(4)[..512], 0).unwrap();
+    let moment = disk.moment();
+    // One name and three writes.
+    assert_eq!(moment.units(), 4);
+    let mut seen = BTreeSet::new();
+    for survivors in 0..16 {
+        let (left, outcome) = moment.crash(Crash::Exactly(survivors));
+        assert_eq!((outcome.units, outcome.torn), (4, 0));
+        assert_eq!(outcome.kept as u32, survivors.count_ones());
+        let f = left.content(Path::new("data/f")).unwrap();
+        seen.insert((f[0], f[512], left.content(Path::new("data/g"))));
+    }
+    // Without its name the content of the other file does not matter.
+    assert_eq!(seen.len(), 12);
+    let torn = (0..50).map(|seed| moment.crash(Crash::Torn { survivors: 15, seed }).1.torn).max();
+    assert_eq!(torn, Some(0), "a sector is written whole or not at all");
+}
+
+#[test]
+fn the_end_of_the_process_alone_loses_nothing_but_makes_nothing_durable() {
+    let disk = SimulatedStorage::new(15);
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    let (left, _) = disk.moment().crash(Crash::ProcessOnly);
+    assert_eq!(left.content(Path::new("data/f")).unwrap(), filled(1)[..]);
+    assert_eq!(left.durable_content(Path::new("data/f")).unwrap(), []);
+}
+
+#[test]
+fn the_observer_sees_every_sync_before_it_takes_effect() {
+    let disk = SimulatedStorage::new(16);
+    let units = Arc::new(Mutex::new(Vec::new()));
+    let seen = units.clone();
+    disk.observe_syncs(move |moment| seen.lock().unwrap().push(moment.units()));
+    // The sync of the directory makes the name durable.
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0).unwrap();
+    file.write_at(&filled(2), 0).unwrap();
+    file.sync_data().unwrap();
+    file.sync_data().unwrap();
+    disk.stop_observing();
+    file.sync_data().unwrap();
+    assert_eq!(*units.lock().unwrap(), [1, 2, 0]);
+}
+
+/// Two versions of a file on a disk that misbehaves with it; what a read then gives.
+fn read_with(what: Misbehaviour) -> Result<Vec<u8>> {
+    let disk = SimulatedStorage::new(17);
+    let file = data_file(&disk);
+    file.write_at(&filled(1), 0)?;
+    file.write_at(&filled(9), LENGTH as u64)?;
+    file.sync_data()?;
+    disk.misbehave("data/f", what, 1);
+    disk.misbehave("another", Misbehaviour::FailRead(FaultKind::Eio), 1);
+    file.write_at(&filled(2), 0)?;
+    file.sync_data()?;
+    let mut buf = filled(0);
+    file.read_at(&mut buf, 0)?;
+    assert!(disk.misbehaved() > 0);
+    disk.behave();
+    Ok(buf.to_vec())
+}
+
+#[test]
+fn a_disk_lies_about_the_files_it_is_told_to_and_only_those() {
+    use Misbehaviour::*;
+    let differing = |bytes: &[u8]| bytes.iter().filter(|byte| **byte != 2).count();
+    assert_eq!(read_with(StaleRead).unwrap(), filled(1)[..]);
+    assert_eq!(read_with(MisdirectedRead).unwrap(), filled(9)[..]);
+    assert_eq!(differing(&read_with(FlippedRead).unwrap()), 1);
+    let torn = read_with(TornRead).unwrap();
+    assert!(torn.chunks(512).all(|sector| sector == &filled(1)[..512] || sector == &filled(2)[..512]));
+    assert!((1..LENGTH).contains(&differing(&torn)));
+    assert_eq!(read_with(FailRead(FaultKind::Eio)).unwrap_err().io().raw_os_error(), Some(5));
+    assert_eq!(read_with(LostWrite).unwrap(), filled(1)[..]);
+    assert_eq!(read_with(MisdirectedWrite).unwrap(), filled(1)[..]);
+    assert_eq!(read_with(DuplicatedWrite).unwrap(), filled(2)[..]);
+    assert_eq!(differing(&read_with(FlippedWrite).unwrap()), 1);
+    assert!(read_with(FailWrite(FaultKind::Enospc)).is_err());
+    assert!(read_with(FailSync(FaultKind::Eio)).is_err());
+    assert_eq!(read_with(SkippedSync).unwrap(), filled(2)[..]);
+}
+
+#[test]
+fn a_skipped_sync_says_yes_and_a_crash_says_no() {
+    let disk = SimulatedStorage::new(18);
+    let file = data_file(&disk);
+    disk.misbehave("data/f", Misbehaviour::SkippedSync, 1);
+    file.write_at(&filled(1), 0).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(disk.durable_content(Path::new("data/f")).unwrap(), []);
+}
+
+#[test]
+fn atomic_writes_are_refused_from_the_moment_that_was_asked_for() {
+    let env = SimulatedEnvironment::new(19);
+    let disk = env.disk().clone();
+    let file = data_file(&disk);
+    disk.refuse_atomic_writes_after(1);
+    let write = |byte| {
+        let kind = IoKind::Write { buf: IoBuf::owned(filled(byte)), offset: 0, atomic: true, sync: false };
+        env.run_until_complete(submit_one(&*disk, &file, kind)).map(drop)
+    };
+    write(1).unwrap();
+    // EINVAL, as Linux refuses.
+    assert_eq!(write(2).unwrap_err().io().raw_os_error(), Some(22));
+    assert_eq!(disk.content(Path::new("data/f")).unwrap(), filled(1)[..]);
+}

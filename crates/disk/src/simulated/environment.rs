@@ -31,6 +31,8 @@ pub struct SimulatedEnvironment {
 struct State {
     random: Random,
     now: Duration,
+    /// Steps until the simulation counts as endless.
+    steps_left: u64,
 }
 
 /// What a step may be.
@@ -63,13 +65,19 @@ impl SimulatedEnvironment {
             storage: disk.clone(),
             disk,
             scheduler: Arc::default(),
-            state: Mutex::new(State { random, now: Duration::ZERO }),
+            state: Mutex::new(State { random, now: Duration::ZERO, steps_left: u64::MAX }),
         })
     }
 
     /// The disk.
     pub fn disk(&self) -> &Arc<SimulatedStorage> {
         &self.disk
+    }
+
+    /// Lets the simulation panic after so many more steps: what is waited for then will not come, though something
+    /// always goes on.
+    pub fn limit_steps(&self, steps: u64) {
+        self.state.lock().steps_left = steps;
     }
 
     /// Runs tasks, completions and timers until `future` is complete.
@@ -167,6 +175,13 @@ impl SimulatedEnvironment {
         let now = {
             let mut state = self.state.lock();
             state.now += duration;
+            state.steps_left = state.steps_left.saturating_sub(1);
+            if state.steps_left == 0 {
+                // Not again while the panic unwinds.
+                state.steps_left = u64::MAX;
+                drop(state);
+                panic!("simulation with seed {}: no end in sight after the steps allowed", self.seed);
+            }
             state.now
         };
         self.scheduler.fire(now);

@@ -1,8 +1,10 @@
 //! An open file of the simulated disk.
 
 use crate::probe::{Atomic, Verdict};
+use crate::simulated::faults::error_of;
 use crate::simulated::image::Change;
-use crate::simulated::storage::{BLOCK, FaultKind, State, check_aligned};
+use crate::simulated::storage::{BLOCK, State};
+use crate::simulated::transfer::check_aligned;
 use crate::{Error, File, Result};
 use parking_lot::Mutex;
 use std::io;
@@ -28,20 +30,18 @@ impl SimulatedFile {
         check_aligned(self.direct, offset, bytes.len())?;
         let mut state = self.state.lock();
         let fault = state.begin("write", &self.path, offset, bytes)?;
-        state.write(self.number, bytes, offset, false, fault)
+        state.write(&self.path, self.number, bytes, offset, false, fault)
     }
 
     fn resize(&self, len: u64) -> io::Result<()> {
         self.may_write()?;
         let mut state = self.state.lock();
-        match state.begin("set the length of", &self.path, len, &[])? {
-            Some(FaultKind::Eio) => Err(io::Error::from_raw_os_error(libc::EIO)),
-            Some(FaultKind::Enospc) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
-            _ => {
-                state.files[self.number].change(Change::SetLen(len as usize));
-                Ok(())
-            }
+        let fault = state.begin("set the length of", &self.path, len, &[])?;
+        if let Some(error) = fault.and_then(error_of) {
+            return Err(error);
         }
+        state.files[self.number].change(Change::SetLen(len as usize));
+        Ok(())
     }
 }
 
@@ -60,7 +60,7 @@ impl File for SimulatedFile {
             check_aligned(self.direct, offset, length)?;
             let mut state = self.state.lock();
             let fault = state.begin("read", &self.path, offset, &(length as u64).to_le_bytes())?;
-            state.read(self.number, buf, offset, fault)
+            state.read(&self.path, self.number, buf, offset, fault)
         };
         read(buf).map_err(|error| Error::at("read", &self.path, offset, length, error))
     }
@@ -73,7 +73,7 @@ impl File for SimulatedFile {
         let mut state = self.state.lock();
         let outcome = state.begin("sync", &self.path, 0, &[]).and_then(|fault| {
             let everything = state.files[self.number].mark();
-            state.sync(self.number, everything, fault)
+            state.sync(&self.path, self.number, everything, fault)
         });
         outcome.map_err(|error| Error::new("sync", &self.path, error))
     }
@@ -95,11 +95,11 @@ impl File for SimulatedFile {
     }
 
     fn protection(&self, page_bytes: usize) -> Verdict {
-        if !self.state.lock().offers_atomic {
+        let atomic = self.state.lock().atomic.offered;
+        if atomic == Atomic::None {
             Verdict::none("this simulated disk has no atomic writes")
         } else if self.direct && page_bytes.is_power_of_two() {
-            let reason = "the simulated disk promises it".into();
-            Verdict { atomic: Atomic::Hardware, flagged: true, reason }
+            Verdict { atomic, flagged: true, reason: "the simulated disk promises it".into() }
         } else {
             Verdict::none("atomic writes are direct and of a power of two")
         }

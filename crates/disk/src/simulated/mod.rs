@@ -4,12 +4,21 @@
 //! way completes next, how long it took, what a power loss leaves. Nothing depends on addresses, hash order or real
 //! time, so the same seed gives the same history (`SimulatedStorage::history` proves it), and a failure found by a
 //! seed is replayed by that seed.
+//!
+//! Three things can be asked of the disk besides serving: the states that a crash at some moment may leave
+//! ([`Moment`], [`Crash`]), calls that fail ([`Fault`]), and calls that lie ([`Misbehaviour`]).
 
+mod content;
+mod crash;
 mod environment;
+mod faults;
 mod file;
 mod image;
 mod names;
 mod storage;
+mod transfer;
 
+pub use crash::{Crash, CrashOutcome, Moment};
 pub use environment::SimulatedEnvironment;
-pub use storage::{Fault, FaultKind, SimulatedStorage};
+pub use faults::{Fault, FaultKind, Misbehaviour};
+pub use storage::SimulatedStorage;

@@ -4,7 +4,6 @@
 //! loss keeps any subset of them, each whole (a rename is never half done). Directories themselves are durable at
 //! once: nothing in the engine depends on losing one.
 
-use crate::Random;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
@@ -77,6 +76,12 @@ impl Names {
         self.pending.push(NameChange::Unlink(path.into()));
     }
 
+    /// Removes a file at once and for good; whether there was one.
+    pub(crate) fn lose(&mut self, path: &Path) -> bool {
+        self.durable.remove(path);
+        self.visible.remove(path).is_some()
+    }
+
     pub(crate) fn rename(&mut self, from: &Path, to: &Path, file: usize) {
         self.visible.remove(from);
         self.visible.insert(to.into(), Node::File(file));
@@ -109,23 +114,35 @@ impl Names {
             .collect()
     }
 
-    /// What a power loss leaves.
-    pub(crate) fn after_crash(&self, random: &mut Random) -> Names {
+    /// Number of changes that are not durable.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// What a power loss leaves, and how many changes survived. `survives` is asked once for each, in their order.
+    pub(crate) fn after_crash(&self, survives: &mut dyn FnMut() -> bool) -> (Names, usize) {
         let mut left = self.durable.clone();
+        let mut kept = 0;
         for change in &self.pending {
-            if random.one_in(2) {
+            if survives() {
                 apply(&mut left, change);
+                kept += 1;
             }
         }
-        Names { visible: left.clone(), durable: left, pending: Vec::new() }
+        (Names { visible: left.clone(), durable: left, pending: Vec::new() }, kept)
+    }
+
+    /// Every visible file with its number.
+    pub(crate) fn visible_files(&self) -> impl Iterator<Item = (&Path, usize)> {
+        self.visible.iter().filter_map(|(path, node)| match node {
+            Node::File(file) => Some((path.as_path(), *file)),
+            Node::Directory => None,
+        })
     }
 
     /// The numbers of all files that have a name.
-    pub(crate) fn files(&self) -> impl Iterator<Item = usize> + '_ {
-        self.visible.values().filter_map(|node| match node {
-            Node::File(file) => Some(*file),
-            Node::Directory => None,
-        })
+    pub(crate) fn files(&self) -> impl Iterator<Item = usize> {
+        self.visible_files().map(|(_, file)| file)
     }
 }
 

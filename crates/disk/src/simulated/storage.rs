@@ -1,10 +1,15 @@
 //! The simulated disk: calls are numbered, may be told to fail, and end up in file images that know what is durable.
 
+use crate::probe::Atomic;
+use crate::simulated::crash::{Crash, FileMoment, Moment};
+use crate::simulated::faults::{Fault, FaultKind, Misbehaviour, Rule, Rules, error_of, power_is_gone};
 use crate::simulated::file::SimulatedFile;
-use crate::simulated::image::{Change, FileImage, Tearing};
+use crate::simulated::image::{Change, FileImage};
 use crate::simulated::names::{Names, Node, plain};
+use crate::simulated::transfer::check_aligned;
 use crate::{
-    Entry, Error, File, Io, IoBuf, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Random, Result, Storage,
+    Entry, Error, File, Io, IoBuf, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Random,
+    Result, Storage,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,33 +20,30 @@ use std::sync::Arc;
 /// Offsets and lengths of direct transfers are multiples of this.
 pub(crate) const BLOCK: usize = 512;
 
-/// How a faulty call fails.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FaultKind {
-    /// The device fails (EIO). A write may have happened in part; a sync loses what was not durable yet.
-    Eio,
-    /// The file system is full (ENOSPC). A write may have happened in part.
-    Enospc,
-    /// The transfer takes two steps inside the storage: it succeeds, but an atomic write fails instead, and a power
-    /// loss may keep one step without the other.
-    Short,
-    /// From this call on nothing reaches the disk and every call fails: the power is gone.
-    PowerLoss,
-}
-
-/// A planned fault: the I/O call with this number (counted from 0 since the storage was made) fails.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// Number of the call.
-    pub call: u64,
-    /// How it fails.
-    pub kind: FaultKind,
-}
-
 /// A disk in memory that keeps what was synced apart from what was not.
 pub struct SimulatedStorage {
     pub(crate) state: Arc<Mutex<State>>,
 }
+
+/// What the disk says and does about atomic writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtomicPromise {
+    /// What probes are told; the writes themselves work either way.
+    pub(crate) offered: Atomic,
+    /// A crash tears them all the same.
+    pub(crate) broken: bool,
+    /// From this atomic write on (counted from 0) all are refused.
+    pub(crate) refused_from: Option<u64>,
+}
+
+impl Default for AtomicPromise {
+    fn default() -> AtomicPromise {
+        AtomicPromise { offered: Atomic::None, broken: false, refused_from: None }
+    }
+}
+
+/// Who is told of every moment at which something becomes durable.
+type Observer = Box<dyn FnMut(Moment) + Send>;
 
 pub(crate) struct State {
     pub(crate) files: Vec<FileImage>,
@@ -49,10 +51,11 @@ pub(crate) struct State {
     pub(crate) random: Random,
     calls: u64,
     faults: BTreeMap<u64, FaultKind>,
-    dead: bool,
-    /// What probes are told; the writes themselves work either way.
-    pub(crate) offers_atomic: bool,
-    tear_atomic: bool,
+    pub(crate) rules: Rules,
+    pub(crate) dead: bool,
+    pub(crate) atomic: AtomicPromise,
+    pub(crate) atomic_writes: u64,
+    observer: Option<Observer>,
     in_flight: Vec<InFlight>,
     pub(crate) counters: IoCounters,
     history: u64,
@@ -72,19 +75,26 @@ struct InFlight {
 impl SimulatedStorage {
     /// An empty disk. The seed decides what failing calls leave behind.
     pub fn new(seed: u64) -> Arc<SimulatedStorage> {
-        SimulatedStorage::from_parts(seed, Vec::new(), Names::default())
+        SimulatedStorage::from_parts(seed, Vec::new(), Names::default(), AtomicPromise::default())
     }
 
-    fn from_parts(seed: u64, files: Vec<FileImage>, names: Names) -> Arc<SimulatedStorage> {
+    pub(crate) fn from_parts(
+        seed: u64,
+        files: Vec<FileImage>,
+        names: Names,
+        atomic: AtomicPromise,
+    ) -> Arc<SimulatedStorage> {
         let state = State {
             files,
             names,
             random: Random::new(seed),
             calls: 0,
             faults: BTreeMap::new(),
+            rules: Rules::default(),
             dead: false,
-            offers_atomic: false,
-            tear_atomic: false,
+            atomic,
+            atomic_writes: 0,
+            observer: None,
             in_flight: Vec::new(),
             counters: IoCounters::default(),
             history: 0xcbf2_9ce4_8422_2325,
@@ -93,37 +103,27 @@ impl SimulatedStorage {
         Arc::new(SimulatedStorage { state: Arc::new(Mutex::new(state)) })
     }
 
+    /// The disk as it is at this moment, to try crashes on.
+    pub fn moment(&self) -> Moment {
+        self.state.lock().moment()
+    }
+
     /// What a power loss at this moment leaves: of the writes that were not synced (or still under way) any subset, in
     /// any order, each whole or torn; of the names that were not synced any subset. This disk stays as it is, so that
     /// many crashes can be tried from one moment.
     pub fn crash(&self, seed: u64) -> Arc<SimulatedStorage> {
-        let state = self.state.lock();
-        let mut random = Random::new(seed);
-        let tearing = Tearing {
-            keep_of_four: random.below(5),
-            sector: if random.one_in(2) { 512 } else { 4096 },
-            reorder: random.one_in(2),
-            tear_atomic: state.tear_atomic,
-        };
-        let names = state.names.after_crash(&mut random);
-        let named: BTreeSet<usize> = names.files().collect();
-        let after = |number: usize, random: &mut Random| {
-            let on_the_way: Vec<Change> = state.in_flight_changes(number);
-            FileImage::durable(state.files[number].after_crash(&on_the_way, &tearing, random))
-        };
-        let files = (0..state.files.len())
-            .map(
-                |number| {
-                    if named.contains(&number) { after(number, &mut random) } else { FileImage::default() }
-                },
-            )
-            .collect();
-        let left = SimulatedStorage::from_parts(random.next_u64(), files, names);
-        {
-            let mut left = left.state.lock();
-            (left.offers_atomic, left.tear_atomic) = (state.offers_atomic, state.tear_atomic);
-        }
-        left
+        self.moment().crash(Crash::Random(seed)).0
+    }
+
+    /// Calls `observer` with every moment just before something becomes durable (a sync of a file or of a directory):
+    /// those are all moments at which a crash can make a difference. It runs inside the storage and must not call it.
+    pub fn observe_syncs(&self, observer: impl FnMut(Moment) + Send + 'static) {
+        self.state.lock().observer = Some(Box::new(observer));
+    }
+
+    /// Ends [`SimulatedStorage::observe_syncs`].
+    pub fn stop_observing(&self) {
+        self.state.lock().observer = None;
     }
 
     /// Plans a fault.
@@ -131,14 +131,51 @@ impl SimulatedStorage {
         self.state.lock().faults.insert(fault.call, fault.kind);
     }
 
+    /// From now on calls on files whose path contains `files` go wrong this way, one in `one_in` on average (1: all).
+    /// Several rules may be in force; the first that strikes a call counts.
+    pub fn misbehave(&self, files: &str, what: Misbehaviour, one_in: usize) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.rules.rules.push(Rule { files: files.to_owned(), what, one_in: one_in.max(1) });
+        if state.rules.want_old_contents() {
+            state.files.iter_mut().for_each(FileImage::remember_before);
+        }
+    }
+
+    /// Ends every [`SimulatedStorage::misbehave`].
+    pub fn behave(&self) {
+        self.state.lock().rules.rules.clear();
+    }
+
+    /// How often calls were made to misbehave.
+    pub fn misbehaved(&self) -> u64 {
+        self.state.lock().rules.struck
+    }
+
     /// Makes the disk one that says it writes pages atomically (and does); it says no when new.
     pub fn offer_atomic_writes(&self) {
-        self.state.lock().offers_atomic = true;
+        self.offer(Atomic::Hardware);
+    }
+
+    /// Makes the disk say this about atomic writes.
+    pub fn offer(&self, offered: Atomic) {
+        self.state.lock().atomic.offered = offered;
     }
 
     /// Negative control: lets a crash tear atomic writes too.
     pub fn break_atomic_writes(&self) {
-        self.state.lock().tear_atomic = true;
+        self.state.lock().atomic.broken = true;
+    }
+
+    /// Refuses (EINVAL) every atomic write but the next `good` ones, whatever the disk says.
+    pub fn refuse_atomic_writes_after(&self, good: u64) {
+        let mut state = self.state.lock();
+        state.atomic.refused_from = Some(state.atomic_writes + good);
+    }
+
+    /// Removes a file behind everybody's back, durably. Whether there was one.
+    pub fn lose_file(&self, path: &Path) -> bool {
+        self.state.lock().names.lose(&plain(path))
     }
 
     /// Number of I/O calls so far (opening, transfers, syncs, changes of names; each request of a batch is one).
@@ -162,7 +199,7 @@ impl SimulatedStorage {
     pub fn durable_content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state.lock();
         let number = state.file_number(path)?;
-        Some(state.files[number].durable_bytes().to_vec())
+        Some(state.files[number].durable_content().to_vec())
     }
 
     /// Overwrites bytes of a file behind everybody's back, durably. Whether there is a file of this name.
@@ -185,7 +222,7 @@ impl SimulatedStorage {
             let request = state.in_flight.swap_remove(index);
             let path = request.file.path().to_path_buf();
             let InFlight { file, number, mut kind, done, fault, mark } = request;
-            let outcome = state.perform(number, &mut kind, fault, mark);
+            let outcome = state.perform(&path, number, &mut kind, fault, mark);
             let result = match outcome {
                 Ok(()) => Ok(kind),
                 Err(error) => Err(kind.error(&path, error)),
@@ -205,7 +242,10 @@ impl SimulatedStorage {
         let mut state = self.state.lock();
         let path = plain(path);
         let outcome = match state.begin(operation, &path, 0, &[]) {
-            Ok(_) => act(&mut state, &path),
+            Ok(fault) => match fault.and_then(error_of) {
+                Some(error) => Err(error),
+                None => act(&mut state, &path),
+            },
             Err(error) => Err(error),
         };
         outcome.map_err(|error| Error::new(operation, path, error))
@@ -237,11 +277,38 @@ impl State {
         Ok(fault)
     }
 
-    /// Takes bytes into the digest of the history (FNV-1a, with the length against ambiguity).
+    /// Takes bytes into the digest of the history (FNV-1a over words, with the length against ambiguity).
     fn note(&mut self, bytes: &[u8]) {
-        let length = (bytes.len() as u64).to_le_bytes();
-        for byte in length.iter().chain(bytes) {
-            self.history = (self.history ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let mut take =
+            |word: u64| self.history = (self.history ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+        take(bytes.len() as u64);
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            let mut value = [0; 8];
+            value.copy_from_slice(word);
+            take(u64::from_le_bytes(value));
+        }
+        words.remainder().iter().for_each(|byte| take(u64::from(*byte)));
+    }
+
+    fn moment(&self) -> Moment {
+        let file = |(number, image): (usize, &FileImage)| FileMoment {
+            image: image.clone(),
+            under_way: self.in_flight_changes(number),
+        };
+        Moment {
+            files: self.files.iter().enumerate().map(file).collect(),
+            names: self.names.clone(),
+            atomic: self.atomic,
+            calls: self.calls,
+        }
+    }
+
+    /// Tells the observer that something is about to become durable.
+    pub(crate) fn observe(&mut self) {
+        if let Some(mut observer) = self.observer.take() {
+            observer(self.moment());
+            self.observer = Some(observer);
         }
     }
 
@@ -256,138 +323,12 @@ impl State {
     fn in_flight_changes(&self, number: usize) -> Vec<Change> {
         let change = |request: &InFlight| match &request.kind {
             IoKind::Write { buf, offset, atomic, .. } if request.number == number => {
-                Some(Change::Write { offset: *offset as usize, bytes: buf.bytes().to_vec(), atomic: *atomic })
+                Some(Change::Write { offset: *offset as usize, bytes: buf.bytes().into(), atomic: *atomic })
             }
             _ => None,
         };
         self.in_flight.iter().filter_map(change).collect()
     }
-
-    fn perform(
-        &mut self,
-        number: usize,
-        kind: &mut IoKind,
-        fault: Option<FaultKind>,
-        mark: u64,
-    ) -> io::Result<()> {
-        if self.dead {
-            if let IoKind::Write { buf, offset, atomic, .. } = kind {
-                let change =
-                    Change::Write { offset: *offset as usize, bytes: buf.bytes().to_vec(), atomic: *atomic };
-                self.files[number].remember(change);
-            }
-            return Err(power_is_gone());
-        }
-        match kind {
-            IoKind::Read { buf, offset } => match buf.bytes_mut() {
-                Some(bytes) => self.read(number, bytes, *offset, fault),
-                None => Err(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer")),
-            },
-            IoKind::Write { buf, offset, atomic, sync } => {
-                // The fault of a write with a sync hits either of the two.
-                let hits_sync =
-                    *sync && fault.is_some() && fault != Some(FaultKind::Short) && self.random.one_in(2);
-                let (write_fault, sync_fault) = if hits_sync { (None, fault) } else { (fault, None) };
-                self.write(number, buf.bytes(), *offset, *atomic, write_fault)?;
-                let everything = self.files[number].mark();
-                if *sync { self.sync(number, everything, sync_fault) } else { Ok(()) }
-            }
-            IoKind::Sync => self.sync(number, mark, fault),
-        }
-    }
-
-    pub(crate) fn read(
-        &mut self,
-        number: usize,
-        buf: &mut [u8],
-        offset: u64,
-        fault: Option<FaultKind>,
-    ) -> io::Result<()> {
-        if let Some(error) = fault.and_then(error_of) {
-            return Err(error);
-        }
-        self.counters.reads += 1;
-        self.counters.bytes_read += buf.len() as u64;
-        let content = self.files[number].current();
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-        let Some(bytes) = content.get(start..start.saturating_add(buf.len())) else {
-            let text = format!("the file ends after {} of these bytes", content.len() - start);
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
-        };
-        buf.copy_from_slice(bytes);
-        Ok(())
-    }
-
-    pub(crate) fn write(
-        &mut self,
-        number: usize,
-        bytes: &[u8],
-        offset: u64,
-        atomic: bool,
-        fault: Option<FaultKind>,
-    ) -> io::Result<()> {
-        self.counters.writes += 1;
-        self.counters.bytes_written += bytes.len() as u64;
-        let offset = offset as usize;
-        let part = |state: &mut State, from: usize, to: usize| {
-            if from < to {
-                let bytes = bytes[from..to].to_vec();
-                state.files[number].change(Change::Write { offset: offset + from, bytes, atomic });
-            }
-        };
-        let cut = |state: &mut State| state.random.below(bytes.len() / BLOCK + 1) * BLOCK;
-        match fault {
-            None => part(self, 0, bytes.len()),
-            Some(FaultKind::Short) if !atomic => {
-                let cut = cut(self);
-                part(self, 0, cut);
-                part(self, cut, bytes.len());
-            }
-            Some(fault) => {
-                if !atomic {
-                    let cut = cut(self);
-                    part(self, 0, cut);
-                }
-                return Err(error_of(fault).unwrap_or_else(|| io::Error::other("an atomic write was torn")));
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn sync(&mut self, number: usize, mark: u64, fault: Option<FaultKind>) -> io::Result<()> {
-        self.counters.syncs += 1;
-        if let Some(error) = fault.and_then(error_of) {
-            self.files[number].fail_sync(&mut self.random);
-            return Err(error);
-        }
-        self.files[number].sync(mark);
-        Ok(())
-    }
-}
-
-fn power_is_gone() -> io::Error {
-    io::Error::other("the power of the simulated disk is gone")
-}
-
-/// The error of a fault; `None` for a short transfer, which the storage hides.
-fn error_of(fault: FaultKind) -> Option<io::Error> {
-    match fault {
-        FaultKind::Eio => Some(io::Error::from_raw_os_error(libc::EIO)),
-        FaultKind::Enospc => Some(io::Error::from_raw_os_error(libc::ENOSPC)),
-        FaultKind::PowerLoss => Some(power_is_gone()),
-        FaultKind::Short => None,
-    }
-}
-
-/// Fails unless a direct transfer is aligned, so that the engine finds out here and not on a real disk.
-pub(crate) fn check_aligned(direct: bool, offset: u64, length: usize) -> io::Result<()> {
-    if !direct || (offset.is_multiple_of(BLOCK as u64) && length.is_multiple_of(BLOCK)) {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("direct transfers need multiples of {BLOCK} bytes"),
-    ))
 }
 
 struct HeldLock {
@@ -410,7 +351,11 @@ impl Storage for SimulatedStorage {
             (None, OpenMode::ReadOnly | OpenMode::Existing) => Err(io::ErrorKind::NotFound.into()),
             (None, _) if !state.names.has_parent(path) => Err(io::ErrorKind::NotFound.into()),
             (None, _) => {
-                state.files.push(FileImage::default());
+                let mut image = FileImage::default();
+                if state.rules.want_old_contents() {
+                    image.remember_before();
+                }
+                state.files.push(image);
                 let number = state.files.len() - 1;
                 state.names.link(path.into(), number);
                 Ok(number)
@@ -475,6 +420,7 @@ impl Storage for SimulatedStorage {
             if state.names.get(path) != Some(Node::Directory) {
                 return Err(io::ErrorKind::NotFound.into());
             }
+            state.observe();
             state.names.sync(path);
             Ok(())
         })
