@@ -147,6 +147,9 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
     forced_recovery::check(options.force_recovery)?;
+    if options.unchecked_sizes {
+        return Ok(());
+    }
     if options.buffer_pool_bytes < 5 * MIB {
         return Err(Error::Setting {
             setting: "innodb_buffer_pool_size",

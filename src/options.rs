@@ -47,6 +47,9 @@ pub struct Options {
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
     pub io_uring: bool,
+    /// For tests that open thousands of tiny databases: pool and redo log may be smaller than users may choose.
+    #[doc(hidden)]
+    pub unchecked_sizes: bool,
 }
 
 /// Memory this process may use: the machine's, or its control group's limit if that is lower.
@@ -87,6 +90,7 @@ impl Options {
             lock_wait_timeout: Duration::from_secs(50),
             direct_io: true,
             io_uring: true,
+            unchecked_sizes: false,
         }
     }
 

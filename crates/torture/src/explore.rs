@@ -1,0 +1,333 @@
+//! Trying the states that crashes leave: recovering each, checking it, and crashing its recovery in turn.
+
+use crate::check::{Found, Wrong, go_on, verify};
+use crate::coverage::Coverage;
+use crate::history::{History, Plan, Point, Sabotage};
+use crate::model::Model;
+use disk::{Crash, CrashOutcome, Environment, Moment, Random, SimulatedEnvironment};
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::{Arc, Once};
+use untorn::Database;
+
+/// How deep crashes of recoveries are crashed again.
+pub const DEPTH: u32 = 3;
+
+/// Virtual steps after which a recovery counts as hanging.
+const STEPS_MAX: u64 = 3_000_000;
+
+/// How thoroughly to explore.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Moments with at most so many unsynced units are tried with every subset.
+    pub exhaustive_units: usize,
+    /// Subsets tried where there are more.
+    pub samples: usize,
+    /// Torn, reordered, damaged states besides, per moment.
+    pub torn_samples: usize,
+    /// One state in so many is used further, recovered twice, and its recovery crashed.
+    pub deep_one_in: usize,
+}
+
+impl Effort {
+    /// All subsets up to 12 units.
+    pub const LONG: Effort = Effort { exhaustive_units: 12, samples: 64, torn_samples: 12, deep_one_in: 8 };
+    /// A sample of all of it.
+    pub const QUICK: Effort = Effort { exhaustive_units: 5, samples: 24, torn_samples: 6, deep_one_in: 8 };
+}
+
+/// A state that was not recovered as it must be.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// How to try this state again.
+    pub replay: String,
+    /// What is wrong.
+    pub what: Wrong,
+}
+
+/// What explores one history.
+pub struct Explorer<'h> {
+    plan: &'h Plan,
+    history: &'h History,
+    effort: Effort,
+    /// What was come across.
+    pub coverage: Coverage,
+    /// What failed.
+    pub failures: Vec<Failure>,
+    /// States left to try.
+    left: u64,
+    failures_max: usize,
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something that may panic, without the panic's noise; its message is the error.
+pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    thread_local! {
+        static MESSAGE: Cell<Option<String>> = const { Cell::new(None) };
+    }
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if QUIET.get() {
+                MESSAGE.set(Some(info.to_string()));
+            } else {
+                usual(info);
+            }
+        }));
+    });
+    let before = QUIET.replace(true);
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(run));
+    QUIET.set(before);
+    outcome.map_err(|_| MESSAGE.take().unwrap_or_else(|| "a panic".to_owned()))
+}
+
+impl<'h> Explorer<'h> {
+    /// For at most so many states; stops after so many failures.
+    pub fn new(plan: &'h Plan, history: &'h History, effort: Effort, states: u64, failures: usize) -> Self {
+        Explorer {
+            plan,
+            history,
+            effort,
+            coverage: Coverage::default(),
+            failures: Vec::new(),
+            left: states,
+            failures_max: failures,
+        }
+    }
+
+    /// Explores every moment of the history.
+    pub fn run(&mut self) {
+        let mut random = Random::new(self.plan.seed ^ 0xE8);
+        // Where states are few they are spread over the whole history.
+        let mut order: Vec<usize> = (0..self.history.points.len()).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, random.below(at + 1));
+        }
+        for point in order {
+            self.coverage.add("moments", 1);
+            for crash in self.crashes(&self.history.points[point], random.next_u64()) {
+                if self.left == 0 || self.failures.len() >= self.failures_max {
+                    return;
+                }
+                self.try_one(point, crash);
+            }
+        }
+    }
+
+    /// The crashes to try at a moment.
+    fn crashes(&self, point: &Point, seed: u64) -> Vec<Crash> {
+        let units = point.moment.units();
+        let mut random = Random::new(seed);
+        let mut crashes = Vec::new();
+        // One moment in sixteen is tried with all subsets, also where the effort is small.
+        let exhaustive = if random.one_in(16) {
+            8.max(self.effort.exhaustive_units)
+        } else {
+            self.effort.exhaustive_units
+        };
+        if units <= exhaustive {
+            crashes.extend((0..1_u64 << units).map(Crash::Exactly));
+        } else {
+            let mask = if units >= 64 { u64::MAX } else { (1 << units) - 1 };
+            crashes.extend([Crash::Exactly(0), Crash::Exactly(mask)]);
+            crashes.extend((0..self.effort.samples).map(|_| Crash::Exactly(random.next_u64() & mask)));
+        }
+        if units > 0 {
+            for at in 0..self.effort.torn_samples {
+                let seed = random.next_u64();
+                crashes.push(match at % 4 {
+                    0 => Crash::Torn { survivors: u64::MAX, seed },
+                    1 => Crash::Damaged { seed, files: [".ibd", "undo_001", ".dblwr"][random.below(3)] },
+                    _ => Crash::Random(seed),
+                });
+            }
+        }
+        if random.one_in(4) {
+            crashes.push(Crash::ProcessOnly);
+        }
+        crashes
+    }
+
+    /// Tries one state and all that follows from it.
+    pub fn try_one(&mut self, point: usize, crash: Crash) {
+        let Point { moment, model } = &self.history.points[point];
+        let replay = format!("{}/{point}/{}", self.plan.seed, describe(crash));
+        self.note_point(model, crash);
+        self.try_state(moment, model, crash, replay, 1);
+    }
+
+    fn note_point(&mut self, model: &Model, crash: Crash) {
+        let coverage = &mut self.coverage;
+        if !model.prepared {
+            coverage.add("states while the directory is being made", 1);
+        }
+        if model.journals.iter().any(|journal| !journal.possible.is_empty()) {
+            coverage.add("states with steps under way", 1);
+        }
+        coverage.add(
+            match crash {
+                Crash::Exactly(_) => "states: a subset of unsynced writes, whole",
+                Crash::Torn { .. } => "states: torn",
+                Crash::Random(_) => "states: random subset, order and tearing",
+                Crash::Damaged { .. } => "states: with a damaged, misdirected or duplicated write",
+                Crash::ProcessOnly => "states: end of the process only",
+            },
+            1,
+        );
+    }
+
+    fn try_state(&mut self, moment: &Moment, model: &Model, crash: Crash, replay: String, depth: u32) {
+        if self.left == 0 || self.failures.len() >= self.failures_max {
+            return;
+        }
+        self.left -= 1;
+        let (disk, outcome) = moment.crash(crash);
+        if self.plan.sabotage == Sabotage::NoDoublewriteFiles {
+            let page = self.plan.options().page_size.unwrap_or_default();
+            for number in 0..8 {
+                disk.lose_file(Path::new(&format!("/data/#ib_{page}_{number}.dblwr")));
+            }
+        }
+        let seed = seed_of(&replay);
+        let mut random = Random::new(seed);
+        let deep = model.prepared && random.one_in(self.effort.deep_one_in);
+        let environment = SimulatedEnvironment::with_storage(seed, disk);
+        environment.limit_steps(STEPS_MAX);
+        self.note_disk(&environment, &outcome, depth);
+        let inner = Arc::new(Mutex::new(Vec::new()));
+        if deep && depth <= DEPTH {
+            let to = inner.clone();
+            environment.disk().observe_syncs(move |moment| to.lock().push(moment));
+        }
+        let recovered = catch(|| self.recover(&environment, model, deep && depth == 1));
+        environment.disk().stop_observing();
+        environment.shutdown();
+        let harmless = matches!(crash, Crash::Damaged { .. }) && outcome.damaged > 0;
+        let found = match recovered {
+            Ok(Ok(found)) => found,
+            Ok(Err(Wrong::Reported(_))) if harmless => {
+                return self.coverage.add("damage that was noticed and reported", 1);
+            }
+            Ok(Err(what)) => return self.failures.push(Failure { replay, what }),
+            Err(panic) => return self.failures.push(Failure { replay, what: Wrong::Silent(panic) }),
+        };
+        if harmless {
+            self.coverage.add("damage that was repaired or did not matter", 1);
+        }
+        self.coverage.most("most pages lost to a crash in one database", found.lost_pages);
+        if !deep || found.states.is_empty() {
+            return;
+        }
+        // What was found is what must be found again, however recovery is disturbed.
+        let settled = Model::exactly(found.states);
+        let again = environment.disk().moment();
+        self.coverage.add("states: recovered a second time", 1);
+        self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
+        let moments = std::mem::take(&mut *inner.lock());
+        if harmless || moments.is_empty() || depth > DEPTH {
+            return;
+        }
+        for _ in 0..2 {
+            let at = random.below(moments.len());
+            let seed = random.next_u64();
+            let crash = [Crash::Random(seed), Crash::Torn { survivors: seed, seed }][random.below(2)];
+            let replay = format!("{replay}+{at}/{}", describe(crash));
+            self.try_state(&moments[at], &settled, crash, replay, depth + 1);
+        }
+    }
+
+    /// Opens and checks.
+    fn recover(
+        &mut self,
+        environment: &Arc<SimulatedEnvironment>,
+        model: &Model,
+        use_it: bool,
+    ) -> Result<Found, Wrong> {
+        let shared: Arc<dyn Environment> = environment.clone();
+        environment.run_until_complete(async {
+            let db = Database::open_in(shared, self.plan.options()).await?;
+            environment.disk().stop_observing();
+            let report = db.report();
+            self.coverage
+                .add("states with torn pages restored", u64::from(!report.restored_pages.is_empty()));
+            self.coverage.add("torn pages restored", report.restored_pages.len() as u64);
+            self.coverage.add("states with transactions rolled back", u64::from(report.rolled_back > 0));
+            self.coverage.add("states with redo applied", u64::from(report.redo_applied > 0));
+            let history = db.transaction_system().status().history_length;
+            self.coverage.add("states with history to purge", u64::from(history > 0));
+            let found = verify(&db, model).await?;
+            if use_it && !found.states.is_empty() {
+                self.coverage.add("states: gone on with", 1);
+                go_on(&db, &found).await?;
+            }
+            Ok(found)
+        })
+    }
+
+    fn note_disk(&mut self, environment: &SimulatedEnvironment, outcome: &CrashOutcome, depth: u32) {
+        let coverage = &mut self.coverage;
+        coverage.add("states", 1);
+        coverage.add("states: crash of a recovery, depth 2", u64::from(depth == 2));
+        coverage.add("states: crash of a recovery, depth 3", u64::from(depth == 3));
+        coverage.add("states: crash of a recovery, depth 4", u64::from(depth == 4));
+        coverage.add("unsynced writes lost", (outcome.units - outcome.kept.min(outcome.units)) as u64);
+        coverage.add("unsynced writes kept", outcome.kept as u64);
+        coverage.add("writes torn", outcome.torn as u64);
+        coverage.add("states with reordered writes", u64::from(outcome.reordered));
+        coverage.most("most unsynced units at a crash", outcome.units as u64);
+        let catalog = environment.disk().content(Path::new("/data/untorn.catalog"));
+        let text = String::from_utf8(catalog.unwrap_or_default()).unwrap_or_default();
+        for (kind, name) in [
+            ("\"create\"", "states with CREATE TABLE pending"),
+            ("\"drop\"", "states with DROP TABLE pending"),
+            ("\"replace\"", "states with TRUNCATE pending"),
+            ("\"rename\"", "states with RENAME pending"),
+            ("\"build_index\"", "states with an index half made or dropped"),
+        ] {
+            coverage.add(name, u64::from(text.contains(kind)));
+        }
+    }
+}
+
+/// A crash in words that [`parse`] understands.
+pub fn describe(crash: Crash) -> String {
+    match crash {
+        Crash::Exactly(bits) => format!("exactly:{bits}"),
+        Crash::Torn { survivors, seed } => format!("torn:{survivors}:{seed}"),
+        Crash::Random(seed) => format!("random:{seed}"),
+        Crash::Damaged { seed, files } => format!("damaged:{seed}:{files}"),
+        Crash::ProcessOnly => "process".to_owned(),
+    }
+}
+
+/// The crash that [`describe`] described.
+pub fn parse(text: &str) -> Option<Crash> {
+    let mut parts = text.split(':');
+    let kind = parts.next()?;
+    let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
+    Some(match kind {
+        "exactly" => Crash::Exactly(number()?),
+        "torn" => Crash::Torn { survivors: number()?, seed: number()? },
+        "random" => Crash::Random(number()?),
+        "damaged" => {
+            let seed = number()?;
+            let file = parts.next()?;
+            let files = [".ibd", "undo_001", ".dblwr"].into_iter().find(|known| *known == file)?;
+            Crash::Damaged { seed, files }
+        }
+        "process" => Crash::ProcessOnly,
+        _ => return None,
+    })
+}
+
+/// Every state has a seed of its own, which follows from how it is reached.
+fn seed_of(replay: &str) -> u64 {
+    let mix = |seed: u64, byte: u8| Random::new(seed ^ u64::from(byte)).next_u64();
+    replay.bytes().fold(0x7057, mix)
+}
