@@ -11,6 +11,7 @@ mod clean_tier;
 mod client_checks;
 mod doublewrite_experiment;
 mod file_system;
+mod crash_states;
 mod import;
 mod isolation;
 mod journal;
@@ -118,6 +119,8 @@ enum Command {
     },
     /// Clients, a sysbench script and kill cycles without io_uring.
     Epoll(Target),
+    /// Recovers thousands of states that crashes may leave on a simulated disk, and lets I/O calls fail.
+    Crash(crash_states::CrashArguments),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
     /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
@@ -201,6 +204,7 @@ fn main() -> Result<()> {
             steps.step("packages", packages::install_missing);
             steps.sources();
             if !quick {
+                steps.step("crash states", crash_states::quick);
                 let program = steps.build_server();
                 steps.with(program, end_to_end);
             }
@@ -243,6 +247,7 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             without_io_uring(&mut steps, &program.without_io_uring());
         }
+        Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));

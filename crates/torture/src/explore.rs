@@ -236,9 +236,12 @@ impl<'h> Explorer<'h> {
         for _ in 0..2 {
             let at = random.below(moments.len());
             let seed = random.next_u64();
+            let outermost = crash;
             let crash = [Crash::Random(seed), Crash::Torn { survivors: seed, seed }][random.below(2)];
             let replay = format!("{replay}+{at}/{}", describe(crash));
-            self.try_state(&moments[at], &settled, crash, replay, depth + 1);
+            // What only the process's end left unsynced may still be lost while recovery makes it durable.
+            let allowed = if outermost == Crash::ProcessOnly { model } else { &settled };
+            self.try_state(&moments[at], allowed, crash, replay, depth + 1);
         }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::workload::{Part, Stage, definer, indexer, interleave, maintenance, prepare, session};
-use disk::{AtomicWrites, Environment, Misbehaviour, Moment, Random, SimulatedEnvironment};
+use disk::probe::Atomic;
+use disk::{Environment, Misbehaviour, Moment, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -102,7 +103,7 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     let disk = environment.disk();
     match plan.sabotage {
         Sabotage::BrokenAtomicWrites => {
-            disk.offer(AtomicWrites::Hardware);
+            disk.offer(Atomic::Hardware);
             disk.break_atomic_writes();
         }
         Sabotage::SkippedSyncs(files) => disk.misbehave(files, Misbehaviour::SkippedSync, 1),

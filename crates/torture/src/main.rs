@@ -61,9 +61,10 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::States { states, seed, threads, per_history } => {
-            let threads =
-                threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-            explore_states(states, seed, threads, per_history)
+            explore_states(states, seed, threads.unwrap_or_else(cores), per_history)
+        }
+        Command::Faults { stride, seed, seeds, threads } => {
+            fail_calls(stride.max(1), seed, seeds, threads.unwrap_or_else(cores))
         }
         Command::Replay { state } => replay(&state),
     }

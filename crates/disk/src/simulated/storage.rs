@@ -8,8 +8,7 @@ use crate::simulated::image::{Change, FileImage};
 use crate::simulated::names::{Names, Node, plain};
 use crate::simulated::transfer::check_aligned;
 use crate::{
-    Entry, Error, File, Io, IoBuf, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Random,
-    Result, Storage,
+    Entry, Error, File, Io, IoBuf, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Random, Result, Storage,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
