@@ -15,8 +15,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use disk::Storage;
 use parking_lot::{Mutex, RwLock};
@@ -167,11 +167,23 @@ pub struct Catalog {
     change: Mutex<()>,
     /// Level of forced recovery at which nothing may be changed, or 0.
     frozen: AtomicU8,
+    /// Told when nobody can say any more which catalog a crash would leave.
+    uncertain: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
 }
 
 /// Replaces a small file whole: new file, sync, rename, directory sync. After a crash the old or the new
 /// content is there.
 pub fn write_atomically(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let fresh = write_beside(storage, path, bytes)?;
+    storage.rename(&fresh, path)?;
+    if let Some(parent) = path.parent() {
+        storage.sync_dir(parent)?;
+    }
+    Ok(())
+}
+
+/// The first half of it: the new content, durable under another name, which is returned.
+fn write_beside(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     let fresh = PathBuf::from(fresh);
@@ -181,12 +193,7 @@ pub fn write_atomically(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Res
     let file = storage.open(&fresh, disk::OpenHow::CREATE_NEW.buffered())?;
     file.write_at(bytes, 0)?;
     file.sync_data()?;
-    drop(file);
-    storage.rename(&fresh, path)?;
-    if let Some(parent) = path.parent() {
-        storage.sync_dir(parent)?;
-    }
-    Ok(())
+    Ok(fresh)
 }
 
 /// A small file's content, whole.
@@ -216,12 +223,19 @@ impl Catalog {
             current: RwLock::new(Arc::new(data)),
             change: Mutex::new(()),
             frozen: AtomicU8::new(0),
+            uncertain: OnceLock::new(),
         })
     }
 
     /// Refuses changes from now on, because the database was opened at this level of forced recovery.
     pub fn freeze(&self, level: u8) {
         self.frozen.store(level, Ordering::Relaxed);
+    }
+
+    /// Calls `stop` with the reason when a replaced catalog could not be made durable: a crash may then leave the old or
+    /// the new one, and whatever was done on the ground of either could be lost with the other.
+    pub fn when_uncertain(&self, stop: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.uncertain.set(Box::new(stop));
     }
 
     fn parse(path: &Path, bytes: &[u8]) -> Result<CatalogData, Error> {
@@ -269,7 +283,15 @@ impl Catalog {
         data.written_by = env!("CARGO_PKG_VERSION").to_owned();
         let bytes = serde_json::to_vec_pretty(&data)
             .map_err(|error| Error::Internal(format!("the catalog cannot be written as JSON: {error}")))?;
-        write_atomically(&*self.storage, &self.directory.join(CATALOG_FILE), &bytes)?;
+        let path = self.directory.join(CATALOG_FILE);
+        let fresh = write_beside(&*self.storage, &path, &bytes)?;
+        self.storage.rename(&fresh, &path)?;
+        if let Err(error) = self.storage.sync_dir(&self.directory) {
+            if let Some(stop) = self.uncertain.get() {
+                stop(&format!("the catalog was replaced, but that could not be made durable: {error}"));
+            }
+            return Err(error.into());
+        }
         *self.current.write() = Arc::new(data);
         Ok(result)
     }

@@ -108,6 +108,7 @@ impl Database {
             if database_mut(data, database)?.tables.contains_key(name) {
                 return Err(Error::TableExists(database.to_owned(), name.to_owned()));
             }
+            self.refuse_stray_file(data, name, &path)?;
             let space = data.take_space_id();
             data.pending.push(Pending::Create { space, path: path.clone() });
             Ok(space)
@@ -116,14 +117,11 @@ impl Database {
         match self.build_table(&path, space, &mut def).await {
             Ok(()) => {}
             Err(error) => {
-                // What was made is removed again; if that fails too, the next start does it.
-                if self.0.store.space(space).is_some() {
-                    let _ = self.0.store.drop_space(space).await;
+                // What was made is removed again; if that fails too, the entry stays and the next start does it.
+                if self.discard_file(space, &path).await.is_ok() {
+                    let _ =
+                        self.finish_pending(|p| matches!(p, Pending::Create { space: s, .. } if *s == space));
                 }
-                let _ = self.0.catalog.change(|data| {
-                    data.pending.retain(|p| !matches!(p, Pending::Create { space: s, .. } if *s == space));
-                    Ok(())
-                });
                 return Err(error);
             }
         }
@@ -134,6 +132,38 @@ impl Database {
         })?;
         self.open_table_handle(database, name, def, Arc::default()).await?;
         self.definitions_changed();
+        Ok(())
+    }
+
+    /// Refuses a name whose file is there, or being made or removed by another statement: a file that no table owns is not
+    /// ours to overwrite, nor to remove should making the table fail.
+    fn refuse_stray_file(&self, data: &CatalogData, name: &str, path: &Path) -> Result<()> {
+        let unfinished = data.pending.iter().any(|work| {
+            matches!(work, Pending::Create { path: other, .. } | Pending::Drop { path: other, .. } if other == path)
+        });
+        let file = self.0.directory.join(path);
+        if !unfinished && !self.0.environment.storage().exists(&file)? {
+            return Ok(());
+        }
+        Err(Error::Store(pagestore::Error::Tablespace {
+            file,
+            why: format!(
+                "the file is there, though there is no table '{name}': move it away, or start the database again if a statement that makes or drops that table failed before"
+            ),
+        }))
+    }
+
+    /// Removes, durably, the file of a table that was not made after all.
+    async fn discard_file(&self, space: u32, path: &Path) -> Result<()> {
+        if self.0.store.space(space).is_some() {
+            return Ok(self.0.store.drop_space(space).await?);
+        }
+        let storage = self.0.environment.storage();
+        let path = self.0.directory.join(path);
+        if storage.exists(&path)? {
+            storage.remove(&path)?;
+        }
+        storage.sync_dir(path.parent().unwrap_or(&self.0.directory))?;
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::report::OpenReport;
+use crate::schema::TableDef;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
 
@@ -69,6 +70,12 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let pool_bytes = options.buffer_pool_bytes.saturating_sub(clean_tier.memory_bytes());
     let store = open_store(&environment, &log, page_size, (&options, pool_bytes), Arc::new(writer.clone()))?;
     clean_tier.attach(&store);
+    let weak = Arc::downgrade(&store);
+    catalog.when_uncertain(move |why| {
+        if let Some(store) = weak.upgrade() {
+            store.poison(why);
+        }
+    });
     let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
     let undo_file = directory.join(UNDO_FILE);
     let unrestored_pages = restored.unrestored;
@@ -241,10 +248,18 @@ fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) 
         }
         Ok(())
     };
+    // A statement may have failed half-way and its table been made anew before the stop: that one's file stays.
+    let owned_by_another = |path: &Path, space: u32| {
+        let data = catalog.snapshot();
+        let owns = |(database, name, def): (&str, &str, &TableDef)| {
+            def.space != space && table_file(database, name) == path
+        };
+        data.tables().any(owns)
+    };
     for work in &pending {
         match work {
-            Pending::Create { path, .. } | Pending::Drop { path, .. } => {
-                if storage.exists(&directory.join(path))? {
+            Pending::Create { space, path } | Pending::Drop { space, path } => {
+                if !owned_by_another(path, *space) && storage.exists(&directory.join(path))? {
                     storage.remove(&directory.join(path))?;
                     sync_parents(storage, directory, &[path])?;
                 }

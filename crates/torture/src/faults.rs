@@ -67,7 +67,7 @@ impl Play {
     /// When it fails without a fault.
     pub fn new(scene: Scene, seed: u64) -> Result<Play, Failure> {
         let mut plan = Plan::new(seed);
-        plan.polls = 400;
+        plan.polls = 800;
         let start = match scene {
             Scene::Create => Start {
                 disk: SimulatedStorage::new(seed).moment(),

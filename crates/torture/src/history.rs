@@ -47,7 +47,7 @@ pub struct Plan {
 impl Plan {
     /// The engine as it is.
     pub fn new(seed: u64) -> Plan {
-        Plan { seed, polls: 1_500, sabotage: Sabotage::None, relaxed: false }
+        Plan { seed, polls: 4_000, sabotage: Sabotage::None, relaxed: false }
     }
 
     /// The same with a promise broken.
@@ -68,11 +68,28 @@ impl Plan {
         options.redo_capacity_bytes = 2 << 20;
         options.log_buffer_bytes = 1 << 20;
         options.lock_wait_timeout = Duration::from_millis(300);
+        options.doublewrite_files = 1 + random.below(3);
+        options.doublewrite_pages = 4 + random.below(12);
         options.doublewrite = match self.sabotage {
             Sabotage::NoDoublewrite => Doublewrite::Off,
+            Sabotage::BrokenAtomicWrites => Doublewrite::Auto,
+            Sabotage::None if random.one_in(2) => Doublewrite::Auto,
             _ => Doublewrite::On,
         };
         options
+    }
+
+    /// What the disk says of atomic writes, and after how many of them it refuses all others.
+    fn atomic_writes(&self) -> (Atomic, Option<u64>) {
+        let mut random = Random::new(self.seed ^ 0xA70);
+        match self.sabotage {
+            Sabotage::None => {
+                let offered = [Atomic::None, Atomic::Hardware, Atomic::FileSystem][random.below(3)];
+                (offered, random.one_in(4).then(|| random.below(60) as u64))
+            }
+            Sabotage::BrokenAtomicWrites => (Atomic::Hardware, None),
+            _ => (Atomic::None, None),
+        }
     }
 }
 
@@ -101,11 +118,13 @@ pub struct History {
 /// Prepares the disk for a plan.
 fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     let disk = environment.disk();
+    let (offered, good) = plan.atomic_writes();
+    disk.offer(offered);
+    if let Some(good) = good {
+        disk.refuse_atomic_writes_after(good);
+    }
     match plan.sabotage {
-        Sabotage::BrokenAtomicWrites => {
-            disk.offer(Atomic::Hardware);
-            disk.break_atomic_writes();
-        }
+        Sabotage::BrokenAtomicWrites => disk.break_atomic_writes(),
         Sabotage::SkippedSyncs(files) => disk.misbehave(files, Misbehaviour::SkippedSync, 1),
         Sabotage::PagesBeforeLog => disk.misbehave("#untorn_redo", Misbehaviour::SkippedSync, 1),
         Sabotage::None | Sabotage::NoDoublewrite | Sabotage::NoDoublewriteFiles => {}
@@ -164,7 +183,9 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
         parts.push(Box::pin(indexer(stage.clone(), random.next_u64())));
         parts.push(Box::pin(definer(stage.clone(), random.next_u64())));
     }
-    parts.push(Box::pin(maintenance(stage.clone(), random.next_u64())));
-    interleave(parts, random.next_u64(), plan.polls, &stage).await;
+    // A control is about one way of protecting pages; otherwise the ways are switched.
+    let switches = plan.sabotage == Sabotage::None;
+    parts.push(Box::pin(maintenance(stage.clone(), switches, random.next_u64())));
+    interleave(parts, random.next_u64(), plan.polls).await;
     stage.failure.borrow().clone()
 }

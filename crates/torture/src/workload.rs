@@ -19,7 +19,7 @@ use std::time::Duration;
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Error, Lock, Range, Table, Transaction};
+use untorn::{Database, Doublewrite, Error, Lock, Range, Table, Transaction};
 
 /// How long DDL and those it keeps out wait for each other, in virtual time.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -56,9 +56,9 @@ impl Stage {
 /// One part of a history.
 pub type Part = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Polls its parts in an order that the seed decides, until all are done, one has failed, or so many polls have been
-/// made.
-pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64, stage: &Stage) {
+/// Polls its parts in an order that the seed decides, until all are done or so many polls have been made. One that ends
+/// with an error does not end the others.
+pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64) {
     let mut random = Random::new(seed);
     let mut left = polls;
     poll_fn(|context| {
@@ -68,7 +68,7 @@ pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64, stage: &Sta
         }
         let mut done = Vec::new();
         for at in order {
-            if left == 0 || stage.failure.borrow().is_some() {
+            if left == 0 {
                 return Poll::Ready(());
             }
             left -= 1;
@@ -276,7 +276,7 @@ async fn change_rows(
 pub async fn indexer(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {
-        stage.sleep(Duration::from_millis(1 + random.below(20) as u64)).await;
+        stage.sleep(Duration::from_millis(1 + random.below(8) as u64)).await;
         let mut state = ActorState::clone(&stage.model.lock().journals[INDEXER].acknowledged);
         let indexed = &mut state.entry(SHARED.to_owned()).or_default().indexed;
         *indexed = !*indexed;
@@ -326,7 +326,7 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
 pub async fn definer(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {
-        stage.sleep(Duration::from_millis(random.below(12) as u64)).await;
+        stage.sleep(Duration::from_millis(random.below(5) as u64)).await;
         let name = format!("d{}", random.below(3));
         let mut state = ActorState::clone(&stage.model.lock().journals[DEFINER].acknowledged);
         let db = &stage.db;
@@ -402,21 +402,24 @@ async fn fill(stage: &Stage, name: &str, rows: &[Row]) -> bool {
     }
 }
 
-/// Checkpoints, purges, and consistent reads that hold purge up.
-pub async fn maintenance(stage: Stage, seed: u64) {
-    if let Err(error) = maintain(&stage, seed).await {
+/// Checkpoints, purges, switches of `innodb_doublewrite`, and consistent reads that hold purge up.
+pub async fn maintenance(stage: Stage, switches: bool, seed: u64) {
+    if let Err(error) = maintain(&stage, switches, seed).await {
         stage.fail("maintenance", &error);
     }
 }
 
-async fn maintain(stage: &Stage, seed: u64) -> Result<(), Error> {
+async fn maintain(stage: &Stage, switches: bool, seed: u64) -> Result<(), Error> {
     let mut random = Random::new(seed);
     loop {
-        stage.sleep(Duration::from_micros(random.below(9_000) as u64)).await;
-        match random.below(5) {
-            0 => drop(stage.db.store().checkpoint().await?),
-            1 => stage.db.store().flush_all().await?,
-            2 => drop(stage.db.transaction_system().purge_all().await?),
+        stage.sleep(Duration::from_micros(random.below(4_000) as u64)).await;
+        match random.below(7) {
+            0 | 1 => drop(stage.db.store().checkpoint().await?),
+            2 => stage.db.store().flush_all().await?,
+            3 => drop(stage.db.transaction_system().purge_all().await?),
+            4 if switches => {
+                stage.db.set_doublewrite([Doublewrite::On, Doublewrite::Auto][random.below(2)])?;
+            }
             _ => read_accounts(stage, &mut random).await?,
         }
     }

@@ -33,6 +33,11 @@ fn a_tearing_disk_without_doublewrite_is_noticed() {
 }
 
 #[test]
+fn a_broken_promise_of_atomic_writes_is_noticed() {
+    must_be_noticed(Sabotage::BrokenAtomicWrites);
+}
+
+#[test]
 fn a_skipped_sync_of_the_redo_log_is_noticed() {
     must_be_noticed(Sabotage::SkippedSyncs("#untorn_redo"));
 }

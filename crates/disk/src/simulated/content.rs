@@ -11,6 +11,8 @@ const BLOCK: usize = 4096;
 
 type Block = [u8; BLOCK];
 
+static ZEROS: Block = [0; BLOCK];
+
 /// A sequence of bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
@@ -58,7 +60,7 @@ impl Content {
             let source = &bytes[part];
             let slot = &mut blocks[block];
             match slot {
-                None if source.iter().all(|byte| *byte == 0) => {}
+                None if *source == ZEROS[..source.len()] => {}
                 Some(known) => Arc::make_mut(known)[within..within + source.len()].copy_from_slice(source),
                 None => {
                     let mut fresh = Arc::new([0; BLOCK]);
