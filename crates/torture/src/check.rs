@@ -9,6 +9,7 @@ use crate::model::{
     owner_of,
 };
 use crate::workload::EXTRA;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,6 +46,11 @@ pub struct Found {
     pub rows: u64,
 }
 
+thread_local! {
+    /// What is being done right now, for the message of a panic.
+    pub static STAGE: Cell<&'static str> = const { Cell::new("") };
+}
+
 /// How long a check waits for a table.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -55,6 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
     let mut found = Found::default();
     let tables = db.tables(DATABASE);
+    STAGE.set("CHECK TABLE");
     for table in &tables {
         let report = db.check_table(DATABASE, &table.name, None, PATIENCE).await?;
         if !report.is_sound() {
@@ -63,6 +70,7 @@ pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
         found.lost_pages += report.lost_pages;
         found.rows += report.rows;
     }
+    STAGE.set("reading the rows");
     check_files(db)?;
     if model.prepared {
         found.states = compare(db, model).await?;
@@ -204,6 +212,7 @@ fn file_name(path: &Path) -> String {
 /// # Errors
 /// What is wrong.
 pub async fn go_on(db: &Database, found: &Found) -> Result<(), Wrong> {
+    STAGE.set("going on with it");
     let mut transaction = db.transaction();
     for (name, state) in found.states[INDEXER + 1].iter() {
         let table = db.table(DATABASE, name)?;

@@ -1,6 +1,6 @@
 //! Trying the states that crashes leave: recovering each, checking it, and crashing its recovery in turn.
 
-use crate::check::{Found, Wrong, go_on, verify};
+use crate::check::{Found, STAGE, Wrong, go_on, verify};
 use crate::coverage::Coverage;
 use crate::history::{History, Plan, Point, Sabotage};
 use crate::model::Model;
@@ -65,7 +65,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that may panic, without the panic's noise; its message is the error.
+/// Runs something that may panic, without the panic's noise (unless `UNTORN_LOUD` is set); its message is the error.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     thread_local! {
@@ -81,10 +81,12 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    let before = QUIET.replace(true);
+    let before = QUIET.replace(std::env::var_os("UNTORN_LOUD").is_none());
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(run));
     QUIET.set(before);
-    outcome.map_err(|_| MESSAGE.take().unwrap_or_else(|| "a panic".to_owned()))
+    outcome.map_err(|_| {
+        format!("while {}: {}", STAGE.get(), MESSAGE.take().unwrap_or_else(|| "a panic".to_owned()))
+    })
 }
 
 impl<'h> Explorer<'h> {
@@ -253,6 +255,7 @@ impl<'h> Explorer<'h> {
         use_it: bool,
     ) -> Result<Found, Wrong> {
         let shared: Arc<dyn Environment> = environment.clone();
+        STAGE.set("opening");
         environment.run_until_complete(async {
             let db = Database::open_in(shared, self.plan.options()).await?;
             environment.disk().stop_observing();

@@ -5,7 +5,7 @@
 //! an error somewhere, or none, but no acknowledged commit may be missing after a restart on a sound disk, nothing may
 //! panic and nothing may wait for ever.
 
-use crate::check::{Wrong, verify};
+use crate::check::{STAGE, Wrong, verify};
 use crate::coverage::Coverage;
 use crate::explore::{Failure, catch};
 use crate::history::{Plan, act, record};
@@ -109,6 +109,7 @@ impl Play {
         environment.limit_steps(STEPS_MAX);
         let model: SharedModel = Arc::new(Mutex::new(self.start.model.clone()));
         let shared: Arc<dyn Environment> = environment.clone();
+        STAGE.set("playing the scene");
         let error = environment.run_until_complete(async {
             let db = match Database::open_in(shared, self.plan.options()).await {
                 Ok(db) => db,
@@ -124,6 +125,7 @@ impl Play {
                     Err(Wrong::Silent(why)) => Some(format!("SILENT: {why}")),
                 },
             };
+            STAGE.set("closing");
             // Closing must end, whatever state the engine is in.
             if let Err(error) = db.close().await {
                 failure.get_or_insert(error.to_string());
@@ -174,6 +176,7 @@ impl Play {
         environment.limit_steps(STEPS_MAX);
         let checked = catch(|| {
             let shared: Arc<dyn Environment> = environment.clone();
+            STAGE.set("opening after the fault");
             environment.run_until_complete(async {
                 let db = Database::open_in(shared, self.plan.options()).await?;
                 verify(&db, &outcome.model).await.map(drop)

@@ -32,7 +32,7 @@ fn crash_states_recover_to_what_was_acknowledged() {
         coverage.merge(&explorer.coverage);
     }
     println!("{coverage}");
-    for what in ["states with transactions rolled back", "states: recovered a second time", "writes torn"] {
+    for what in ["states with redo applied", "states: recovered a second time", "writes torn"] {
         assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
     }
 }
