@@ -18,7 +18,7 @@
 //! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name, or whose files are
 //! gone, were dropped: their changes are skipped.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -90,7 +90,7 @@ struct Batch {
     bytes: Vec<u8>,
     entries: usize,
     /// Sizes tablespaces must have.
-    sizes: HashMap<u32, u32>,
+    sizes: BTreeMap<u32, u32>,
 }
 
 impl Batch {
@@ -252,6 +252,9 @@ impl PageStore {
             |done, most| progress.report(self, done, most),
         )?;
         note(&mut summary, &scanned);
+        if scanned.mini_transactions > 0 {
+            self.sync_files()?;
+        }
         summary.run = self.redo.epoch();
         if overflowed {
             batch = Batch::default();
@@ -279,6 +282,16 @@ impl PageStore {
             summary.pages_current
         );
         Ok(summary)
+    }
+
+    /// Makes durable what is read from the files. A process that was killed may have written pages that it did not come to
+    /// sync: they read as current, nothing is redone and nothing written again, the checkpoint moves on, and a power cut
+    /// would then take them back when the log no longer has their changes.
+    fn sync_files(&self) -> Result<(), Error> {
+        for (_, _, file) in self.spaces.files() {
+            file.sync_data()?;
+        }
+        Ok(())
     }
 
     fn collect(

@@ -136,7 +136,7 @@ pub fn record(plan: &Plan) -> History {
     let environment = SimulatedEnvironment::new(plan.seed);
     let model: SharedModel = Arc::new(Mutex::new(Model::new(plan.relaxed)));
     let points = Arc::new(Mutex::new(Vec::new()));
-    if plan.sabotage == Sabotage::None || plan.relaxed {
+    if plan.sabotage == Sabotage::None {
         set_up_disk(plan, &environment);
     }
     let (to, shared) = (points.clone(), model.clone());
@@ -148,7 +148,7 @@ pub fn record(plan: &Plan) -> History {
         environment.run_until_complete(async {
             let db = Database::open_in(shared, plan.options()).await?;
             prepare(&db, &model).await?;
-            if plan.sabotage != Sabotage::None && !plan.relaxed {
+            if plan.sabotage != Sabotage::None {
                 // The directory itself is whole; what is broken breaks from here on.
                 set_up_disk(plan, &environment);
             }

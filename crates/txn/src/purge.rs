@@ -11,7 +11,7 @@
 //!
 //! One task purges at a time ([`Turn`]).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -271,7 +271,8 @@ async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error>
         ready.take(BATCH_LOGS).map(|(number, log)| (*number, *log)).collect()
     };
     let mut records = 0;
-    let mut heads: HashMap<u16, Place> = HashMap::new();
+    // Ordered, so that a simulation does the same for the same seed.
+    let mut heads: BTreeMap<u16, Place> = BTreeMap::new();
     let mut finished = Vec::with_capacity(logs.len());
     for (number, log) in logs {
         let interrupted =
