@@ -69,6 +69,7 @@ pub fn keep(datadir: &Path, name: &str, value: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
