@@ -303,7 +303,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
-    steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Doublewrite, None));
+    steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));
     steps.step("bad input", || bad_input::run(program, None, kill_cycles::seed_or_time(None)?));
     steps.step("soak of the clean tier", || {
         clean_tier::soak(program, &clean_tier::SoakSettings { seconds: 8, kills: 2, seed: None })

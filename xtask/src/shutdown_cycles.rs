@@ -13,6 +13,7 @@ use crate::scratch::Scratch;
 use crate::server_process::{Program, ServerProcess, status_number};
 use anyhow::{Context, Result, ensure};
 use disk::Random;
+use mysql::prelude::Queryable;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,11 +29,9 @@ pub enum Mode {
 }
 
 impl Mode {
-    fn settings(self) -> &'static [&'static str] {
-        match self {
-            Mode::Atomic => &["--innodb-doublewrite=AUTO"],
-            _ => &["--innodb-doublewrite=ON"],
-        }
+    /// The value of innodb_doublewrite. AUTO takes turns on XFS until it has measured which way is faster there.
+    fn value(self) -> &'static str {
+        if self == Mode::Atomic { "AUTO" } else { "ON" }
     }
 
     fn of_cycle(self, cycle: u32) -> Mode {
@@ -57,10 +56,12 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
     let mut disk = FileSystem::create(place, "disk", FileSystemKind::Xfs, 1024)?;
     let data = disk.path().join("data");
     let start = |mode: Mode| {
-        let settings = [&ballast::SETTINGS, mode.settings()].concat();
+        let doublewrite = format!("--innodb-doublewrite={}", mode.value());
+        let settings = [&ballast::SETTINGS[..], &[&doublewrite]].concat();
         ServerProcess::start_on(program, place, &data, &settings)
     };
     let mut server = start(mode.of_cycle(1))?;
+    let mut atomic_writes = 0;
     create_tables(&server)?;
     Ballast::prepare(&server)?;
     for cycle in 1..=cycles {
@@ -69,11 +70,19 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         let before = status_number(&mut watcher, "Innodb_pages_written")?;
         // For a moment the server lives on without its disk; it must not acknowledge anything then.
         let afterwards = Duration::from_millis(random.below(50) as u64);
+        // Sometimes the other way of writing pages is chosen just before.
+        let switched = (mode == Mode::Both && random.one_in(3)).then(|| mode.of_cycle(cycle + 1));
+        let switched_for = Duration::from_millis(random.below(200) as u64);
         let mut pages = 0;
         let ballast = Ballast::start(&server, random.next_u64())?;
         journal
             .load(&mut server, load, &mut random, |_| {
+                if let Some(mode) = switched {
+                    watcher.query_drop(format!("SET GLOBAL innodb_doublewrite = {}", mode.value()))?;
+                    std::thread::sleep(switched_for);
+                }
                 pages = status_number(&mut watcher, "Innodb_pages_written")? - before;
+                atomic_writes += status_number(&mut watcher, "Untorn_atomic_writes")?;
                 disk.shut_down()?;
                 std::thread::sleep(afterwards);
                 Ok(())
@@ -86,8 +95,7 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         drop((server, ballast, watcher));
         disk.unmount()?;
         disk.mount()?;
-        let mode = mode.of_cycle(cycle + 1);
-        server = start(mode).with_context(|| format!("cycle {cycle}, restart"))?;
+        server = start(mode.of_cycle(cycle + 1)).with_context(|| format!("cycle {cycle}, restart"))?;
         journal
             .verify(&server)
             .and_then(|()| Ballast::check(&server))
@@ -100,5 +108,7 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         );
     }
     server.stop()?;
+    println!("{atomic_writes} pages were written by atomic writes before a shutdown");
+    ensure!(mode == Mode::Doublewrite || atomic_writes > 0, "no page was ever written by an atomic write");
     disk.unmount()
 }
