@@ -2,10 +2,10 @@
 //!
 //! Takes root. Everything is undone when the value is dropped.
 
+use crate::packages::administration;
 use crate::steps::captured;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a file system may stay busy after its last user ended: the kernel closes files a little later than that.
@@ -42,7 +42,7 @@ impl FileSystem {
             FileSystemKind::Ext4 => ("mkfs.ext4", &["-q", "-F", "-m", "0"]),
             FileSystemKind::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
         };
-        captured(Command::new(program).args(options).arg(&image))?;
+        captured(administration(program).args(options).arg(&image))?;
         FileSystem::of_image(directory, name, kind)
     }
 
@@ -74,11 +74,11 @@ impl FileSystem {
     pub fn mount(&mut self) -> Result<()> {
         // Direct I/O on the image: what the device acknowledged must not depend on the page cache of the file system below.
         let attach = |options: &[&str]| {
-            captured(Command::new("losetup").args(["--find", "--show"]).args(options).arg(&self.image))
+            captured(administration("losetup").args(["--find", "--show"]).args(options).arg(&self.image))
         };
         let device = attach(&["--direct-io=on"]).or_else(|_| attach(&[])).context("no loop device")?;
         self.device = Some(device.trim().to_owned());
-        captured(Command::new("mount").arg(device.trim()).arg(&self.mount))?;
+        captured(administration("mount").arg(device.trim()).arg(&self.mount))?;
         Ok(())
     }
 
@@ -86,13 +86,13 @@ impl FileSystem {
     pub fn unmount(&mut self) -> Result<()> {
         let Some(device) = self.device.clone() else { return Ok(()) };
         let begin = Instant::now();
-        while let Err(error) = captured(Command::new("umount").arg(&self.mount)) {
+        while let Err(error) = captured(administration("umount").arg(&self.mount)) {
             if begin.elapsed() > PATIENCE {
                 return Err(error.context("the file system stays busy"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        captured(Command::new("losetup").args(["--detach", &device]))?;
+        captured(administration("losetup").args(["--detach", &device]))?;
         self.device = None;
         Ok(())
     }
@@ -103,7 +103,7 @@ impl FileSystem {
         if self.kind != FileSystemKind::Xfs {
             bail!("only XFS can be shut down");
         }
-        captured(Command::new("xfs_io").args(["-x", "-c", "shutdown"]).arg(&self.mount)).map(drop)
+        captured(administration("xfs_io").args(["-x", "-c", "shutdown"]).arg(&self.mount)).map(drop)
     }
 }
 
@@ -111,8 +111,8 @@ impl Drop for FileSystem {
     fn drop(&mut self) {
         // What fails here was undone already, or shows up in `losetup --list`.
         if let Some(device) = &self.device {
-            let _ = Command::new("umount").arg("--lazy").arg(&self.mount).output();
-            let _ = Command::new("losetup").args(["--detach", device]).output();
+            let _ = administration("umount").arg("--lazy").arg(&self.mount).output();
+            let _ = administration("losetup").args(["--detach", device]).output();
         }
     }
 }

@@ -26,6 +26,8 @@ const NEEDED: [(&str, &str); 13] = [
     ("mkfs.btrfs", "btrfs-progs"),
 ];
 
+const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];
+
 /// Installs what is missing.
 pub fn install_missing() -> Result<()> {
     let missing = NEEDED.iter().filter(|(program, _)| !installed(program));
@@ -40,14 +42,21 @@ pub fn install_missing() -> Result<()> {
     println!("installing {}", packages.join(", "));
     let apt = || {
         let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
+        // Another apt on a machine that has just started ends in a minute or two.
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=300"]);
         command
     };
     checked(apt().args(["update", "-qq"]))?;
     checked(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
 }
 
+/// A program that may lie in a directory only administrators have in their path.
+pub fn administration(program: &str) -> Command {
+    let known = ADMINISTRATION.iter().map(|directory| Path::new(directory).join(program));
+    Command::new(known.into_iter().find(|path| path.exists()).unwrap_or_else(|| program.into()))
+}
+
 fn installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|directory| Path::new(directory).join(program).exists())
+    path.split(':').chain(ADMINISTRATION).any(|directory| Path::new(directory).join(program).exists())
 }
