@@ -48,7 +48,7 @@ struct Checker {
 }
 
 fn pad(id: u32, value: u64) -> String {
-    format!("{id}-{value}-").repeat(PAD / 8 + 1)[..PAD].to_owned()
+    format!("{id}-{value}-").repeat(PAD / 4 + 1)[..PAD].to_owned()
 }
 
 impl Checker {
