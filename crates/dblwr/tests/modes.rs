@@ -1,0 +1,273 @@
+//! The protected writer by file and mode: what it writes where, what it does when the storage refuses, and that a
+//! change of the mode under load leaves no page unprotected.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use disk::probe::Atomic;
+use disk::*;
+use std::path::Path;
+use std::sync::Arc;
+use support::*;
+use untorn_dblwr::*;
+
+fn environment(seed: u64, offered: Atomic) -> Arc<SimulatedEnvironment> {
+    let env = SimulatedEnvironment::new(seed);
+    env.disk().offer(offered);
+    env
+}
+
+fn writer(env: &Arc<SimulatedEnvironment>, mode: Mode) -> ProtectedWriter {
+    ProtectedWriter::open(env.clone(), options().mode(mode)).unwrap()
+}
+
+fn write(env: &Arc<SimulatedEnvironment>, writer: &ProtectedWriter, batch: WriteBatch) {
+    env.run_until_complete(writer.write(batch)).unwrap();
+}
+
+#[test]
+fn each_mode_and_verdict_has_its_way() {
+    for (offered, mode, way) in [
+        (Atomic::None, Mode::Auto, Way::Doublewrite),
+        (Atomic::Hardware, Mode::Auto, Way::Atomic),
+        (Atomic::Hardware, Mode::On, Way::Doublewrite),
+        (Atomic::Hardware, Mode::DetectOnly, Way::Detect),
+        (Atomic::Hardware, Mode::Off, Way::Plain),
+    ] {
+        let env = environment(1, offered);
+        let files = make_data(&**env.disk());
+        let writer = writer(&env, mode);
+        let pages: Vec<PageId> = all_pages().take(4).collect();
+        write(&env, &writer, batch(&files, &pages, 9, FlushPurpose::Checkpoint));
+        let status = writer.status();
+        let (data, page) = (4 * PAGE as u64, PAGE as u64);
+        let (copied, copies, atomic) = match way {
+            Way::Doublewrite => (4, 4 * page, 0),
+            Way::Detect => (4, 8192, 0),
+            Way::Atomic => (0, 0, 4),
+            Way::Plain => (0, 0, 0),
+        };
+        assert_eq!(
+            (status.doublewrite_pages, status.bytes_doublewrite),
+            (copied, copies),
+            "{offered} {mode}"
+        );
+        assert_eq!((status.atomic_writes, status.bytes_data), (atomic, data), "{offered} {mode}");
+        let shown = writer.protection(&files[&1]);
+        assert_eq!((shown.verdict, shown.mode), (offered, way), "{}", shown.reason);
+    }
+}
+
+#[test]
+fn what_the_file_system_offers_is_measured_against_the_doublewrite() {
+    let env = environment(2, Atomic::FileSystem);
+    let files = make_data(&**env.disk());
+    let writer = writer(&env, Mode::Auto);
+    let pages: Vec<PageId> = all_pages().collect();
+    for lsn in 0..140 {
+        write(&env, &writer, batch(&files, &pages, 10 + lsn, FlushPurpose::Checkpoint));
+    }
+    let status = writer.status();
+    assert!(status.atomic_writes >= 32 * 48 && status.doublewrite_pages >= 32 * 48, "{status:?}");
+    let shown = writer.protection(&files[&1]);
+    assert!(shown.reason.contains("microseconds per page"), "{}", shown.reason);
+    let before = writer.status();
+    write(&env, &writer, batch(&files, &pages, 99, FlushPurpose::Checkpoint));
+    let by_way = (writer.status().atomic_writes > before.atomic_writes, shown.mode == Way::Atomic);
+    assert_eq!(by_way.0, by_way.1, "the way shown is the way used");
+}
+
+#[test]
+fn a_refused_atomic_write_goes_through_the_doublewrite_in_the_same_batch() {
+    for good in 0..6 {
+        let env = environment(3, Atomic::Hardware);
+        let files = make_data(&**env.disk());
+        let writer = writer(&env, Mode::Auto);
+        let pages: Vec<PageId> = all_pages().take(6).collect();
+        env.disk().refuse_atomic_writes_after(good);
+        write(&env, &writer, batch(&files, &pages, 9, FlushPurpose::Lru));
+        for page in &pages {
+            assert_eq!(lsn_of(&read_page(env.disk(), *page)), 9, "nothing is lost");
+        }
+        let status = writer.status();
+        assert_eq!(status.atomic_refusals, 6 - good);
+        assert_eq!(status.doublewrite_pages, 6 - good);
+        let shown = writer.protection(&files[&1]);
+        assert_eq!(shown.mode, Way::Doublewrite);
+        assert!(shown.reason.contains("refused"), "{}", shown.reason);
+        // Later pages do not even try.
+        write(&env, &writer, batch(&files, &pages, 10, FlushPurpose::Lru));
+        assert_eq!(writer.status().atomic_refusals, 6 - good);
+        // AUTO, set anew, asks again.
+        writer.set_mode(Mode::Auto).unwrap();
+        assert_eq!(writer.protection(&files[&1]).mode, Way::Atomic);
+    }
+}
+
+#[test]
+fn refused_pages_are_never_torn_by_a_crash() {
+    let mut restored = 0;
+    for seed in 0..30 {
+        let env = environment(seed, Atomic::Hardware);
+        let files = make_data(&**env.disk());
+        let writer = writer(&env, Mode::Auto);
+        env.disk().refuse_atomic_writes_after(seed % 5);
+        let pages: Vec<PageId> = all_pages().take(8).collect();
+        let _under_way = spawn(&env, writer.write(batch(&files, &pages, 9, FlushPurpose::Lru)));
+        for _ in 0..1 + seed {
+            env.step();
+        }
+        for crash in 0..10 {
+            let left = env.disk().crash(crash);
+            restored += run_recovery(&*left, 0).restored.len();
+            assert!(all_pages().all(|id| verify(&read_page(&left, id))), "seed {seed} crash {crash}");
+        }
+    }
+    assert!(restored > 0, "the way through the doublewrite was needed");
+}
+
+#[test]
+fn recreatable_pages_need_no_copy() {
+    let env = environment(4, Atomic::None);
+    let files = make_data(&**env.disk());
+    let writer = writer(&env, Mode::On);
+    let pages: Vec<PageId> = all_pages().take(4).collect();
+    let mut batch = WriteBatch::new(PAGE, 4, FlushPurpose::Checkpoint);
+    for (index, id) in pages.iter().enumerate() {
+        fill(batch.push(*id, files[&id.space].clone(), u64::from(id.page) * PAGE as u64), *id, 9);
+        if index % 2 == 1 {
+            batch.mark_recreatable();
+        }
+    }
+    write(&env, &writer, batch);
+    let status = writer.status();
+    assert_eq!((status.doublewrite_pages, status.recreatable_pages, status.pages), (2, 2, 4));
+    let copies = env.disk().content(&Path::new(DATA).join(format!("#ib_{PAGE}_0.dblwr"))).unwrap();
+    let copied: Vec<u64> = copies.chunks_exact(PAGE).take(3).map(lsn_of).collect();
+    assert_eq!(copied, [9, 9, 0], "the copies lie together");
+}
+
+#[test]
+fn the_mode_changes_under_load_and_no_page_is_left_torn() {
+    let mut used = [0; 2];
+    for seed in 0..60 {
+        let env = environment(seed, [Atomic::Hardware, Atomic::FileSystem, Atomic::None][seed as usize % 3]);
+        let disk = env.disk().clone();
+        let files = make_data(&*disk);
+        let writer = writer(&env, Mode::Auto);
+        let mut random = Random::new(seed);
+        let mut newest: std::collections::BTreeMap<PageId, (u64, Vec<u64>)> =
+            all_pages().map(|id| (id, (1, Vec::new()))).collect();
+        for lsn in 10..10 + random.below(20) as u64 {
+            let mut ids: Vec<PageId> = all_pages().collect();
+            for index in (1..ids.len()).rev() {
+                ids.swap(index, random.below(index + 1));
+            }
+            // A batch begins in one mode, the next one in another, both are under way together.
+            let (first, rest) = ids.split_at(1 + random.below(8));
+            let second = &rest[..1 + random.below(8)];
+            let mut under_way = Vec::new();
+            for part in [first, second] {
+                writer.set_mode([Mode::Auto, Mode::On][random.below(2)]).unwrap();
+                part.iter().for_each(|id| newest.get_mut(id).unwrap().1.push(lsn));
+                under_way
+                    .push((spawn(&env, writer.write(batch(&files, part, lsn, FlushPurpose::Lru))), part));
+                for _ in 0..random.below(6) {
+                    env.step();
+                }
+            }
+            let left = disk.crash(random.next_u64());
+            run_recovery(&*left, 0);
+            for (id, (durable, attempted)) in &newest {
+                let image = read_page(&left, *id);
+                let lsn = lsn_of(&image);
+                assert!(verify(&image), "seed {seed}: page {id} is torn");
+                assert!(lsn == *durable || attempted.contains(&lsn), "seed {seed}: page {id} has {lsn}");
+            }
+            for (end, part) in under_way {
+                env.run_until_complete(end.0.wait());
+                end.1.lock().unwrap().take().unwrap().unwrap();
+                part.iter().for_each(|id| *newest.get_mut(id).unwrap() = (lsn, Vec::new()));
+            }
+        }
+        let status = writer.status();
+        used = [used[0] + status.atomic_writes, used[1] + status.doublewrite_pages];
+    }
+    assert!(used.iter().all(|pages| *pages > 500), "both ways were in use: {used:?}");
+}
+
+#[test]
+fn off_needs_no_files_and_on_makes_them_when_it_is_set() {
+    let env = environment(5, Atomic::None);
+    let files = make_data(&**env.disk());
+    let writer = writer(&env, Mode::Off);
+    let first = Path::new(DATA).join(format!("#ib_{PAGE}_0.dblwr"));
+    assert!(env.disk().content(&first).is_none());
+    writer.set_mode(Mode::On).unwrap();
+    assert!(env.disk().content(&first).is_some());
+    writer.set_mode(Mode::DetectOnly).unwrap();
+    write(&env, &writer, batch(&files, &[PageId::new(1, 3)], 9, FlushPurpose::Checkpoint));
+    assert!(tear(env.disk(), PageId::new(1, 3)));
+    let found = run_recovery(&**env.disk(), 0);
+    assert_eq!(found.unrestored.iter().map(|page| page.page).collect::<Vec<_>>(), [PageId::new(1, 3)]);
+    assert!(run_recovery(&**env.disk(), 10).unrestored.is_empty(), "of an earlier time");
+}
+
+#[test]
+fn batches_spread_over_all_files() {
+    let env = environment(6, Atomic::None);
+    let files = make_data(&**env.disk());
+    for count in [1, 2, 3, 6] {
+        let settings = Options { files: count, ..options() };
+        let writer = ProtectedWriter::open(env.clone(), settings).unwrap();
+        for purpose in [FlushPurpose::Checkpoint, FlushPurpose::Lru] {
+            let ends: Vec<Outcome> = all_pages()
+                .collect::<Vec<_>>()
+                .chunks(4)
+                .map(|ids| spawn(&env, writer.write(batch(&files, ids, 20 + count as u64, purpose))))
+                .collect();
+            for end in ends {
+                env.run_until_complete(end.0.wait());
+                assert!(end.1.lock().unwrap().take().unwrap().is_ok());
+            }
+        }
+        for number in 0..count {
+            let path = Path::new(DATA).join(format!("#ib_{PAGE}_{number}.dblwr"));
+            let content = env.disk().content(&path).unwrap();
+            let newest = content.chunks_exact(PAGE).map(lsn_of).max();
+            assert_eq!(newest, Some(20 + count as u64), "file {number} of {count} was used");
+        }
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_refused_by_name() {
+    let env = environment(7, Atomic::None);
+    make_data(&**env.disk());
+    for (settings, name) in [
+        (Options { files: 0, ..options() }, "innodb_doublewrite_files"),
+        (Options { files: 257, ..options() }, "innodb_doublewrite_files"),
+        (Options { pages: 0, ..options() }, "innodb_doublewrite_pages"),
+        (Options { pages: 513, ..options() }, "innodb_doublewrite_pages"),
+        (Options { page_size: 5000, ..options() }, "5000"),
+    ] {
+        let error = ProtectedWriter::open(env.clone(), settings).err().unwrap().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn the_directory_in_use_is_remembered() {
+    let disk = SimulatedStorage::new(1);
+    make_data(&*disk);
+    let (data, other) = (Path::new(DATA), Path::new("other"));
+    assert!(directories::remembered(&*disk, data).unwrap().is_empty());
+    directories::remember(&*disk, data, other).unwrap();
+    for seed in 0..5 {
+        assert_eq!(directories::remembered(&*disk.crash(seed), data).unwrap(), [other]);
+    }
+    directories::remember(&*disk, data, Path::new("third")).unwrap();
+    assert_eq!(directories::remembered(&*disk, data).unwrap(), [Path::new("third")]);
+    directories::remember(&*disk, data, data).unwrap();
+    assert!(directories::remembered(&*disk.crash(1), data).unwrap().is_empty());
+}
