@@ -36,6 +36,8 @@ pub const SCRIPTS: [(&str, Rows); 10] = [
 /// With and without prepared statements.
 const STATEMENT_MODES: [&str; 2] = ["auto", "disable"];
 pub const DATABASE: &str = "sbtest";
+/// Seconds a run may take longer than asked for.
+const PATIENCE_S: u64 = 900;
 const TABLE_SIZE: u64 = 2000;
 const REFERENCE_SIZE: u64 = 500;
 
@@ -76,9 +78,14 @@ impl<'s> Sysbench<'s> {
 
     /// The program with its arguments, for callers that start it themselves.
     pub fn command(&self, script: &str, command: &str, more: &[&str]) -> Command {
-        let mut sysbench = Command::new("sysbench");
+        // A server that hangs must not keep the campaign for ever.
+        let time: u64 =
+            more.iter().find_map(|option| option.strip_prefix("--time=")?.parse().ok()).unwrap_or(0);
+        let mut sysbench = Command::new("timeout");
         sysbench
+            .arg((PATIENCE_S + time).to_string())
             .args([
+                "sysbench",
                 script,
                 "--db-driver=mysql",
                 "--mysql-host=127.0.0.1",
