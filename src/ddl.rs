@@ -138,8 +138,12 @@ impl Database {
     /// Refuses a name whose file is there, or being made or removed by another statement: a file that no table owns is not
     /// ours to overwrite, nor to remove should making the table fail.
     fn refuse_stray_file(&self, data: &CatalogData, name: &str, path: &Path) -> Result<()> {
-        let unfinished = data.pending.iter().any(|work| {
-            matches!(work, Pending::Create { path: other, .. } | Pending::Drop { path: other, .. } if other == path)
+        let unfinished = data.pending.iter().any(|work| match work {
+            Pending::Create { path: other, .. }
+            | Pending::Drop { path: other, .. }
+            | Pending::Replace { from: other, .. }
+            | Pending::Rename { from: other, .. } => other == path,
+            Pending::BuildIndex { .. } => false,
         });
         let file = self.0.directory.join(path);
         if !unfinished && !self.0.environment.storage().exists(&file)? {

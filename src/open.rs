@@ -47,6 +47,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     forced_recovery::remove_scratch_log(&*storage, &directory)?;
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
     let catalog = Catalog::open(storage.clone(), &directory, wanted_page)?;
+    if exists {
+        // A process that was killed may have replaced the catalog without making that durable; what is done to files
+        // on the ground of what it says must not outlive it.
+        storage.sync_dir(&directory)?;
+    }
     let page_bytes = catalog.snapshot().page_size;
     if options.page_size.is_some_and(|wanted| wanted != page_bytes) {
         return Err(Error::Setting {
@@ -235,7 +240,8 @@ fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Sen
     })
 }
 
-/// Finishes or undoes what DDL was doing with files when the process ended.
+/// Finishes or undoes what DDL was doing with files when the process ended. Also where a name is as it must be already, its
+/// directory is synced before the entry goes: the process may have been killed between the two.
 fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<()> {
     let pending = catalog.snapshot().pending.clone();
     if pending.is_empty() {
@@ -244,9 +250,8 @@ fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) 
     let move_file = |from: &Path, to: &Path| -> Result<()> {
         if storage.exists(&directory.join(from))? {
             storage.rename(&directory.join(from), &directory.join(to))?;
-            sync_parents(storage, directory, &[from, to])?;
         }
-        Ok(())
+        sync_parents(storage, directory, &[from, to])
     };
     // A statement may have failed half-way and its table been made anew before the stop: that one's file stays.
     let owned_by_another = |path: &Path, space: u32| {
@@ -261,8 +266,8 @@ fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) 
             Pending::Create { space, path } | Pending::Drop { space, path } => {
                 if !owned_by_another(path, *space) && storage.exists(&directory.join(path))? {
                     storage.remove(&directory.join(path))?;
-                    sync_parents(storage, directory, &[path])?;
                 }
+                sync_parents(storage, directory, &[path])?;
             }
             Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => move_file(from, to)?,
             Pending::BuildIndex { .. } => {}
@@ -277,7 +282,9 @@ fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) 
 
 fn sync_parents(storage: &dyn Storage, directory: &Path, paths: &[&Path]) -> Result<()> {
     for path in paths {
-        if let Some(parent) = directory.join(path).parent() {
+        if let Some(parent) = directory.join(path).parent()
+            && storage.exists(parent)?
+        {
             storage.sync_dir(parent)?;
         }
     }

@@ -198,7 +198,9 @@ impl<'h> Explorer<'h> {
         }
         let seed = seed_of(&replay);
         let mut random = Random::new(seed);
-        let deep = model.prepared && random.one_in(self.effort.deep_one_in);
+        // A process that is killed and a power cut while the next one recovers: what was visible was not yet durable.
+        let killed = crash == Crash::ProcessOnly;
+        let deep = model.prepared && (killed || random.one_in(self.effort.deep_one_in));
         let environment = SimulatedEnvironment::with_storage(seed, disk);
         environment.limit_steps(STEPS_MAX);
         self.note_disk(&environment, &outcome, depth);
