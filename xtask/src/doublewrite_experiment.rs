@@ -219,7 +219,13 @@ fn measure(
 fn median(figures: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     let mut values: Vec<f64> = figures.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let middle = values.len() / 2;
+    match (values.len() % 2, values.get(middle), middle.checked_sub(1).and_then(|before| values.get(before)))
+    {
+        (0, Some(above), Some(below)) => f64::midpoint(*below, *above),
+        (_, Some(value), _) => *value,
+        _ => f64::NAN,
+    }
 }
 
 fn print_table(setup: &Setup, contestants: &[Contestant], figures: &[Vec<Figures>]) {
