@@ -48,6 +48,13 @@ impl Steps {
         self.step("tests of the feature opensrv", || {
             cargo(&["test", "--package", "untorn-server", "--features", "opensrv", "--test", "opensrv"], &[])
         });
+        self.step("loom models", || {
+            let target = target_directory().join("loom");
+            let target = target.to_string_lossy();
+            let crates = ["-p", "untorn-redo", "-p", "untorn-pagestore", "-p", "untorn-txn"];
+            let arguments = [&["test", "--release", "--lib"], &crates[..], &["loom_"]].concat();
+            cargo(&arguments, &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &target)])
+        });
         self.step("documentation", || {
             cargo(
                 &["doc", "--workspace", "--no-deps", "--document-private-items"],

@@ -7,10 +7,11 @@
 //! The record keeps a reference of 20 bytes: tablespace (4), first page (4), 38 (4), flags and length (8). In the DYNAMIC
 //! format the whole value is off-page, but only if the record would not fit otherwise.
 //!
-//! A chain is written before the record that refers to it and freed after that record is gone or refers elsewhere; a
-//! crash in between leaks pages, or leaves a chain to free. Freeing goes from the second page on, so that the
-//! reference in the record is right at every moment, and ends with the first page, in the mini-transaction that
-//! removes the reference: a chain is never freed twice.
+//! A chain is written before the record that refers to it. Its first page comes into being in a mini-transaction of the
+//! caller's ([`ExternalWriter::begin`]), which also notes the chain elsewhere (an undo record): from then on somebody
+//! knows of every page, whenever a crash comes. Freeing goes from the second page on, so that every reference to the
+//! chain is right at every moment, and ends with the first page, in the mini-transaction that removes the last
+//! reference: a chain is never freed twice.
 
 use pagestore::fsp::{self, Direction, Reserve};
 use pagestore::page::{self as fil, NULL_PAGE, u32_at};
@@ -110,47 +111,63 @@ pub fn plan_external(
     }
 }
 
-/// Writes one value off-page, page by page, each in a mini-transaction of its own. Resumable.
-pub struct ExternalWriter<'t> {
+/// Writes one value off-page, page by page. Resumable.
+pub struct ExternalWriter<'t, 'v> {
     tree: &'t Tree,
-    first: Option<u32>,
-    last: u32,
+    value: &'v [u8],
+    /// First and last page of the chain, once there is one.
+    ends: Option<(u32, u32)>,
     written: usize,
 }
 
-impl<'t> ExternalWriter<'t> {
-    /// Starts a chain.
-    pub fn new(tree: &'t Tree) -> ExternalWriter<'t> {
-        ExternalWriter { tree, first: None, last: NULL_PAGE, written: 0 }
+impl<'t, 'v> ExternalWriter<'t, 'v> {
+    /// A writer for `value`, which must not be empty. Nothing is written yet.
+    pub fn new(tree: &'t Tree, value: &'v [u8]) -> ExternalWriter<'t, 'v> {
+        assert!(!value.is_empty() && u32::try_from(value.len()).is_ok(), "{} bytes off-page", value.len());
+        ExternalWriter { tree, value, ends: None, written: 0 }
     }
 
-    /// Writes all of `value`, which must not be empty; on an interrupt await and call again with the same value.
+    /// Writes the first page in the caller's mini-transaction, which has no changes yet. It must then be committed, with a
+    /// note of the chain for whoever has to free it should the value not be used.
     ///
     /// # Errors
-    /// [`Interrupt`] of the page store; what was written stays ([`Self::written`]).
-    pub fn write(&mut self, value: &[u8]) -> Result<Reference, Interrupt> {
-        assert!(!value.is_empty() && u32::try_from(value.len()).is_ok(), "{} bytes off-page", value.len());
-        while self.written < value.len() {
-            self.write_page(&value[self.written..]).map_err(without_pin)?;
+    /// [`Interrupt`] of the page store, with nothing changed.
+    pub fn begin(&mut self, mtr: &mut Mtr<'_>) -> Result<Reference, Interrupt> {
+        assert!(self.ends.is_none(), "a chain begins once");
+        self.write_page(mtr)?;
+        Ok(self.reference())
+    }
+
+    /// Writes the rest of the value, each page in a mini-transaction of its own; on an interrupt await and call again.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store; what was written stays.
+    pub fn finish(&mut self) -> Result<Reference, Interrupt> {
+        assert!(self.ends.is_some(), "a chain has a beginning");
+        while self.written < self.value.len() {
+            let mut mtr = self.tree.store.mtr()?;
+            self.write_page(&mut mtr).map_err(without_pin)?;
+            mtr.commit();
         }
-        Ok(self.reference(self.first.unwrap_or(NULL_PAGE)))
+        Ok(self.reference())
     }
 
-    fn reference(&self, page: u32) -> Reference {
-        Reference { space: self.tree.space, page, len: self.written as u32, owner: true, inherited: false }
+    fn reference(&self) -> Reference {
+        let page = self.ends.map_or(NULL_PAGE, |(first, _)| first);
+        Reference { space: self.tree.space, page, len: self.value.len() as u32, owner: true, inherited: false }
     }
 
-    fn write_page(&mut self, rest: &[u8]) -> Result<(), Interrupt> {
+    fn write_page(&mut self, mtr: &mut Mtr<'_>) -> Result<(), Interrupt> {
         let tree = self.tree;
+        let rest = &self.value[self.written..];
         let part = &rest[..rest.len().min(capacity(tree.page_size()))];
-        let mut mtr = tree.store.mtr()?;
-        let before = match self.first {
-            Some(_) => Some(mtr.x(tree.page_id(self.last))?),
+        let before = match self.ends {
+            Some((_, last)) => Some(mtr.x(tree.page_id(last))?),
             None => None,
         };
-        fsp::reserve(&mut mtr, tree.space, 1, Reserve::OffPage)?;
-        let hint = if self.last == NULL_PAGE { 0 } else { self.last + 1 };
-        let page = fsp::allocate_page(&mut mtr, tree.leaf_segment, hint, Direction::None)?;
+        fsp::reserve(mtr, tree.space, 1, Reserve::OffPage)?;
+        let hint = self.ends.map_or(0, |(_, last)| last + 1);
+        let page = fsp::allocate_page(mtr, tree.leaf_segment, hint, Direction::None)?;
         let number = mtr.page_id(page).page;
         mtr.write_u16(page, fil::TYPE, fil::kind::BLOB);
         let mut header = [0xFF; DATA - PART_LENGTH];
@@ -160,16 +177,9 @@ impl<'t> ExternalWriter<'t> {
         if let Some(before) = before {
             mtr.write_u32(before, NEXT_PAGE, number);
         }
-        mtr.commit();
-        self.first.get_or_insert(number);
-        self.last = number;
+        self.ends = Some((self.ends.map_or(number, |(first, _)| first), number));
         self.written += part.len();
         Ok(())
-    }
-
-    /// What has been written so far, to be freed if the value is given up.
-    pub fn written(&self) -> Option<Reference> {
-        self.first.map(|page| self.reference(page))
     }
 }
 
@@ -206,7 +216,15 @@ impl ExternalReader {
     /// # Errors
     /// [`Interrupt`] of the page store; a damaged chain.
     pub fn read(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Interrupt> {
-        while self.left > 0 {
+        self.read_until(tree, out, usize::MAX)
+    }
+
+    /// The same, but stops once `out` has `enough` bytes or more: no page is read that is not needed for them.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_until(&mut self, tree: &Tree, out: &mut Vec<u8>, enough: usize) -> Result<(), Interrupt> {
+        while self.left > 0 && out.len() < enough {
             if self.next == NULL_PAGE {
                 return Err(
                     tree.corrupt(NULL_PAGE, format!("an off-page value ends {} bytes too early", self.left))

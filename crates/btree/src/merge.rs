@@ -71,64 +71,45 @@ impl Tree {
         let left = guard.levels[level].left.filter(|left| takes(*left) && of_parent(*left));
         let right = guard.levels[level].right.filter(|right| takes(*right) && of_parent(*right));
         match (left, right) {
-            (Some(left), _) => self.merge_into_left(mtr, guard, level, left),
-            (None, Some(right)) => self.merge_into_right(mtr, guard, level, right),
+            (Some(left), _) => self.merge_into(mtr, guard, level, left, Side::Left),
+            (None, Some(right)) => self.merge_into(mtr, guard, level, right, Side::Right),
             (None, None) => Ok(()),
         }
     }
 
-    fn merge_into_left(
+    /// Moves all records of the page of `level` to `sibling`, which lies on that `side` of it, and frees the page.
+    fn merge_into(
         &self,
         mtr: &mut Mtr<'_>,
         guard: &mut StructureGuard<'_>,
         level: usize,
-        left: PageHandle,
+        sibling: PageHandle,
+        side: Side,
     ) -> Result<(), Interrupt> {
         let page = guard.levels[level].page;
-        let merged = append_all(mtr.page(left), mtr.page(page), self);
-        let merged = self.sound(mtr, left, merged)?;
-        image::write_image(&mut MtrPage::new(mtr, left), &merged);
-        self.copy_max_trx_id(mtr, page, left);
-        self.unlink(mtr, guard, level);
-        let parent = guard.levels[level + 1].page;
-        let pointer = self.pointer_to(mtr, parent, mtr.page_id(page).page)?;
-        fsp::free_page(mtr, self.segment_of(level as u16), page)?;
-        self.delete_on_page(mtr, Place { page: parent, offset: pointer })?;
-        self.pointer_removed(mtr, guard, level + 1)
-    }
-
-    fn merge_into_right(
-        &self,
-        mtr: &mut Mtr<'_>,
-        guard: &mut StructureGuard<'_>,
-        level: usize,
-        right: PageHandle,
-    ) -> Result<(), Interrupt> {
-        let page = guard.levels[level].page;
-        let build = |mtr: &Mtr<'_>| {
-            let mut merged = PageBuilder::like(mtr.page(right));
-            for part in [page, right] {
-                for origin in page::record_list(mtr.page(part))? {
-                    merged.append_record(RecordRef::new(mtr.page(part), origin, &self.def))?;
-                }
-            }
-            Ok(std::mem::take(merged.finish(false)))
+        let merged = match side {
+            Side::Left => append_all(mtr.page(sibling), mtr.page(page), self),
+            Side::Right => put_before(mtr.page(page), mtr.page(sibling), self),
         };
-        let merged = build(mtr);
-        let merged = self.sound(mtr, right, merged)?;
-        image::write_image(&mut MtrPage::new(mtr, right), &merged);
-        self.copy_max_trx_id(mtr, page, right);
+        let merged = self.sound(mtr, sibling, merged)?;
+        image::write_image(&mut MtrPage::new(mtr, sibling), &merged);
+        self.copy_max_trx_id(mtr, page, sibling);
         self.unlink(mtr, guard, level);
-        // The page's node pointer has the key of what is now the first record; it gets the right page's number, and
-        // the right page's own pointer goes.
         let parent = guard.levels[level + 1].page;
-        let (number, right_number) = (mtr.page_id(page).page, mtr.page_id(right).page);
+        let (number, sibling_number) = (mtr.page_id(page).page, mtr.page_id(sibling).page);
         let pointer = self.pointer_to(mtr, parent, number)?;
-        let right_pointer = self.pointer_to(mtr, parent, right_number)?;
-        let at = RecordRef::new(mtr.page(parent), pointer, &self.def).child_offset();
+        let redundant = match side {
+            Side::Left => pointer,
+            // The page's node pointer has the key of what is now the first record: it is to lead to the sibling, and
+            // the sibling's own pointer goes.
+            Side::Right => self.pointer_to(mtr, parent, sibling_number)?,
+        };
         fsp::free_page(mtr, self.segment_of(level as u16), page)?;
-        mtr.write_u32(parent, at, right_number);
-        self.delete_on_page(mtr, Place { page: parent, offset: right_pointer })?;
+        if redundant != pointer {
+            let at = RecordRef::new(mtr.page(parent), pointer, &self.def).child_offset();
+            mtr.write_u32(parent, at, sibling_number);
+        }
+        self.delete_on_page(mtr, Place { page: parent, offset: redundant })?;
         self.pointer_removed(mtr, guard, level + 1)
     }
 
@@ -343,6 +324,13 @@ impl Tree {
     }
 }
 
+/// On which side of a page its sibling lies.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
+}
+
 fn set_min_rec(mtr: &mut Mtr<'_>, page: PageHandle, origin: usize) {
     let byte = mtr.page(page)[origin - 5] | record_header::MIN_REC_FLAG;
     mtr.write_u8(page, origin - 5, byte);
@@ -361,4 +349,15 @@ fn append_all(left: &[u8], right: &[u8], tree: &Tree) -> Result<Vec<u8>, Malform
     }
     target.write(header::LAST_INSERT, &[0, 0]);
     Ok(target)
+}
+
+/// An image of `right` with all records of `left` before its own.
+fn put_before(left: &[u8], right: &[u8], tree: &Tree) -> Result<Vec<u8>, Malformed> {
+    let mut merged = PageBuilder::like(right);
+    for part in [left, right] {
+        for origin in page::record_list(part)? {
+            merged.append_record(RecordRef::new(part, origin, &tree.def))?;
+        }
+    }
+    Ok(std::mem::take(merged.finish(false)))
 }

@@ -94,8 +94,10 @@ fn values_off_page_come_back_and_go_away() {
     let mut references: Vec<Reference> = Vec::new();
     for (id, len) in [1usize, 4041, 4042, 4043, 100_000, 300_000].into_iter().enumerate() {
         let value: Vec<u8> = (0..len).map(|at| (at * 7 + len) as u8).collect();
-        let mut writer = ExternalWriter::new(&tree);
-        let reference = fixture.run(|| writer.write(&value)).unwrap();
+        let mut writer = ExternalWriter::new(&tree, &value);
+        let begun = fixture.change(|mtr| writer.begin(mtr));
+        let reference = fixture.run(|| writer.finish()).unwrap();
+        assert_eq!(reference, begun);
         assert_eq!((reference.len as usize, reference.space), (len, SPACE));
         let (mut reader, mut read) = (ExternalReader::new(reference), Vec::new());
         fixture.run(|| reader.read(&tree, &mut read)).unwrap();

@@ -25,8 +25,10 @@ mod page_writer;
 pub mod probe;
 mod random;
 mod real;
+mod retry;
 mod simulated;
 mod storage;
+pub mod sync;
 
 pub use buffer::{ALIGNMENT, AlignedBuf, IoBuf, RawBuf};
 pub use environment::{Environment, TaskFuture};
@@ -36,6 +38,7 @@ pub use page_id::PageId;
 pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, WriteBatch};
 pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
+pub use retry::{HeldWaits, Interrupted, retry};
 pub use simulated::{
     Crash, CrashOutcome, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, SimulatedStorage,
 };

@@ -4,7 +4,7 @@
 //! kinds of work. For those who miss pages it keeps some frames free: from the LRU tail it evicts clean pages and
 //! starts writing dirty ones. For the log it writes the oldest changes, as many as the
 //! [controller](crate::controller) says. Batches run as tasks of their own; the cleaner never waits for one.
-//! User tasks never write a page: they wait.
+//! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a restart is short.
 //!
 //! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. The data files need no
 //! sync for that, because a batch counts as written only when it is synced.
@@ -19,7 +19,7 @@ use std::time::Duration;
 use disk::{Event, FlushPurpose};
 use redo::Lsn;
 
-use crate::controller::{Controller, Decision, Load, Urgency};
+use crate::controller::{Controller, Decision, Load, Urgency, goal};
 use crate::error::Error;
 use crate::feeder;
 use crate::flush::{Collected, Which};
@@ -43,8 +43,39 @@ const BATCHES_PACED: usize = 3;
 /// Batches under way at most.
 const BATCHES_MAX: usize = 8;
 
+/// After a batch written ahead the device is left alone for so many times as long as it took.
+const AHEAD_REST: u32 = 3;
+/// What writing ahead is believed to manage before it was tried, in pages per second.
+const AHEAD_RATE: f64 = 1000.0;
+
+/// Batches written although nobody needs them yet: one at a time, then a rest.
+struct Ahead {
+    /// When the one under way was started, and its pages.
+    started: Option<(Duration, usize)>,
+    /// Not before this.
+    next: Duration,
+    /// Pages per second, rests included.
+    rate: f64,
+}
+
+impl Ahead {
+    /// Looks whether the batch under way is over. Returns the rate if the next one may start.
+    fn may_start(&mut self, now: Duration, all_over: bool) -> Option<f64> {
+        if !all_over {
+            return None;
+        }
+        if let Some((started, pages)) = self.started.take() {
+            let took = now.saturating_sub(started).max(Duration::from_millis(1));
+            self.next = now + AHEAD_REST * took;
+            self.rate += (pages as f64 / (took * (1 + AHEAD_REST)).as_secs_f64() - self.rate) / 4.0;
+        }
+        (now >= self.next).then_some(self.rate)
+    }
+}
+
 /// What the cleaner remembers between looks.
 struct Cleaner {
+    ahead: Ahead,
     controller: Controller,
     last_look: Duration,
     last_checkpoint: Duration,
@@ -55,6 +86,7 @@ struct Cleaner {
 impl PageStore {
     pub(crate) fn start_cleaner(&self) {
         let cleaner = Cleaner {
+            ahead: Ahead { started: None, next: Duration::ZERO, rate: AHEAD_RATE },
             controller: Controller::new(self.options.io_capacity_max),
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
@@ -181,7 +213,7 @@ impl Cleaner {
         // First: what is evicted for the frames that are missing has been offered then.
         let fed = feeder::feed(store, self.demand);
         let refilled = self.refill(store) + fed.taken;
-        let (decision, load) = self.flush_by_age(store, elapsed);
+        let (decision, load) = self.flush_by_age(store, now, elapsed);
         self.move_checkpoint(store, now, &load);
         if store.free.waiting() > 0
             || fed.tier_busy
@@ -196,8 +228,11 @@ impl Cleaner {
         }
     }
 
-    fn flush_by_age(&mut self, store: &PageStore, elapsed: Duration) -> (Decision, Load) {
+    fn flush_by_age(&mut self, store: &PageStore, now: Duration, elapsed: Duration) -> (Decision, Load) {
         let lsn = store.redo.current().0;
+        let capacity = store.redo.capacity();
+        let batches = store.batches.lock().len();
+        let ahead = self.ahead.may_start(now, batches == 0);
         let load = {
             let list = store.flush_list.lock();
             let (mut tail_pages, mut tail_end) = (0, 0);
@@ -210,20 +245,25 @@ impl Cleaner {
                 elapsed,
                 lsn,
                 age: lsn.saturating_sub(oldest),
-                capacity: store.redo.capacity(),
+                capacity,
                 tail_pages,
                 tail_bytes: if tail_pages < TAIL_SAMPLE { lsn } else { tail_end }.saturating_sub(oldest),
                 dirty: list.len(),
+                goal: goal(capacity, store.apply_rate.load(Ordering::Relaxed)),
+                ahead,
             }
         };
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
-        let batches = store.batches.lock().len();
         let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
         let room = batches_max.saturating_sub(batches) * store.batch_pages();
         let pages = decision.pages.min(room);
         if pages > 0 {
-            store.start_flush(Which::OlderThan(Lsn(u64::MAX)), pages, FlushPurpose::Checkpoint);
+            let collected =
+                store.start_flush(Which::OlderThan(Lsn(u64::MAX)), pages, FlushPurpose::Checkpoint);
+            if decision.urgency == Urgency::Ahead && collected.pages > 0 {
+                self.ahead.started = Some((now, collected.pages));
+            }
         }
         (decision, load)
     }

@@ -3,18 +3,29 @@
 //! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `C` the most it may
 //! become, `r` the rate at which the log grows, and `d` how many dirty pages there are per byte of log at the old end
 //! of the flush list. Writing `r * d` pages a second takes away the old end as fast as the log grows, so the age stays
-//! what it is (feed-forward). Feedback steers the age towards three quarters of `C`:
+//! what it is (feed-forward). Feedback steers the age towards a *goal*:
 //!
 //! ```text
-//!   pages per second = r * d * f(age / C)
+//!   goal = max(C / 8, what a restart applies in a second), at most 3/4 C
+//!   fill = 0 for a young log, 0.75 at the goal, 1 when the log is full
+//!   pages per second = r * d * f(fill)
 //!
 //!   f   1.3 |                 ___      written earlier than needed a page is likely to be dirtied again,
-//!           |               _/         so a young log is drained hardly at all; near 90 % the age must shrink
-//!       1.0 |             _/
+//!           |               _/         so a young log is drained hardly at all; well above the goal the age
+//!       1.0 |             _/           must shrink
 //!           |        __--'
 //!       0   |____---'
 //!           0       0.6  0.75  0.9
 //! ```
+//!
+//! So a restart has about a second's work, or an eighth of the log where that is more.
+//!
+//! **Writing ahead.** Below the goal nothing has to be written, but a device with time to spare may as well shorten the
+//! next restart. The cleaner writes one batch at a time for that and then rests three times as long as it took: it takes a
+//! quarter of the device when nobody else wants it, and the slower the device answers, the less. Whether it pays is a
+//! matter of density: where holding the age would take `r * d` pages a second and that is more than half of what
+//! such batches can do, the pages at the old end are hot, and writing them would be to write them again and again for
+//! nothing. Then they are left to grow old.
 //!
 //! From 7/8 on (async) at least one full batch is always under way; from 15/16 on (sync) there is no limit at all, and
 //! `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really full. When the log has
@@ -40,6 +51,15 @@ pub(crate) struct Load {
     pub(crate) tail_bytes: u64,
     /// All dirty pages.
     pub(crate) dirty: usize,
+    /// Age that a restart is meant to find at most, bytes: see [`goal`].
+    pub(crate) goal: u64,
+    /// Whether a batch may be written ahead now, and if so how many pages a second such batches manage.
+    pub(crate) ahead: Option<f64>,
+}
+
+/// The age to steer for: what recovery applies in a second at `apply_rate` bytes per second, or 1/8 of the capacity.
+pub(crate) fn goal(capacity: u64, apply_rate: u64) -> u64 {
+    apply_rate.max(capacity / 8).min(capacity / 4 * 3)
 }
 
 /// What to do about it.
@@ -56,6 +76,8 @@ pub(crate) struct Decision {
 pub(crate) enum Urgency {
     /// Nothing happens: drain gently.
     Idle,
+    /// The device has time to spare.
+    Ahead,
     /// Steady state.
     Paced,
     /// Above 7/8: always a batch under way.
@@ -70,6 +92,11 @@ const RATE_MEMORY: f64 = 2.0;
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Pages of one gentle step when idle.
 const IDLE_STEP: usize = 64;
+/// Pages of one batch written ahead.
+const AHEAD_STEP: usize = 128;
+/// Writing ahead stops at this part of the goal: what is left costs a restart nothing, and a page that
+/// is changed now and then is not written each time.
+const AHEAD_FROM: u64 = 16;
 /// Less than this is not worth a batch yet, unless it has waited this long.
 const STEP_MIN: f64 = 64.0;
 const STEP_WAIT_MAX: Duration = Duration::from_millis(200);
@@ -123,12 +150,16 @@ impl Controller {
             self.credit = 0.0;
             return Decision { pages: 0, urgency: Urgency::Paced };
         }
-        let urgency = self.urgency(&load);
-        let pages = match urgency {
+        let mut urgency = self.urgency(&load);
+        let mut pages = match urgency {
             Urgency::Sync => return Decision { pages: down_to_async(&load), urgency },
             Urgency::Idle => IDLE_STEP as f64,
-            Urgency::Paced | Urgency::Async => self.paced(&load, seconds, urgency),
+            Urgency::Ahead | Urgency::Paced | Urgency::Async => self.paced(&load, seconds, urgency),
         };
+        if pages < 1.0 && self.pays_to_write_ahead(&load) {
+            urgency = Urgency::Ahead;
+            pages = AHEAD_STEP as f64;
+        }
         let capped = if self.io_capacity_max.is_some() { pages.min(self.allowance) } else { pages };
         let pages = capped.min(load.dirty as f64).floor();
         if pages >= 1.0 {
@@ -149,10 +180,18 @@ impl Controller {
         }
     }
 
+    /// Pages a second that would keep the age what it is.
+    fn to_hold(&self, load: &Load) -> f64 {
+        self.rate * load.tail_pages as f64 / load.tail_bytes.max(1) as f64
+    }
+
+    fn pays_to_write_ahead(&self, load: &Load) -> bool {
+        let Some(manages) = load.ahead else { return false };
+        load.age > load.goal / AHEAD_FROM && self.to_hold(load) < manages / 2.0
+    }
+
     fn paced(&mut self, load: &Load, seconds: f64, urgency: Urgency) -> f64 {
-        let density = load.tail_pages as f64 / load.tail_bytes.max(1) as f64;
-        let fill = load.age as f64 / load.capacity.max(1) as f64;
-        self.credit += self.rate * density * feedback(fill) * seconds;
+        self.credit += self.to_hold(load) * feedback(fill(load)) * seconds;
         self.credit = self.credit.min(load.dirty as f64);
         if urgency == Urgency::Async {
             self.credit = self.credit.max(2.0 * STEP_MIN);
@@ -168,7 +207,13 @@ fn down_to_async(load: &Load) -> usize {
     ((surplus * density) as usize + 2 * STEP_MIN as usize).min(load.dirty)
 }
 
-/// The factor on the feed-forward rate at this fill of the log.
+/// How far the age is: 0.75 at the goal, 1 at the capacity.
+fn fill(load: &Load) -> f64 {
+    let (age, goal, capacity) = (load.age as f64, load.goal.max(1) as f64, load.capacity.max(1) as f64);
+    if age <= goal { 0.75 * age / goal } else { 0.75 + 0.25 * (age - goal) / (capacity - goal).max(1.0) }
+}
+
+/// The factor on the feed-forward rate at this fill.
 fn feedback(fill: f64) -> f64 {
     let line = |x: f64, x0: f64, y0: f64, x1: f64, y1: f64| y0 + (y1 - y0) * (x - x0) / (x1 - x0);
     match fill {
@@ -188,6 +233,13 @@ mod tests {
         oldest: u64,
         pages_per_byte: f64,
         capacity: u64,
+        goal: u64,
+        ahead: Option<f64>,
+    }
+
+    fn plant() -> Plant {
+        let capacity = 100 << 20;
+        Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity, goal: capacity / 4 * 3, ahead: None }
     }
 
     impl Plant {
@@ -196,7 +248,8 @@ mod tests {
             let dirty = (age as f64 * self.pages_per_byte) as usize;
             let tail_pages = dirty.min(256);
             let tail_bytes = (tail_pages as f64 / self.pages_per_byte) as u64;
-            Load { elapsed, lsn: self.lsn, age, capacity: self.capacity, tail_pages, tail_bytes, dirty }
+            let (lsn, capacity, goal, ahead) = (self.lsn, self.capacity, self.goal, self.ahead);
+            Load { elapsed, lsn, age, capacity, tail_pages, tail_bytes, dirty, goal, ahead }
         }
 
         fn step(&mut self, controller: &mut Controller, rate: f64) -> Decision {
@@ -210,8 +263,22 @@ mod tests {
     }
 
     #[test]
-    fn steady_load_settles_at_three_quarters_without_bursts() {
-        let mut plant = Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity: 100 << 20 };
+    fn the_goal_is_a_second_of_recovery_or_an_eighth() {
+        assert_eq!(goal(800, 50), 100);
+        assert_eq!(goal(800, 300), 300);
+        assert_eq!(goal(800, 5000), 600);
+    }
+
+    #[test]
+    fn steady_load_settles_at_the_goal_without_bursts() {
+        for part in [0.125, 0.4, 0.75] {
+            settles(part);
+        }
+    }
+
+    fn settles(part: f64) {
+        let mut plant = plant();
+        plant.goal = (plant.capacity as f64 * part) as u64;
         let mut controller = Controller::new(None);
         let rate = 10e6;
         let mut ages = Vec::new();
@@ -223,14 +290,15 @@ mod tests {
                 per_second.push(pages as f64);
             }
         }
-        assert!(ages.iter().all(|age| (0.70..0.80).contains(age)), "{ages:?}");
+        let near = part * 0.9..part + 0.05;
+        assert!(ages.iter().all(|age| near.contains(age)), "{part}: {ages:?}");
         let needed = rate * plant.pages_per_byte;
         assert!(per_second.iter().all(|pages| (pages / needed - 1.0).abs() < 0.1), "{needed} {per_second:?}");
     }
 
     #[test]
     fn a_burst_never_fills_the_log() {
-        let mut plant = Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity: 100 << 20 };
+        let mut plant = plant();
         let mut controller = Controller::new(None);
         for step in 0..50 * 120 {
             let rate = if (step / 250) % 2 == 0 { 2e6 } else { 40e6 };
@@ -241,7 +309,7 @@ mod tests {
 
     #[test]
     fn an_idle_server_becomes_clean() {
-        let mut plant = Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity: 100 << 20 };
+        let mut plant = plant();
         let mut controller = Controller::new(None);
         for _ in 0..250 {
             plant.step(&mut controller, 5e6);
@@ -253,8 +321,68 @@ mod tests {
     }
 
     #[test]
+    fn a_light_load_leaves_time_to_write_ahead() {
+        let mut ages = [None, Some(2000.0)].map(|ahead| {
+            let mut plant = plant();
+            plant.ahead = ahead;
+            let mut controller = Controller::new(None);
+            (0..50 * 120).for_each(|_| drop(plant.step(&mut controller, 1e6)));
+            (plant.lsn - plant.oldest, plant.goal)
+        });
+        let (ahead, goal) = ages[1];
+        assert!(ahead <= goal / 16 + (1 << 20), "{ages:?}");
+        // Negative control.
+        ages[0].0 /= 4;
+        assert!(ages[0].0 > ahead, "{ages:?}");
+    }
+
+    /// A set of pages that all change with every 2 MB of log. Written once per goal's worth of log they cost little; written
+    /// as soon as there is time they would cost the more the more time there is.
+    #[test]
+    fn hot_pages_are_not_written_again_and_again() {
+        const HOT: usize = 1000;
+        const TURN: u64 = 2 << 20;
+        let (rate, seconds, capacity) = (10_000_000u64, 120, 100u64 << 20);
+        let goal = capacity / 2;
+        let mut controller = Controller::new(None);
+        let mut dirtied = [None; HOT];
+        let (mut lsn, mut next, mut written) = (1u64, 0u64, 0u64);
+        for _ in 0..50 * seconds {
+            lsn += rate / 50;
+            while next < lsn {
+                dirtied[(next / (TURN / HOT as u64)) as usize % HOT].get_or_insert(next);
+                next += TURN / HOT as u64;
+            }
+            let mut list: Vec<(u64, usize)> =
+                dirtied.iter().enumerate().filter_map(|(page, start)| start.map(|start| (start, page))).collect();
+            list.sort_unstable();
+            let oldest = list.first().map_or(lsn, |(start, _)| *start);
+            let tail = &list[..list.len().min(512)];
+            let tail_end = if list.len() < 512 { lsn } else { tail[511].0 };
+            let decision = controller.decide(Load {
+                elapsed: Duration::from_millis(20),
+                lsn,
+                age: lsn - oldest,
+                capacity,
+                tail_pages: tail.len(),
+                tail_bytes: tail_end - oldest,
+                dirty: list.len(),
+                goal,
+                ahead: Some(2000.0),
+            });
+            for (_, page) in list.into_iter().take(decision.pages) {
+                dirtied[page] = None;
+                written += 1;
+            }
+        }
+        let turns_of_goal = rate * seconds / goal;
+        assert!(written < 2 * turns_of_goal * HOT as u64, "{written} writes, {turns_of_goal} times the goal");
+        assert!(written > turns_of_goal * HOT as u64 / 2, "{written} writes: the log would fill");
+    }
+
+    #[test]
     fn the_cap_holds_until_the_log_is_nearly_full() {
-        let mut plant = Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity: 100 << 20 };
+        let mut plant = plant();
         let mut controller = Controller::new(Some(500));
         let mut second = 0;
         let mut reached_sync = false;

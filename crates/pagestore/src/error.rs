@@ -74,6 +74,17 @@ pub enum Interrupt {
     Error(Error),
 }
 
+impl disk::Interrupted for Interrupt {
+    type Error = Error;
+
+    fn into_wait(self) -> Result<Wait, Error> {
+        match self {
+            Interrupt::Wait(wait) => Ok(wait),
+            Interrupt::Error(error) => Err(error),
+        }
+    }
+}
+
 impl From<Error> for Interrupt {
     fn from(error: Error) -> Self {
         Interrupt::Error(error)

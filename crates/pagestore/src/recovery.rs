@@ -40,6 +40,8 @@ const READ_TOGETHER: usize = 32;
 const BATCH_BYTES_MIN: usize = 1 << 20;
 /// And at most (positions in them are 32 bits).
 const BATCH_BYTES_MAX: usize = 1 << 30;
+/// Bytes of log from which on the speed of a recovery is worth noting; also the slowest speed believed, per second.
+const APPLY_RATE_FROM: u64 = 8 << 20;
 /// Time between progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
@@ -197,12 +199,24 @@ impl PageStore {
     /// When the log or a page is damaged, or a file cannot be read or extended. Nothing is lost by trying again.
     pub fn recover(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
         self.recovering.store(true, Ordering::Release);
+        let started = self.env.now();
         let result = self.recover_spaces(spaces);
-        if result.is_ok() {
+        if let Ok(summary) = &result {
+            self.note_apply_rate(summary, self.env.now().saturating_sub(started));
             self.flush_list.lock().saw(self.redo.current());
             self.recovering.store(false, Ordering::Release);
         }
         result
+    }
+
+    /// Remembers how fast this machine recovers, for the page cleaner, which keeps the next recovery short.
+    fn note_apply_rate(&self, summary: &RecoverySummary, took: Duration) {
+        let bytes = summary.end.0.saturating_sub(summary.checkpoint.0);
+        // A short log says little.
+        if bytes >= APPLY_RATE_FROM && !took.is_zero() {
+            let rate = (bytes as f64 / took.as_secs_f64()) as u64;
+            self.apply_rate.store(rate.max(APPLY_RATE_FROM), Ordering::Relaxed);
+        }
     }
 
     /// Opens the given tablespaces without applying the redo log, to read what can be read: from then on nothing must

@@ -4,7 +4,7 @@
 //! redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are submitted to the storage.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Environment, Event, PageWriter, WriteBatch};
@@ -64,6 +64,8 @@ impl Default for Options {
 
 /// Fewest frames a pool works with.
 const FRAMES_MIN: usize = 32;
+/// Bytes of log that recovery is believed to get through in a second before it was ever measured.
+const APPLY_RATE_GUESS: u64 = 64 << 20;
 
 /// Pages in memory and in files. Shared by reference count; see the module's essay.
 pub struct PageStore {
@@ -100,6 +102,8 @@ pub struct PageStore {
     pub(crate) checkpoint_over: Signal,
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
+    /// Bytes of log that recovery gets through in a second: measured by the last one, otherwise a cautious guess.
+    pub(crate) apply_rate: AtomicU64,
     pub(crate) stopping: AtomicBool,
     pub(crate) tier: TierPlace,
     /// `innodb_io_capacity_max` as it is now; 0: no limit.
@@ -161,6 +165,7 @@ impl PageStore {
             checkpoint_running: AtomicBool::new(false),
             checkpoint_over: Signal::default(),
             recovering,
+            apply_rate: AtomicU64::new(APPLY_RATE_GUESS),
             stopping: AtomicBool::new(false),
             tier: TierPlace::default(),
             io_capacity_max: AtomicU32::new(options.io_capacity_max.unwrap_or(0)),

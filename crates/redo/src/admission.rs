@@ -10,7 +10,8 @@
 //! the flag. A sequentially consistent fence between the two steps on both sides leaves no third order. The loom model
 //! at the end of this file explores them.
 
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Notice, Ordering, fence};
+use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use disk::sync::{Mutex, Notice};
 
 /// Room kept and promised.
 pub(crate) struct Ledger {
@@ -50,6 +51,12 @@ impl Ledger {
             refused: AtomicBool::new(false),
             room: Mutex::new(Notice::new()),
         }
+    }
+
+    /// Bytes that may lie unwritten.
+    #[cfg(all(test, loom))]
+    pub(crate) fn buffer_size(&self) -> u64 {
+        self.buffer_size
     }
 
     /// The end of the log moved on by `bytes`.
@@ -203,7 +210,7 @@ mod loom_tests {
     /// Room for one at a time: the second is refused and must be woken by the first giving back (a lost wake-up is a
     /// dead-lock that loom reports), and the limit holds in every interleaving.
     #[test]
-    fn no_wake_up_is_lost_between_two_who_share_room_for_one() {
+    fn loom_no_wake_up_is_lost_between_two_who_share_room_for_one() {
         loom::model(|| {
             let ledger = Arc::new(Ledger::new(100));
             ledger.set_file_limit(15);
@@ -222,7 +229,7 @@ mod loom_tests {
 
     /// An appender fills the buffer while a writer empties it.
     #[test]
-    fn appender_and_writer_hand_over() {
+    fn loom_appender_and_writer_hand_over() {
         loom::model(|| {
             let ledger = Arc::new(Ledger::new(10));
             ledger.set_file_limit(1000);

@@ -83,11 +83,11 @@ impl RedoLog {
     fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
         let flushed = self.flushed();
         debug_assert!(lsn <= flushed);
-        let scan_start = if lsn == state.start {
+        let scan_start = if lsn == state.groups.start {
             lsn
         } else {
-            let known = state.starts.partition_point(|start| *start <= lsn);
-            let start = known.checked_sub(1).and_then(|last| state.starts.get(last));
+            let known = state.groups.starts.partition_point(|start| *start <= lsn);
+            let start = known.checked_sub(1).and_then(|last| state.groups.starts.get(last));
             start.map_or(state.block.scan_start, |start| state.block.scan_start.max(*start))
         };
         let floor = if scan_start >= state.epoch_start { state.epoch } else { state.block.epoch_floor };
@@ -130,12 +130,12 @@ impl RedoLog {
             state.block = block;
             state.checkpoint_over = None;
             state.checkpoints += 1;
-            while state.starts.front().is_some_and(|start| *start < block.scan_start) {
-                state.starts.pop_front();
+            while state.groups.starts.front().is_some_and(|start| *start < block.scan_start) {
+                state.groups.starts.pop_front();
             }
             self.set_checkpoint_lsn(block.checkpoint);
             self.renew_space_wanted();
-            self.ledger.set_file_limit(state.file_limit().0);
+            self.ends.ledger.set_file_limit(state.file_limit().0);
             state.prepare_if_due(self.options.prewrite)
         };
         if let Some(prepare) = prepare {

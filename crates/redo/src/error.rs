@@ -69,6 +69,17 @@ pub enum Interrupt {
     Error(Error),
 }
 
+impl disk::Interrupted for Interrupt {
+    type Error = Error;
+
+    fn into_wait(self) -> std::result::Result<Wait, Error> {
+        match self {
+            Interrupt::Wait(wait) => Ok(wait),
+            Interrupt::Error(error) => Err(error),
+        }
+    }
+}
+
 impl From<Error> for Interrupt {
     fn from(error: Error) -> Interrupt {
         Interrupt::Error(error)

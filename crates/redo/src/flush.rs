@@ -18,7 +18,8 @@
 
 use crate::group;
 use crate::layout::Layout;
-use crate::log::{InFlight, RedoLog, Sealed, State};
+use crate::groups::Sealed;
+use crate::log::{InFlight, RedoLog, State};
 use crate::{Error, Interrupt, Lsn, Result};
 use disk::{AlignedBuf, Io, IoBuf, IoKind, Wait};
 use parking_lot::Mutex;
@@ -133,16 +134,16 @@ impl RedoLog {
         debug_assert!(state.in_flight.is_none());
         let how = state.next;
         if how.is_some() {
-            self.seal_open(state);
+            state.groups.seal_open(&self.ends);
         }
-        if how != Some(Flush::Sync) && state.sealed.is_empty() || !state.fits(state.start) {
+        if how != Some(Flush::Sync) && state.groups.sealed.is_empty() || !state.fits(state.groups.start) {
             state.next = None;
             return None;
         }
         state.next = None;
         let how = how.unwrap_or(Flush::Write);
-        let groups: Vec<Sealed> = state.sealed.drain(..).collect();
-        let upto = state.start;
+        let groups: Vec<Sealed> = state.groups.sealed.drain(..).collect();
+        let upto = state.groups.start;
         state.groups_written += groups.len() as u64;
         state.bytes_written += groups.iter().map(|group| group.padded as u64).sum::<u64>();
         state.syncs += u64::from(how == Flush::Sync);
@@ -157,12 +158,12 @@ impl RedoLog {
     fn stop_if_too_full(&self) -> Result<()> {
         let end = {
             let state = self.state.lock();
-            if state.fits(state.start) {
+            if state.fits(state.groups.start) {
                 return Ok(());
             }
-            state.start
+            state.groups.start
         };
-        let limit = self.ledger.file_limit();
+        let limit = self.ends.ledger.file_limit();
         self.stop(&format!("its end {end} went beyond the room behind the checkpoint, {limit}"));
         debug_assert!(false, "the redo log grew beyond its capacity: an append without enough admission");
         self.poisoned().map_or(Ok(()), Err)
@@ -257,16 +258,16 @@ impl RedoLog {
         let (event, prepare, write) = {
             let mut state = self.state.lock();
             for buffer in buffers {
-                state.recycle(buffer, self.options.buffer_size);
+                state.groups.recycle(buffer, self.options.buffer_size);
             }
             if how == Flush::Sync {
                 self.set_flushed(upto);
             }
             state.in_flight = None;
             // Publishing `written` under the mutex, too, so that `join_group` sees both or neither.
-            self.ledger.set_written(upto.0);
+            self.ends.ledger.set_written(upto.0);
             let event = state.in_flight_over.clone();
-            let go_on = state.next.is_some() || !state.sealed.is_empty();
+            let go_on = state.next.is_some() || !state.groups.sealed.is_empty();
             let write = if go_on && self.poisoned().is_none() { self.begin(&mut state) } else { None };
             (event, state.prepare_if_due(self.options.prewrite), write)
         };

@@ -26,8 +26,10 @@ mod checkpoint;
 mod error;
 #[cfg(not(loom))]
 mod flush;
-#[cfg(not(loom))]
+#[cfg_attr(loom, allow(dead_code))]
 mod group;
+#[cfg_attr(loom, allow(dead_code))]
+mod groups;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
@@ -38,7 +40,6 @@ mod open;
 mod record;
 #[cfg(not(loom))]
 mod scan;
-mod sync;
 
 pub use lsn::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};

@@ -1,21 +1,19 @@
-//! The log in memory: positions, the open group, and the append.
+//! The log as a whole: its options, its positions, admission and append.
 //!
-//! Appending copies a mini-transaction into the open group under one short mutex, which also orders LSNs. A group has
-//! a buffer of its own that travels with its write and comes back, so memory under I/O is never written to and no
-//! `unsafe` is needed. Two buffers alternate in normal life: one is on its way to the disk while the other collects.
-//! A full group is sealed and waits in a queue; room for that was promised by [`RedoLog::admit`].
+//! Appending copies a mini-transaction into the open group ([`crate::groups`]) under one short mutex, which also orders
+//! LSNs. A full group is sealed and waits in a queue; room for that was promised by [`RedoLog::admit`].
 //!
 //! Positions: `flushed <= written <= current`. The start of the open group is a block boundary; an empty log between
 //! two groups has `current` there, and the first append skips the header. So the end LSN of a mini-transaction is
 //! never the LSN of anything else.
 
-use crate::admission::{Ledger, Refusal};
+use crate::admission::Refusal;
 use crate::group::{FRAME, HEADER};
+use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::{CheckpointBlock, Layout};
 use crate::{Error, Flush, Interrupt, Lsn};
-use disk::{AlignedBuf, Environment, Event, File, Wait};
+use disk::{Environment, Event, File, Wait};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -81,8 +79,7 @@ pub struct RedoLog {
     pub(crate) env: Arc<dyn Environment>,
     pub(crate) file: Arc<dyn File>,
     pub(crate) options: Options,
-    pub(crate) ledger: Ledger,
-    current: AtomicU64,
+    pub(crate) ends: Ends,
     flushed: AtomicU64,
     checkpoint: AtomicU64,
     usable: AtomicU64,
@@ -103,14 +100,6 @@ pub(crate) enum Phase {
     Ready,
     /// Shut down in order.
     Closed,
-}
-
-/// A group that takes no more mini-transactions.
-pub(crate) struct Sealed {
-    pub buf: AlignedBuf,
-    pub used: usize,
-    pub padded: usize,
-    pub start: Lsn,
 }
 
 /// A group write under way.
@@ -134,13 +123,7 @@ pub(crate) struct State {
     pub prepared: u64,
     /// Set when more of the circle should be prepared; `None` once all of it is.
     pub prepare_wanted: Option<Event>,
-    group_bytes: usize,
-    /// The open group: its buffer, bytes used of it (0: nothing appended yet), its LSN.
-    buf: AlignedBuf,
-    used: usize,
-    pub start: Lsn,
-    pub sealed: VecDeque<Sealed>,
-    spare: Vec<AlignedBuf>,
+    pub groups: Groups,
     pub in_flight: Option<InFlight>,
     /// Set when the group write in flight is over.
     pub in_flight_over: Event,
@@ -148,8 +131,6 @@ pub(crate) struct State {
     pub next_over: Event,
     /// What the next group write was asked for.
     pub next: Option<Flush>,
-    /// Starts of some of the groups since the checkpoint, ascending: where a recovery may begin.
-    pub starts: VecDeque<Lsn>,
     /// Set when the checkpoint being written is durable or failed.
     pub checkpoint_over: Option<Event>,
     pub appends: u64,
@@ -160,52 +141,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Closes the open group if it has anything in it. Returns by how many bytes the end of the log moved.
-    pub(crate) fn seal(&mut self) -> u64 {
-        if self.used == 0 {
-            return 0;
-        }
-        let padded = self.used.next_multiple_of(self.layout.block as usize);
-        let next = self.spare.pop().unwrap_or_else(|| AlignedBuf::zeroed(self.group_bytes));
-        let buf = std::mem::replace(&mut self.buf, next);
-        self.remember_start(self.start);
-        self.sealed.push_back(Sealed { buf, used: self.used, padded, start: self.start });
-        let moved = (padded - self.used) as u64;
-        self.start = self.start.plus(padded as u64);
-        self.used = 0;
-        moved
-    }
-
-    /// Notes that recovery may begin at the group at `start`.
-    pub(crate) fn remember_start(&mut self, start: Lsn) {
-        let spacing = self.layout.start_spacing();
-        if self.starts.back().is_none_or(|last| start.since(*last) >= spacing) {
-            self.starts.push_back(start);
-        }
-    }
-
-    /// Takes back the buffer of a written group; as many are kept as a full log buffer has groups.
-    pub(crate) fn recycle(&mut self, buf: AlignedBuf, buffer_size: usize) {
-        if buf.len() == self.group_bytes && self.spare.len() * self.group_bytes < buffer_size {
-            self.spare.push(buf);
-        }
-    }
-
-    /// Prepares the open group for a frame of `bytes`. Returns by how many bytes the end of the log moved because a
-    /// full group was sealed.
-    fn make_room(&mut self, bytes: usize) -> u64 {
-        let mut moved = 0;
-        if self.used > 0 && self.used + bytes > self.buf.len() {
-            moved = self.seal();
-        }
-        if HEADER + bytes > self.buf.len() {
-            let large = AlignedBuf::zeroed((HEADER + bytes).next_multiple_of(4096));
-            let small = std::mem::replace(&mut self.buf, large);
-            self.spare.push(small);
-        }
-        moved
-    }
-
     /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have yet.
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         let all_prepared = self.prepared >= self.layout.area;
@@ -223,6 +158,11 @@ impl State {
     }
 }
 
+fn sizes(layout: &Layout, options: &Options) -> Sizes {
+    let group = layout.group_bytes(options.buffer_size);
+    Sizes { block: layout.block as usize, group, start_spacing: layout.start_spacing() }
+}
+
 /// What a log is made from: by creation, or from the checkpoint block found.
 pub(crate) struct Found {
     pub env: Arc<dyn Environment>,
@@ -237,7 +177,6 @@ impl RedoLog {
     pub(crate) fn assemble(found: Found) -> Arc<RedoLog> {
         let Found { env, file, options, block, prepared, phase } = found;
         let layout = block.layout;
-        let group_bytes = layout.group_bytes(options.buffer_size);
         let state = State {
             phase,
             layout,
@@ -246,17 +185,11 @@ impl RedoLog {
             epoch_start: block.flushed,
             prepared,
             prepare_wanted: None,
-            group_bytes,
-            buf: AlignedBuf::zeroed(group_bytes),
-            used: 0,
-            start: block.flushed,
-            sealed: VecDeque::new(),
-            spare: Vec::new(),
+            groups: Groups::new(sizes(&layout, &options), block.flushed),
             in_flight: None,
             in_flight_over: Event::new(),
             next_over: Event::new(),
             next: None,
-            starts: VecDeque::new(),
             checkpoint_over: None,
             appends: 0,
             groups_written: 0,
@@ -265,14 +198,12 @@ impl RedoLog {
             checkpoints: 0,
         };
         let end = block.flushed.0;
-        let ledger = Ledger::new(options.buffer_size as u64);
-        ledger.appended(end);
+        let ends = Ends::new(block.flushed, options.buffer_size as u64);
         let log = Arc::new_cyclic(|me| RedoLog {
             me: me.clone(),
             env,
             file,
-            ledger,
-            current: AtomicU64::new(end),
+            ends,
             flushed: AtomicU64::new(end),
             checkpoint: AtomicU64::new(block.checkpoint.0),
             usable: AtomicU64::new(layout.usable()),
@@ -283,32 +214,29 @@ impl RedoLog {
             state: Mutex::new(state),
             options,
         });
-        log.ledger.set_written(end);
-        log.ledger.set_file_limit(log.state.lock().file_limit().0);
+        log.ends.ledger.set_file_limit(log.state.lock().file_limit().0);
         log
     }
 
     /// After the scan: the log ends at `end`, under this checkpoint and geometry.
     pub(crate) fn restart_at(&self, state: &mut State, block: CheckpointBlock, end: Lsn, prepared: u64) {
-        assert!(state.used == 0 && state.sealed.is_empty() && state.in_flight.is_none());
+        assert!(state.groups.is_empty() && state.in_flight.is_none());
         state.layout = block.layout;
         state.block = block;
         state.epoch = block.epoch;
         state.epoch_start = end;
-        state.start = end;
         state.prepared = prepared;
         state.phase = Phase::Ready;
-        state.group_bytes = block.layout.group_bytes(self.options.buffer_size);
-        state.buf = AlignedBuf::zeroed(state.group_bytes);
-        state.spare.clear();
-        let moved = end.0 - self.current.swap(end.0, Ordering::AcqRel);
-        self.ledger.appended(moved);
+        let starts = std::mem::take(&mut state.groups.starts);
+        state.groups = Groups::new(sizes(&block.layout, &self.options), end);
+        state.groups.starts = starts;
+        self.ends.move_to(end);
         self.flushed.store(end.0, Ordering::Release);
         self.checkpoint.store(block.checkpoint.0, Ordering::Release);
         self.usable.store(block.layout.usable(), Ordering::Relaxed);
         self.overhead.store((HEADER + FRAME) as u64 + block.layout.block, Ordering::Relaxed);
-        self.ledger.set_written(end.0);
-        self.ledger.set_file_limit(state.file_limit().0);
+        self.ends.ledger.set_written(end.0);
+        self.ends.ledger.set_file_limit(state.file_limit().0);
     }
 
     /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of records.
@@ -319,7 +247,7 @@ impl RedoLog {
             return Err(Interrupt::Error(error));
         }
         let bytes = bytes_max as u64 + self.overhead.load(Ordering::Relaxed);
-        match self.ledger.promise(bytes) {
+        match self.ends.ledger.promise(bytes) {
             Ok(()) => Ok(Admission { log: self, bytes }),
             Err(refusal) => Err(self.refused(bytes_max, refusal)),
         }
@@ -363,43 +291,16 @@ impl RedoLog {
     #[inline]
     pub fn append(&self, records: &[u8], then: impl FnOnce(Lsn, Lsn)) -> Lsn {
         debug_assert!(!records.is_empty(), "a mini-transaction without records has nothing to append");
-        let frame = FRAME + records.len();
         let mut state = self.state.lock();
         assert!(state.phase == Phase::Ready, "append to a redo log that is {:?}", state.phase);
-        let mut moved = 0;
-        let full = state.used.max(HEADER) + frame > state.buf.len();
-        if full {
-            moved = state.make_room(frame);
-        }
-        if state.used == 0 {
-            state.used = HEADER;
-            moved += HEADER as u64;
-        }
-        let at = state.used;
-        let end = at + frame;
-        let group = &mut state.buf[at..end];
-        group[..FRAME].copy_from_slice(&(records.len() as u32).to_le_bytes());
-        group[FRAME..].copy_from_slice(records);
-        state.used = end;
+        let (start, end, full) = state.groups.append(&self.ends, records);
         state.appends += 1;
-        let (start, end) = (state.start.plus(at as u64), state.start.plus(end as u64));
-        self.ledger.appended(moved + frame as u64);
-        self.current.store(end.0, Ordering::Release);
         then(start, end);
         drop(state);
         if full {
             self.write_sealed();
         }
         end
-    }
-
-    /// Seals the open group on behalf of a group write.
-    pub(crate) fn seal_open(&self, state: &mut State) {
-        let moved = state.seal();
-        if moved > 0 {
-            self.ledger.appended(moved);
-            self.current.store(state.start.0, Ordering::Release);
-        }
     }
 
     /// Whether the log was opened and [`RedoLog::scan`] has not found its end yet. Until then its positions are those
@@ -411,13 +312,13 @@ impl RedoLog {
     /// End of what was appended: the LSN of now.
     #[inline]
     pub fn current(&self) -> Lsn {
-        Lsn(self.current.load(Ordering::Acquire))
+        self.ends.current()
     }
 
     /// End of what was handed to the operating system.
     #[inline]
     pub fn written(&self) -> Lsn {
-        Lsn(self.ledger.written())
+        Lsn(self.ends.ledger.written())
     }
 
     /// End of what is durable.
@@ -492,7 +393,7 @@ impl RedoLog {
             event.set();
         }
         self.space_wanted.lock().set();
-        self.ledger.wake();
+        self.ends.ledger.wake();
     }
 
     /// Counters and positions.
@@ -523,6 +424,6 @@ pub struct Admission<'l> {
 impl Drop for Admission<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.log.ledger.give_back(self.bytes);
+        self.log.ends.ledger.give_back(self.bytes);
     }
 }

@@ -153,7 +153,7 @@ impl RedoLog {
         }
         let mut state = self.state.lock();
         state.prepared = to;
-        self.ledger.set_file_limit(state.file_limit().0);
+        self.ends.ledger.set_file_limit(state.file_limit().0);
         (to < state.layout.area).then_some(())
     }
 }
@@ -162,7 +162,7 @@ impl State {
     /// The event to set when the prepared part is nearly used up.
     pub(crate) fn prepare_if_due(&self, ahead: u64) -> Option<Event> {
         let event = self.prepare_wanted.as_ref()?;
-        let used = self.start.since(self.layout.origin);
+        let used = self.groups.start.since(self.layout.origin);
         (self.prepared < used + ahead.max(PREPARE_STEP)).then(|| event.clone())
     }
 }

@@ -177,7 +177,7 @@ impl RedoLog {
             let mut state = self.state.lock();
             self.restart_at(&mut state, block, summary.end, prepared);
             for start in starts {
-                state.remember_start(*start);
+                state.groups.remember_start(*start);
             }
         }
         self.start_tasks();

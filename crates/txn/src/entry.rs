@@ -4,7 +4,10 @@ use btree::external::ExternalReader;
 use btree::{FieldRef, OwnedKey, Reference};
 
 use crate::error::Interrupt;
-use crate::table::{Secondary, Table};
+use crate::table::{Secondary, SecondaryField, Table};
+
+/// Bytes of a character at most (utf8mb4).
+const CHARACTER_MAX: usize = 4;
 
 /// Bytes of `value` that an index field with this prefix keeps.
 fn cut(value: &[u8], bytes: Option<u16>, characters: Option<u16>) -> &[u8] {
@@ -34,7 +37,7 @@ pub(crate) fn build_entry<'f>(
             FieldRef::Null => None,
             FieldRef::Inline(value) => Some(value),
             FieldRef::External { prefix, reference } => {
-                external = read_external(table, prefix, reference)?;
+                external = read_external(table, prefix, reference, bytes_needed(part))?;
                 Some(&external[..])
             }
         };
@@ -43,14 +46,23 @@ pub(crate) fn build_entry<'f>(
     Ok(())
 }
 
-/// Reads a whole off-page value.
-pub(crate) fn read_external(
+/// Bytes of a column that its part of an index entry can need.
+fn bytes_needed(part: &SecondaryField) -> usize {
+    let of_characters = part.prefix_characters.map(|characters| usize::from(characters) * CHARACTER_MAX);
+    let of_bytes = part.prefix_bytes.map(usize::from);
+    [of_characters, of_bytes].into_iter().flatten().min().unwrap_or(usize::MAX)
+}
+
+/// Reads the first bytes of an off-page value, `enough` or more. An index has short prefixes of long columns, so this is
+/// the first page of the chain, and reading it again after a wait costs nothing.
+fn read_external(
     table: &Table,
     prefix: &[u8],
     reference: &[u8; 20],
+    enough: usize,
 ) -> Result<Vec<u8>, Interrupt> {
     let mut value = prefix.to_vec();
-    ExternalReader::new(Reference::read(reference)).read(&table.clustered, &mut value)?;
+    ExternalReader::new(Reference::read(reference)).read_until(&table.clustered, &mut value, enough)?;
     Ok(value)
 }
 

@@ -85,6 +85,17 @@ pub enum Interrupt {
     Error(Error),
 }
 
+impl disk::Interrupted for Interrupt {
+    type Error = Error;
+
+    fn into_wait(self) -> Result<Wait, Error> {
+        match self {
+            Interrupt::Wait(wait) => Ok(wait),
+            Interrupt::Error(error) => Err(error),
+        }
+    }
+}
+
 impl<E: Into<Error>> From<E> for Interrupt {
     fn from(error: E) -> Self {
         Interrupt::Error(error.into())

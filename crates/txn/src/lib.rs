@@ -22,30 +22,53 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+#[cfg(not(loom))]
 mod active;
+#[cfg(not(loom))]
 mod entry;
+#[cfg(not(loom))]
 mod error;
+#[cfg_attr(loom, allow(dead_code))]
 mod lock;
+#[cfg(not(loom))]
 mod purge;
+#[cfg(not(loom))]
 mod read_view;
+#[cfg(not(loom))]
 mod retry;
+#[cfg(not(loom))]
 mod roll_pointer;
+#[cfg(not(loom))]
 mod rollback;
+#[cfg(not(loom))]
 pub mod row;
+#[cfg(not(loom))]
 mod system;
+#[cfg(not(loom))]
 mod table;
+#[cfg(not(loom))]
 mod transaction;
+#[cfg(not(loom))]
 mod undo;
+#[cfg(not(loom))]
 mod version;
 
+#[cfg(not(loom))]
 pub use btree::OwnedKey;
+#[cfg(not(loom))]
 pub use error::{Error, Interrupt};
+#[cfg(not(loom))]
 pub use purge::PurgePause;
+#[cfg(not(loom))]
 pub use row::{
     Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
     fetch_external, get, insert, update,
 };
+#[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
+#[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
+#[cfg(not(loom))]
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
+#[cfg(not(loom))]
 pub use undo::page::UNDO_SPACE;

@@ -28,13 +28,13 @@ use crate::read_view::{ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
 use crate::roll_pointer::RollPtr;
 use crate::rollback::external_references;
-use crate::row::physical::{free_chain_tails, is_entry_needed, remove_record};
+use crate::row::physical::{free_chain_tails, free_noted_chain, is_entry_needed, remove_record};
 use crate::system::{Counters, System};
 use crate::table::{Secondary, Table, TableSource};
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
 use crate::undo::record::bytes_at;
-use crate::undo::slot::{corrupt, undo_id};
+use crate::undo::slot::corrupt;
 use crate::undo::{Place, UndoKind, UndoRecord};
 
 /// Logs purged between looks at the snapshot and updates of the directory.
@@ -345,7 +345,7 @@ impl Worker<'_> {
         let Some(undo) = UndoRecord::parse(bytes) else {
             return Err(corrupt(place.page, "an undo record cannot be read"));
         };
-        if undo.kind == UndoKind::Insert {
+        if !undo.kind.has_old_version() {
             return Ok(());
         }
         let Some(table) = self.tables.table(undo.table) else { return Ok(()) };
@@ -379,9 +379,7 @@ impl Worker<'_> {
         }
         for (_, field) in &undo.changed {
             if let FieldRef::External { reference, .. } = field {
-                let in_record = reference.as_ptr() as usize - bytes.as_ptr() as usize;
-                let reference_at = usize::from(place.offset) + in_record;
-                self.free_replaced(table, Reference::read(reference), place.page, reference_at).await?;
+                free_noted_chain(self.system, &table.clustered, place, bytes, reference).await?;
             }
         }
         Ok(())
@@ -446,30 +444,6 @@ impl Worker<'_> {
             Err(Error::Store(pagestore::Error::NoSuchSpace(_))) => Ok(()),
             result => result,
         }
-    }
-
-    /// Frees an off-page value that an update replaced, and strikes it out of the undo record.
-    async fn free_replaced(
-        &self,
-        table: &Table,
-        reference: Reference,
-        page: u32,
-        reference_at: usize,
-    ) -> Result<(), Error> {
-        if reference.page == pagestore::page::NULL_PAGE {
-            return Ok(());
-        }
-        free_chain_tails(&table.clustered, &[reference]).await?;
-        retry(|| {
-            let mut mtr = self.system.store.mtr()?;
-            let undo_page = mtr.x(undo_id(page))?;
-            table.clustered.free_chain_head(&mut mtr, reference)?;
-            // Bytes 4 to 7 of a reference are the first page.
-            mtr.write_u32(undo_page, reference_at + 4, pagestore::page::NULL_PAGE);
-            mtr.commit();
-            Ok(())
-        })
-        .await
     }
 }
 

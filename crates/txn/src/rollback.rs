@@ -4,6 +4,9 @@
 //! that it was the last change; otherwise it has been undone already. So rollback can be repeated, which is
 //! what happens when a crash interrupts it. Of one record first the secondary entries are put right, then the row.
 //!
+//! Off-page values of the version that goes have undo records of their own, older than the row's: their chains are freed
+//! when no row refers to them any more, and struck out of the record, so that they are freed once.
+//!
 //! A row that goes back to a delete-marked version is noted for purge, which may have passed by while the row was alive.
 
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use crate::purge::{DeadRow, Pinned};
 use crate::read_view::ViewSlot;
 use crate::retry::retry;
 use crate::row::physical::{
-    Outcomes, free_chain_tails, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
+    Outcomes, free_noted_chain, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
 };
 use crate::system::{Counters, System};
 use crate::table::Table;
@@ -49,7 +52,11 @@ pub(crate) async fn roll_back(
         let Some(undo) = UndoRecord::parse(&bytes) else {
             return Err(corrupt(place.page, "an undo record cannot be read"));
         };
-        if let Some(table) = find(undo.table) {
+        if let Some(table) = find(undo.table)
+            && let Some(chain) = undo.chain()
+        {
+            free_noted_chain(system, &table.clustered, place, &bytes, chain).await?;
+        } else if let Some(table) = find(undo.table) {
             let roll_ptr = log.roll_ptr(place, undo.kind == UndoKind::Insert).0;
             let change = Change { system, table: &table, undo: &undo, trx_id: log.trx_id, roll_ptr };
             change.undo(&pinned).await?;
@@ -112,12 +119,6 @@ enum EntryWork {
     Restore(usize, OwnedKey),
 }
 
-struct Plan {
-    entries: Vec<EntryWork>,
-    /// Off-page values of the version that goes.
-    chains: SmallVec<[Reference; 2]>,
-}
-
 /// One change to be undone.
 struct Change<'c, 'u> {
     system: &'c System,
@@ -129,19 +130,18 @@ struct Change<'c, 'u> {
 
 impl Change<'_, '_> {
     async fn undo(&self, pinned: &Pinned<'_>) -> Result<(), Error> {
-        let Some(plan) = retry(|| self.plan()).await? else { return Ok(()) };
-        for work in &plan.entries {
+        let Some(entries) = retry(|| self.plan()).await? else { return Ok(()) };
+        for work in &entries {
             self.undo_entry(work, pinned).await?;
         }
-        free_chain_tails(&self.table.clustered, &plan.chains).await?;
         if self.undo.kind == UndoKind::Insert {
             let wanted = |record: RecordRef<'_>| Ok(self.is_last_change_of(record));
-            remove_record(self.system, &self.table.clustered, &self.key(), wanted, &plan.chains).await?;
+            remove_record(self.system, &self.table.clustered, &self.key(), wanted, &[]).await?;
             return Ok(());
         }
         let mut structural = false;
         let mut buffer = RecordBuffer::new();
-        while retry(|| self.restore_step(&mut buffer, &plan.chains, structural)).await? == Outcomes::Structure
+        while retry(|| self.restore_step(&mut buffer, structural)).await? == Outcomes::Structure
         {
             structural = true;
         }
@@ -165,8 +165,8 @@ impl Change<'_, '_> {
     }
 
     /// Compares the row with the version before. `None`: undone already.
-    fn plan(&self) -> Result<Option<Plan>, Interrupt> {
-        let plan = self.table.clustered.get(&self.key(), |record| -> Result<Option<Plan>, Interrupt> {
+    fn plan(&self) -> Result<Option<Vec<EntryWork>>, Interrupt> {
+        let plan = self.table.clustered.get(&self.key(), |record| -> Result<Option<Vec<EntryWork>>, Interrupt> {
             if !self.is_last_change_of(record) {
                 return Ok(None);
             }
@@ -174,49 +174,30 @@ impl Change<'_, '_> {
             overlay.start(record);
             overlay.apply(self.undo);
             let old = Version { record, overlay: Some(&overlay) };
-            let mut plan = Plan { entries: Vec::new(), chains: SmallVec::new() };
+            let mut plan = Vec::new();
             for (number, secondary) in self.table.secondaries.iter().enumerate() {
                 let (mut new_entry, mut old_entry) = (OwnedKey::new(), OwnedKey::new());
                 build_entry(self.table, secondary, |position| record.field(position), &mut new_entry)?;
                 build_entry(self.table, secondary, |position| old.field(position), &mut old_entry)?;
                 match self.undo.kind {
                     UndoKind::Insert | UndoKind::Revive => {
-                        plan.entries.push(EntryWork::Retire(number, new_entry));
+                        plan.push(EntryWork::Retire(number, new_entry));
                     }
-                    UndoKind::DeleteMark => plan.entries.push(EntryWork::Restore(number, old_entry)),
+                    UndoKind::DeleteMark => plan.push(EntryWork::Restore(number, old_entry)),
+                    UndoKind::OffPage => unreachable!("not about a row"),
                     UndoKind::Update => {
                         if new_entry != old_entry {
                             if !same_entry(secondary, &new_entry.fields(), &old_entry.fields()) {
-                                plan.entries.push(EntryWork::Retire(number, new_entry));
+                                plan.push(EntryWork::Retire(number, new_entry));
                             }
-                            plan.entries.push(EntryWork::Restore(number, old_entry));
+                            plan.push(EntryWork::Restore(number, old_entry));
                         }
                     }
                 }
             }
-            if self.undo.kind != UndoKind::DeleteMark {
-                plan.chains = self.chains_of(record);
-            }
             Ok(Some(plan))
         })?;
         plan.unwrap_or(Ok(None))
-    }
-
-    /// Off-page values that only the version that goes has.
-    fn chains_of(&self, record: RecordRef<'_>) -> SmallVec<[Reference; 2]> {
-        let mut chains = SmallVec::new();
-        if !record.has_external() {
-            return chains;
-        }
-        for (position, field) in record.fields().enumerate() {
-            let changed = self.undo.changed.iter().any(|(changed, _)| usize::from(*changed) == position);
-            if let FieldRef::External { reference, .. } = field
-                && (changed || self.undo.kind == UndoKind::Insert)
-            {
-                chains.push(Reference::read(reference));
-            }
-        }
-        chains
     }
 
     async fn undo_entry(&self, work: &EntryWork, pinned: &Pinned<'_>) -> Result<(), Error> {
@@ -251,7 +232,6 @@ impl Change<'_, '_> {
     fn restore_step(
         &self,
         buffer: &mut RecordBuffer,
-        chains: &[Reference],
         structural: bool,
     ) -> Result<Outcomes, Interrupt> {
         let tree = &self.table.clustered;
@@ -293,14 +273,8 @@ impl Change<'_, '_> {
         if guard.is_none() && !tree.update_fits(&mtr, position.place, buffer) {
             return Ok(Outcomes::Structure);
         }
-        for chain in chains {
-            tree.prepare_free_chain_head(&mut mtr, *chain)?;
-        }
         if let Some(guard) = &mut guard {
             guard.reserve(&mut mtr)?;
-        }
-        for chain in chains {
-            tree.free_chain_head(&mut mtr, *chain)?;
         }
         match &mut guard {
             Some(guard) => tree.update_with_split(&mut mtr, guard, position.place, buffer, 0)?,

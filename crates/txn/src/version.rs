@@ -16,7 +16,7 @@ use crate::read_view::ReadView;
 use crate::roll_pointer::RollPtr;
 use crate::undo::record::bytes_at;
 use crate::undo::slot::corrupt;
-use crate::undo::{UndoKind, UndoRecord, UndoSpace};
+use crate::undo::{UndoRecord, UndoSpace};
 
 #[derive(Debug, Clone, Copy)]
 enum Old {
@@ -163,8 +163,8 @@ pub(crate) fn older(space: &UndoSpace, overlay: &mut Overlay) -> Result<bool, In
     }
     let read = UndoRead::new(space, roll_ptr)?;
     let undo = read.record()?;
-    if undo.kind == UndoKind::Insert {
-        return Err(corrupt(roll_ptr.page(), "an update's DB_ROLL_PTR leads to an insert").into());
+    if !undo.kind.has_old_version() {
+        return Err(corrupt(roll_ptr.page(), "an update's DB_ROLL_PTR leads to no older version").into());
     }
     overlay.apply(&undo);
     Ok(true)

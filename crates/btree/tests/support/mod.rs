@@ -67,21 +67,18 @@ impl Fixture {
 
     /// Calls `work` until it does not have to wait.
     pub fn run<T>(&self, mut work: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
-        let mut held = Vec::new();
-        loop {
-            assert!(held.len() < 10_000, "an operation waits again and again: {:?}", self.store.status());
+        let mut held = disk::HeldWaits::new();
+        for round in 0.. {
+            assert!(round < 10_000, "an operation waits again and again: {:?}", self.store.status());
             match work() {
                 Ok(done) => return Ok(done),
                 Err(Interrupt::Error(error)) => return Err(error),
                 Err(Interrupt::Wait(wait)) => {
-                    if wait.lets_go() {
-                        held.clear();
-                    }
-                    self.environment.block_until(wait.event());
-                    held.push(wait);
+                    held.wait_blocking(wait, |event| self.environment.block_until(event));
                 }
             }
         }
+        unreachable!("the loop ends by a return")
     }
 
     pub fn change<T>(&self, mut work: impl FnMut(&mut Mtr<'_>) -> Result<T, Interrupt>) -> T {

@@ -85,21 +85,13 @@ pub(super) fn new_store(
 
 /// Repeats `operation` until it completes, waiting as the engine's callers do.
 pub(super) async fn retry<T>(mut operation: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
-    let mut held: Vec<Wait> = Vec::new();
-    loop {
-        match operation() {
-            Ok(value) => return Ok(value),
-            Err(Interrupt::Error(error)) => return Err(error),
-            Err(Interrupt::Wait(mut wait)) => {
-                if wait.lets_go() {
-                    held.clear();
-                }
-                wait.done().await;
-                held.push(wait);
-                assert!(held.len() < 1000, "an operation waits again and again");
-            }
-        }
-    }
+    let mut left = 1000;
+    disk::retry(|| {
+        left -= 1;
+        assert!(left > 0, "an operation waits again and again");
+        operation()
+    })
+    .await
 }
 
 /// Creates a page of space and writes `value` at a few places of it.

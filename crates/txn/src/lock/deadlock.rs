@@ -7,7 +7,8 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+use disk::sync::atomic::Ordering;
 
 use super::request::Owner;
 use super::table::LockTable;

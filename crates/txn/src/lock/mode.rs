@@ -13,6 +13,18 @@ pub(crate) enum Extent {
     InsertIntention,
 }
 
+/// What to do when a row to be locked is locked by another transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WaitPolicy {
+    /// Wait up to the lock wait timeout.
+    #[default]
+    Wait,
+    /// Fail with an error.
+    NoWait,
+    /// Leave the row out.
+    SkipLocked,
+}
+
 /// Strength and extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LockMode {

@@ -4,12 +4,12 @@
 //! a transaction's name (a gap inherited, an implicit lock made explicit), and must not do so once it has ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use disk::sync::Mutex;
+use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::mode::LockMode;
-use super::table::LockTarget;
+use super::target::LockTarget;
 use super::wait::WaitCell;
 
 /// A session in the lock table.

@@ -5,14 +5,19 @@
 //! cell under that mutex and finds the one truth: a grant and a timeout cannot both happen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+#[cfg(not(loom))]
 use std::time::Duration;
 
-use disk::{Environment, Event};
+#[cfg(not(loom))]
+use disk::Environment;
+use disk::sync::Notice;
+use disk::sync::atomic::{AtomicU8, Ordering};
 
 use super::request::Owner;
-use super::table::{LockTable, LockTarget};
+use super::table::LockTable;
+use super::target::LockTarget;
 use super::{Extent, LockMode};
+#[cfg(not(loom))]
 use crate::error::Error;
 
 /// How a wait stands.
@@ -38,7 +43,7 @@ impl WaitState {
 #[derive(Default)]
 pub(crate) struct WaitCell {
     state: AtomicU8,
-    event: Event,
+    event: Notice,
 }
 
 impl WaitCell {
@@ -70,12 +75,18 @@ pub(crate) struct LockWait {
 impl LockWait {
     /// Waits for the lock. `Ok` means granted or worth another look; either way the caller must repeat its step, since
     /// the index may have changed meanwhile.
+    #[cfg(not(loom))]
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
         let started = env.now();
         self.table.counters.wait_started();
         let granted = self.cell.event.wait();
         either(granted, env.sleep(timeout)).await;
-        let result = self.finish();
+        let result = match self.finish() {
+            WaitState::Waiting => Err(Error::LockWaitTimeout),
+            WaitState::Deadlock => Err(Error::Deadlock),
+            WaitState::Killed => Err(Error::Killed),
+            WaitState::Retry | WaitState::Granted => Ok(()),
+        };
         self.table.counters.wait_finished(env.now().saturating_sub(started));
         if matches!(result, Err(Error::LockWaitTimeout)) {
             self.table.counters.timeouts.fetch_add(1, Ordering::Relaxed);
@@ -83,21 +94,22 @@ impl LockWait {
         result
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    /// The same in a model: without a timeout.
+    #[cfg(all(test, loom))]
+    pub fn wait_in_model(mut self) -> WaitState {
+        self.cell.event.wait();
+        self.finish()
+    }
+
+    /// How the wait has ended; [`WaitState::Waiting`] when it has not: the request is taken back then.
+    fn finish(&mut self) -> WaitState {
         self.finished = true;
-        match self.table.end_wait(&self.owner, self.target, &self.cell) {
-            WaitState::Waiting => Err(Error::LockWaitTimeout),
-            WaitState::Deadlock => Err(Error::Deadlock),
-            WaitState::Killed => Err(Error::Killed),
-            WaitState::Retry => Ok(()),
-            WaitState::Granted => {
-                // A granted wish to insert guards nothing: it only says that the way was free.
-                if self.mode.extent == Extent::InsertIntention {
-                    self.table.release(&self.owner, self.target, self.mode);
-                }
-                Ok(())
-            }
+        let state = self.table.end_wait(&self.owner, self.target, &self.cell);
+        // A granted wish to insert guards nothing: it only says that the way was free.
+        if state == WaitState::Granted && self.mode.extent == Extent::InsertIntention {
+            self.table.release(&self.owner, self.target, self.mode);
         }
+        state
     }
 }
 
@@ -105,12 +117,13 @@ impl Drop for LockWait {
     fn drop(&mut self) {
         if !self.finished {
             // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction ends.
-            let _ = self.finish();
+            self.finish();
         }
     }
 }
 
 /// Completes when one of the two does.
+#[cfg(not(loom))]
 async fn either(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
     let mut first = std::pin::pin!(first);
     let mut second = std::pin::pin!(second);

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
-use disk::Wait;
-use smallvec::SmallVec;
+use disk::{HeldWaits, Wait};
 
 use super::physical::same_entry;
 use super::scan::{Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
@@ -63,7 +62,7 @@ pub(super) async fn run(
     if !newest {
         transaction.open_view();
     }
-    let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
+    let mut held = HeldWaits::new();
     loop {
         transaction.check_killed()?;
         let table = scan.table.clone();
@@ -89,12 +88,11 @@ pub(super) async fn run(
                 held.clear();
                 yield_now().await;
             }
-            Ok(Turn::Wait(mut wait)) | Err(Interrupt::Wait(mut wait)) => {
-                if rows > 0 || wait.lets_go() {
+            Ok(Turn::Wait(wait)) | Err(Interrupt::Wait(wait)) => {
+                if rows > 0 {
                     held.clear();
                 }
-                wait.done().await;
-                held.push(wait);
+                held.wait(wait).await;
             }
             Err(Interrupt::Error(error)) => return Err(error),
         }

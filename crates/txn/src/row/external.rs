@@ -1,14 +1,16 @@
 //! Long values: written off-page before the row, read after it.
 
 use btree::external::{ExternalReader, ExternalWriter};
-use btree::{Reference, Tree};
-use pagestore::page::NULL_PAGE;
+use btree::field::REFERENCE_SIZE;
+use btree::{FieldRef, Reference};
 
-use super::physical::free_chain_tails;
+use super::write::Writer;
 use crate::error::Error;
 use crate::retry::retry;
 use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::undo::UndoKind;
+use crate::undo::record::UndoBuilder;
 
 /// Reads a column stored off-page: give it what [`super::Row::column`] showed, copied. Call it while the transaction's read
 /// view (or lock) still protects the version it came from, that is before the statement ends.
@@ -28,35 +30,40 @@ pub async fn fetch_external(
     Ok(value)
 }
 
-/// Writes one value off-page.
-pub(super) async fn store_external(tree: &Tree, value: &[u8]) -> Result<Reference, Error> {
-    let mut writer = ExternalWriter::new(tree);
-    let result = retry(|| Ok(writer.write(value)?)).await;
-    if result.is_err()
-        && let Some(written) = writer.written()
-    {
-        free_unused(tree, written).await;
-    }
-    result
+/// Writes one value off-page. From its first page on the undo log knows of it: whatever happens before a row refers to
+/// it (an error, a rollback, a crash), undoing the operation frees its pages.
+pub(super) async fn store_external(
+    transaction: &mut Transaction,
+    table: &Table,
+    value: &[u8],
+) -> Result<Reference, Error> {
+    let tree = &*table.clustered;
+    let Writer { system, log, buffers, .. } = transaction.writer()?;
+    let mut chain = ExternalWriter::new(tree, value);
+    retry(|| {
+        loop {
+            // As long as it will be: the reference is known only when the page is.
+            note_chain(&mut buffers.undo, table.id, &[0; REFERENCE_SIZE]);
+            if log.place_for(&system.undo, buffers.undo.len()).is_none() {
+                log.make_room(&system.undo, buffers.undo.len())?;
+                continue;
+            }
+            let mut mtr = system.store.mtr()?;
+            let Some(undo_page) = log.latch(&mut mtr) else { continue };
+            let reference = chain.begin(&mut mtr)?;
+            note_chain(&mut buffers.undo, table.id, &reference.to_bytes());
+            log.append(&mut mtr, undo_page, &buffers.undo, true);
+            mtr.commit();
+            return Ok(());
+        }
+    })
+    .await?;
+    retry(|| Ok(chain.finish()?)).await
 }
 
-/// Frees a value that no row refers to. Failing to is a leak, not damage.
-pub(super) async fn free_unused(tree: &Tree, reference: Reference) {
-    if reference.page == NULL_PAGE {
-        return;
-    }
-    let mut result = free_chain_tails(tree, &[reference]).await;
-    if result.is_ok() {
-        result = retry(|| {
-            let mut mtr = tree.store().mtr()?;
-            tree.prepare_free_chain_head(&mut mtr, reference)?;
-            tree.free_chain_head(&mut mtr, reference)?;
-            mtr.commit();
-            Ok(())
-        })
-        .await;
-    }
-    if let Err(error) = result {
-        tracing::warn!(%error, "pages of an unused long value could not be freed");
-    }
+/// The undo record of a chain that begins.
+fn note_chain(bytes: &mut Vec<u8>, table: u64, reference: &[u8; REFERENCE_SIZE]) {
+    let mut undo = UndoBuilder::new(bytes, UndoKind::OffPage, table);
+    undo.key([FieldRef::External { prefix: &[], reference }].into_iter());
+    undo.finish();
 }

@@ -7,7 +7,7 @@ use btree::external::plan_external;
 use btree::{Field, FieldRef, OwnedKey, Reference, Seek};
 
 use super::clustered::Fields;
-use super::external::{free_unused, store_external};
+use super::external::store_external;
 use super::secondary::{change_entries, duplicate, repeat};
 use super::write::{EntryChange, Step, key_of};
 use crate::entry::build_entry;
@@ -60,16 +60,8 @@ pub(super) async fn insert_row(
         .map_err(|error| Error::RowTooLarge { table: table.id, bytes: error.size })?;
     let mut references: Vec<Reference> = Vec::new();
     for position in &plan {
-        let stored = store_external(tree, values[*position].inline().unwrap_or(&[])).await;
-        match stored {
-            Ok(reference) => references.push(reference),
-            Err(error) => {
-                for reference in references {
-                    free_unused(tree, reference).await;
-                }
-                return Err(error);
-            }
-        }
+        let value = values[*position].inline().unwrap_or(&[]);
+        references.push(store_external(transaction, table, value).await?);
     }
     let bytes: Vec<[u8; 20]> = references.iter().map(|reference| reference.to_bytes()).collect();
     let mut stored: Fields<'_> = values.iter().copied().collect();
@@ -79,19 +71,11 @@ pub(super) async fn insert_row(
     let mut revived = false;
     let step =
         repeat(transaction, |writer, structure| writer.insert_step(table, &stored, structure, &mut revived))
-            .await;
+            .await?;
     match step {
-        Ok(Step::Done) => {}
-        other => {
-            for reference in references {
-                free_unused(tree, reference).await;
-            }
-            return match other {
-                Err(error) => Err(error),
-                Ok(Step::Duplicate) => Err(duplicate(tree.def(), &key_of(table, &values))),
-                Ok(_) => Err(Error::Internal("a row could not be placed".to_owned())),
-            };
-        }
+        Step::Done => {}
+        Step::Duplicate => return Err(duplicate(tree.def(), &key_of(table, &values))),
+        _ => return Err(Error::Internal("a row could not be placed".to_owned())),
     }
     let mut entries = Vec::with_capacity(table.secondaries.len());
     for (index, secondary) in table.secondaries.iter().enumerate() {

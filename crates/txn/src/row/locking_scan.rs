@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 use btree::compare::SearchKey;
 use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
-use disk::{PageId, Wait};
+use disk::{HeldWaits, PageId};
 use smallvec::SmallVec;
 
 use super::consistent_scan::{ROWS_PER_LOOK, TURN};
 use super::scan::{
-    Control, Direction, Progress, Scan, ScanIndex, ScanState, WaitPolicy, advance, bound_fields, tree_of,
+    Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of,
 };
 use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
 use super::write::{describe, describe_end, lock_clustered};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner};
+use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, WaitPolicy};
 use crate::retry::yield_now;
 use crate::system::System;
 use crate::table::Table;
@@ -69,7 +69,7 @@ pub(super) async fn run(
     policy: WaitPolicy,
     f: Callback<'_>,
 ) -> Result<ScanState, Error> {
-    let mut held: SmallVec<[Wait; 4]> = SmallVec::new();
+    let mut held = HeldWaits::new();
     loop {
         if scan.progress == Progress::Finished {
             return Ok(ScanState::Finished);
@@ -100,12 +100,11 @@ pub(super) async fn run(
                 held.clear();
                 transaction.wait_for_lock(wait).await?;
             }
-            Err(Interrupt::Wait(mut wait)) => {
-                if rows > 0 || wait.lets_go() {
+            Err(Interrupt::Wait(wait)) => {
+                if rows > 0 {
                     held.clear();
                 }
-                wait.done().await;
-                held.push(wait);
+                held.wait(wait).await;
             }
             Err(Interrupt::Error(error)) => return Err(error),
         }

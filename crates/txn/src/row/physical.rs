@@ -3,7 +3,9 @@
 use btree::{
     Field, FieldRef, KeyFields, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange, Tree,
 };
+use btree::field::REFERENCE_SIZE;
 use pagestore::Mtr;
+use pagestore::page::NULL_PAGE;
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -13,6 +15,8 @@ use crate::read_view::ReadView;
 use crate::retry::retry;
 use crate::system::System;
 use crate::table::{Secondary, Table};
+use crate::undo::page::Place;
+use crate::undo::slot::undo_id;
 use crate::version::{Overlay, Version, older};
 
 /// How a step on one index ended.
@@ -43,6 +47,36 @@ pub(crate) async fn free_chain_tails(tree: &Tree, chains: &[Reference]) -> Resul
         while !retry(|| Ok(tree.free_chain_step(*chain)?)).await? {}
     }
     Ok(())
+}
+
+/// Frees the chain that `reference`, a part of the undo record `record` at `place`, names, and strikes it out there in the
+/// mini-transaction that frees the chain's first page. Nothing if that has been done already.
+pub(crate) async fn free_noted_chain(
+    system: &System,
+    tree: &Tree,
+    place: Place,
+    record: &[u8],
+    reference: &[u8; REFERENCE_SIZE],
+) -> Result<(), Error> {
+    let chain = Reference::read(reference);
+    // Another tablespace: the table was made anew since, and the chain went with its file.
+    if chain.page == NULL_PAGE || chain.space != tree.space() {
+        return Ok(());
+    }
+    free_chain_tails(tree, &[chain]).await?;
+    let in_record = reference.as_ptr() as usize - record.as_ptr() as usize;
+    let at = usize::from(place.offset) + in_record;
+    retry(|| {
+        let mut mtr = system.store.mtr()?;
+        let undo_page = mtr.x(undo_id(place.page))?;
+        tree.prepare_free_chain_head(&mut mtr, chain)?;
+        tree.free_chain_head(&mut mtr, chain)?;
+        // Bytes 4 to 7 of a reference are the first page.
+        mtr.write_u32(undo_page, at + 4, NULL_PAGE);
+        mtr.commit();
+        Ok(())
+    })
+    .await
 }
 
 /// Removes the record with this key if `wanted` agrees when it sees it, and with it the first pages of its off-page values.

@@ -8,21 +8,9 @@ use btree::{Field, KeyFields, LeafCursor, OwnedKey, RecordRef, SavedPosition, Se
 
 use super::view::Row;
 use crate::error::{Error, Interrupt};
-use crate::lock::LockTarget;
+use crate::lock::{LockTarget, WaitPolicy};
 use crate::table::Table;
 use crate::transaction::Transaction;
-
-/// What to do when a row to be locked is locked by another transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WaitPolicy {
-    /// Wait up to the lock wait timeout.
-    #[default]
-    Wait,
-    /// Fail with [`Error::NoWaitLocked`].
-    NoWait,
-    /// Leave the row out.
-    SkipLocked,
-}
 
 /// How a scan reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use btree::{Field, FieldRef, Reference};
 
 use super::clustered::NewField;
 use super::delete::delete_row;
-use super::external::{fetch_external, free_unused, store_external};
+use super::external::{fetch_external, store_external};
 use super::insert::insert_row;
 use super::secondary::{change_entries, repeat};
 use super::write::{Step, lock_clustered};
@@ -62,7 +62,6 @@ async fn update_row(
     key: &[Field<'_>],
     changes: &[(u16, Field<'_>)],
 ) -> Result<(), Error> {
-    let tree = &*table.clustered;
     let mut new: Vec<NewField<'_>> = changes
         .iter()
         .map(|(column, value)| {
@@ -79,7 +78,7 @@ async fn update_row(
         Step::TooLarge(long) => {
             let mut references: Vec<Reference> = Vec::new();
             for (_, value) in &long {
-                references.push(store_external(tree, value).await?);
+                references.push(store_external(transaction, table, value).await?);
             }
             let bytes: Vec<[u8; 20]> = references.iter().map(|reference| reference.to_bytes()).collect();
             for ((position, value), reference) in long.iter().zip(&bytes) {
@@ -90,13 +89,12 @@ async fn update_row(
             let step = repeat(transaction, |writer, structure| {
                 writer.update_step(table, key, &new, structure, &mut entries)
             })
-            .await;
-            if !matches!(step, Ok(Step::Done)) {
-                for reference in references {
-                    free_unused(tree, reference).await;
-                }
+            .await?;
+            if !matches!(step, Step::Done) {
+                // An error, so that undoing the operation frees the values.
+                return Err(Error::Internal("a locked row changed while its long values were written".to_owned()));
             }
-            step?
+            step
         }
         step => step,
     };

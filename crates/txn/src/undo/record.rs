@@ -8,11 +8,14 @@
 //! update replaced. *Ordering* fields hold those fields of secondary indexes that are neither in the key nor among
 //! the changed, so that purge can build the index entries of the old version without the row. The length stands at both ends, so
 //! that a log can be read in both directions.
+//!
+//! A record of kind *off-page* is not about a row: its key is one field, the reference to a chain of BLOB pages that the
+//! transaction has begun to write. It is written in the mini-transaction that makes the chain's first page.
 
 use btree::FieldRef;
 use smallvec::SmallVec;
 
-/// What a change did. The numbers are InnoDB's.
+/// What a change did. The numbers are InnoDB's, but for [`UndoKind::OffPage`], which it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum UndoKind {
@@ -24,13 +27,20 @@ pub(crate) enum UndoKind {
     Revive = 13,
     /// A row was delete-marked.
     DeleteMark = 14,
+    /// A chain of off-page pages was begun. Rolling back frees it; the row that was to refer to it is undone before.
+    OffPage = 32,
 }
 
 impl UndoKind {
     fn from_u8(value: u8) -> Option<UndoKind> {
-        [UndoKind::Insert, UndoKind::Update, UndoKind::Revive, UndoKind::DeleteMark]
+        [UndoKind::Insert, UndoKind::Update, UndoKind::Revive, UndoKind::DeleteMark, UndoKind::OffPage]
             .into_iter()
             .find(|kind| *kind as u8 == value)
+    }
+
+    /// Whether the record has an older version of a row, which purge and read views may need.
+    pub fn has_old_version(self) -> bool {
+        !matches!(self, UndoKind::Insert | UndoKind::OffPage)
     }
 }
 
@@ -187,7 +197,7 @@ impl<'a> UndoRecord<'a> {
             changed: SmallVec::new(),
             ordering: SmallVec::new(),
         };
-        if kind != UndoKind::Insert {
+        if kind.has_old_version() {
             record.old_deleted = reader.take(1)?[0] != 0;
             record.old_trx_id = reader.big_endian(6)?;
             record.old_roll_ptr = reader.big_endian(7)?;
@@ -195,7 +205,7 @@ impl<'a> UndoRecord<'a> {
         for _ in 0..reader.number()? {
             record.key.push(reader.field()?);
         }
-        if kind != UndoKind::Insert {
+        if kind.has_old_version() {
             for list in [&mut record.changed, &mut record.ordering] {
                 for _ in 0..reader.number()? {
                     let position = u16::try_from(reader.number()?).ok()?;
@@ -204,6 +214,14 @@ impl<'a> UndoRecord<'a> {
             }
         }
         (reader.at == end).then_some(record)
+    }
+
+    /// The chain of an off-page record.
+    pub fn chain(&self) -> Option<&'a [u8; REFERENCE]> {
+        match (self.kind, self.key.first()) {
+            (UndoKind::OffPage, Some(FieldRef::External { reference, .. })) => Some(reference),
+            _ => None,
+        }
     }
 
     /// The old value of a clustered field, if the record has it.
