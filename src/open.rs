@@ -372,6 +372,7 @@ fn open_redo(
     let settings = redo::Options {
         capacity: options.redo_capacity_bytes,
         buffer_size: options.log_buffer_bytes as usize,
+        block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
         ..redo::Options::default()
     };
     Ok(match RedoLog::exists(environment, directory)? {

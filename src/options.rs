@@ -20,6 +20,9 @@ pub struct Options {
     pub redo_capacity_bytes: u64,
     /// Bytes of the log buffer in memory (`innodb_log_buffer_size`).
     pub log_buffer_bytes: u64,
+    /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices whose physical
+    /// blocks are that large. Chosen when the log is created, or opened after an orderly shutdown; 512 otherwise, or what direct I/O asks for.
+    pub redo_block_bytes: Option<u32>,
     /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps its
     /// own; another value here is an error then.
     pub page_size: Option<u32>,
@@ -80,6 +83,7 @@ impl Options {
             buffer_pool_bytes: pool,
             redo_capacity_bytes: (pool / 2).clamp(64 * MIB, 1024 * MIB),
             log_buffer_bytes: 16 * MIB,
+            redo_block_bytes: None,
             page_size: None,
             doublewrite: Doublewrite::Auto,
             doublewrite_dir: None,

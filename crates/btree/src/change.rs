@@ -5,12 +5,13 @@
 //! write its undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
 //! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can be.
 
-use pagestore::{Interrupt, Mtr, PageHandle};
+use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
 
 use crate::compare::SearchKey;
+use crate::cursor::SavedPosition;
 use crate::definition::{ROLL_PTR_SIZE, TRX_ID_SIZE};
 use crate::descend::Target;
-use crate::field::Field;
+use crate::field::{Field, FieldRef};
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, MtrPage, PageEditor, builder, delete, header, image, insert};
 use crate::record::build::system_fields;
@@ -61,6 +62,34 @@ impl Tree {
         debug_assert!(key.complete, "a place for a change is found by all fields of the unique key");
         let page = self.leaf_for_change(mtr, Target::Key(&key, Bound::LessOrEqual))?;
         self.position_on(mtr, page, &key)
+    }
+
+    /// As [`Tree::seek_for_change`] for a record that was seen at `seen` a moment ago: if its page has not changed since,
+    /// this needs no descent.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store.
+    pub fn seek_for_change_at(
+        &self,
+        mtr: &mut Mtr<'_>,
+        key: &[Field<'_>],
+        seen: &SavedPosition,
+    ) -> Result<ChangePosition, Interrupt> {
+        if let Some((pin, lsn, offset)) = seen.place()
+            && pin.page_id().space == self.space
+        {
+            let page = mtr.x_pin(pin.clone());
+            let bytes = mtr.page(page);
+            // The LSN tells every change of a page from the one before, so it is still a leaf and the record still there.
+            if fil::lsn(bytes) == lsn && header::index_id(bytes) == self.def.id {
+                let record = RecordRef::new(bytes, offset, &self.def);
+                if record.fields().map(FieldRef::inline).take(key.len()).eq(key.iter().copied()) {
+                    return Ok(ChangePosition { place: Place { page, offset }, exact: true });
+                }
+            }
+            mtr.release(page);
+        }
+        self.seek_for_change(mtr, key)
     }
 
     pub(crate) fn position_on(

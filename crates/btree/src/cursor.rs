@@ -66,6 +66,16 @@ impl SavedPosition {
         &self.key
     }
 
+    /// Forgets what was remembered, and gives the pin back.
+    pub fn clear(&mut self) {
+        self.place = None;
+    }
+
+    /// The page, its LSN then, and the record's origin.
+    pub(crate) fn place(&self) -> Option<(&Pin, u64, usize)> {
+        self.place.as_ref().map(|(pin, lsn, origin)| (pin, *lsn, *origin))
+    }
+
     fn set(&mut self, page: &PageRead, record: RecordRef<'_>) {
         self.key.set_from_record(record, record.def().n_unique);
         self.place = Some((page.pin(), fil::lsn(page), record.origin()));

@@ -28,7 +28,7 @@ mod active;
 mod entry;
 #[cfg(not(loom))]
 mod error;
-#[cfg_attr(loom, allow(dead_code))]
+#[cfg_attr(loom, allow(dead_code, unused_imports))]
 mod lock;
 #[cfg(not(loom))]
 mod purge;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use btree::SavedPosition;
 use pagestore::Lsn;
 use redo::Flush;
 use smallvec::SmallVec;
@@ -95,6 +96,8 @@ pub struct Transaction {
     tables: SmallVec<[Arc<Table>; 4]>,
     savepoints: Vec<(String, UndoMark)>,
     overlay: Overlay,
+    /// See [`Self::take_seen`].
+    pub(crate) seen: SavedPosition,
     pub(crate) buffers: WriteBuffers,
     pub(crate) counts: Counts,
 }
@@ -122,6 +125,7 @@ impl Transaction {
             tables: SmallVec::new(),
             savepoints: Vec::new(),
             overlay: Overlay::default(),
+            seen: SavedPosition::default(),
             buffers: WriteBuffers::default(),
             counts: Counts::default(),
         }
@@ -203,6 +207,11 @@ impl Transaction {
         self.log.as_ref().map(|log| log.trx_id)
     }
 
+    /// Where the last locking read by a whole key found its row; for the change that often follows at once.
+    pub(crate) fn take_seen(&mut self) -> SavedPosition {
+        std::mem::take(&mut self.seen)
+    }
+
     /// What reading needs, borrowed apart.
     pub(crate) fn reading(&mut self) -> (&System, &ReadView, &mut Overlay) {
         (&self.system.0, &self.view, &mut self.overlay)
@@ -227,6 +236,7 @@ impl Transaction {
     /// Ends a statement: READ COMMITTED and autocommit give up the read view.
     pub fn end_statement(&mut self) {
         self.add_counts();
+        self.seen.clear();
         if !self.begun || self.isolation.locks_records_only() {
             self.close_view();
         }
@@ -377,6 +387,7 @@ impl Transaction {
         self.owner.undo_records.store(0, Ordering::Relaxed);
         self.close_view();
         self.add_counts();
+        self.seen.clear();
         self.begun = false;
         self.tables.clear();
         self.savepoints.clear();

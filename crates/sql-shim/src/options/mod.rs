@@ -152,6 +152,11 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     database.direct_io = variables.text("innodb_flush_method").starts_with("O_DIRECT");
     database.io_uring = variables.number("innodb_use_native_aio") == 1;
     set_doublewrite(&mut database, variables)?;
+    if given.contains("innodb_log_write_ahead_size") {
+        // The log knows units of 512 and 4096 bytes; anything above 512 means the larger one.
+        let bytes = variables.number("innodb_log_write_ahead_size");
+        database.redo_block_bytes = Some(if bytes > 512 { 4096 } else { 512 });
+    }
     if given.contains("innodb_page_size") {
         database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
     }

@@ -6,7 +6,7 @@
 use btree::external::plan_external;
 use btree::record::build::record_size;
 use btree::{
-    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, StructureChange, StructureGuard, Tree,
+    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange, StructureGuard, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;
@@ -47,10 +47,11 @@ fn locate<'s, 't>(
     key: &[btree::Field<'_>],
     structure: Option<usize>,
     extra_redo: usize,
+    seen: &SavedPosition,
 ) -> Result<Located<'s, 't>, Interrupt> {
     let Some(size) = structure else {
         let mut mtr = store.mtr()?;
-        let position = tree.seek_for_change(&mut mtr, key)?;
+        let position = tree.seek_for_change_at(&mut mtr, key, seen)?;
         return Ok(Located { mtr, position, guard: None });
     };
     let mut mtr = store.mtr_sized(tree.structure_redo_bytes() + extra_redo)?;
@@ -78,7 +79,7 @@ impl Writer<'_> {
             self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
             let system = self.system.clone();
             let extra = self.buffers.undo.len() + 256;
-            let mut at = locate(&system.store, tree, &key, structure, extra)?;
+            let mut at = locate(&system.store, tree, &key, structure, extra, &SavedPosition::default())?;
             if at.position.exact {
                 let Some(record) = tree.record_at(&at.mtr, at.position.place) else {
                     return Ok(Step::NotFound);
@@ -154,7 +155,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Changes fields of a live row.
+    /// Changes fields of a live row, which may have been seen a moment ago.
     pub fn update_step(
         &mut self,
         table: &Table,
@@ -162,12 +163,13 @@ impl Writer<'_> {
         changes: &[NewField<'_>],
         structure: Option<usize>,
         entries: &mut Vec<EntryChange>,
+        seen: &SavedPosition,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
         let system = self.system.clone();
         loop {
             let extra = self.buffers.undo.len() + 256;
-            let mut at = locate(&system.store, tree, key, structure, extra)?;
+            let mut at = locate(&system.store, tree, key, structure, extra, seen)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
@@ -198,17 +200,18 @@ impl Writer<'_> {
         }
     }
 
-    /// Delete-marks a live row.
+    /// Delete-marks a live row, which may have been seen a moment ago.
     pub fn delete_step(
         &mut self,
         table: &Table,
         key: &[btree::Field<'_>],
         entries: &mut Vec<EntryChange>,
+        seen: &SavedPosition,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
         let system = self.system.clone();
         loop {
-            let mut at = locate(&system.store, tree, key, None, 0)?;
+            let mut at = locate(&system.store, tree, key, None, 0, seen)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));

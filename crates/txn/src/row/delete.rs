@@ -38,7 +38,8 @@ pub(super) async fn delete_row(
     key: &[Field<'_>],
 ) -> Result<(), Error> {
     let mut entries = Vec::new();
-    let step = repeat(transaction, |writer, _| writer.delete_step(table, key, &mut entries)).await?;
+    let seen = transaction.take_seen();
+    let step = repeat(transaction, |writer, _| writer.delete_step(table, key, &mut entries, &seen)).await?;
     if !matches!(step, Step::Done) {
         return Err(Error::RowNotFound { table: table.id });
     }

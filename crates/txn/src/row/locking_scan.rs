@@ -60,6 +60,8 @@ struct Locker<'l> {
     /// Locks that the entry at hand has added.
     added: SmallVec<[(LockTarget, LockMode); 2]>,
     rows: u64,
+    /// The scan's position is that of a row about to be changed.
+    seen: bool,
 }
 
 pub(super) async fn run(
@@ -85,9 +87,13 @@ pub(super) async fn run(
             gaps: !transaction.isolation().locks_records_only(),
             added: SmallVec::new(),
             rows: 0,
+            seen: false,
         };
         let turn = turn(scan, &mut locker, f);
-        let rows = locker.rows;
+        let (rows, seen) = (locker.rows, locker.seen);
+        if seen {
+            std::mem::swap(&mut transaction.seen, &mut scan.position);
+        }
         transaction.counts.rows_read += rows;
         match turn {
             Ok(Turn::State(state)) => return Ok(state),
@@ -158,6 +164,10 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
         if exact && extent == Extent::Record && shown != Control::Pause {
             if shown == Control::SkipUnlock {
                 locker.unlock();
+            } else if locker.exclusive && scan.index == ScanIndex::Clustered {
+                // A change of this row is likely to follow.
+                cursor.save(&mut scan.position);
+                locker.seen = true;
             }
             scan.progress = Progress::Finished;
             return Ok(Turn::State(ScanState::Finished));

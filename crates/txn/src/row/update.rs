@@ -70,8 +70,9 @@ async fn update_row(
         })
         .collect();
     let mut entries = Vec::new();
+    let seen = transaction.take_seen();
     let step = repeat(transaction, |writer, structure| {
-        writer.update_step(table, key, &new, structure, &mut entries)
+        writer.update_step(table, key, &new, structure, &mut entries, &seen)
     })
     .await?;
     let step = match step {
@@ -87,7 +88,7 @@ async fn update_row(
                 new.push(NewField { position: *position, value: FieldRef::Inline(value), stored });
             }
             let step = repeat(transaction, |writer, structure| {
-                writer.update_step(table, key, &new, structure, &mut entries)
+                writer.update_step(table, key, &new, structure, &mut entries, &seen)
             })
             .await?;
             if !matches!(step, Step::Done) {
