@@ -10,12 +10,12 @@
 //!   fill = 0 for a young log, 0.75 at the goal, 1 when the log is full
 //!   pages per second = r * d * f(fill)
 //!
-//!   f   1.3 |                 ___      written earlier than needed a page is likely to be dirtied again,
-//!           |               _/         so a young log is drained hardly at all; well above the goal the age
-//!       1.0 |             _/           must shrink
-//!           |        __--'
-//!       0   |____---'
-//!           0       0.6  0.75  0.9
+//!   f   1.3 |              ___      written earlier than needed a page is likely to be dirtied again, so a
+//!           |            _/         young log is not drained at all; well above the goal the age must shrink
+//!       1.0 |          _/
+//!           |        _/
+//!       0   |_______/
+//!           0     0.4  0.75  0.9
 //! ```
 //!
 //! So a restart has about a second's work, or an eighth of the log where that is more.
@@ -217,8 +217,8 @@ fn fill(load: &Load) -> f64 {
 fn feedback(fill: f64) -> f64 {
     let line = |x: f64, x0: f64, y0: f64, x1: f64, y1: f64| y0 + (y1 - y0) * (x - x0) / (x1 - x0);
     match fill {
-        x if x < 0.6 => line(x, 0.0, 0.0, 0.6, 0.8),
-        x if x < 0.75 => line(x, 0.6, 0.8, 0.75, 1.0),
+        x if x < 0.4 => 0.0,
+        x if x < 0.75 => line(x, 0.4, 0.0, 0.75, 1.0),
         x => line(x.min(0.9), 0.75, 1.0, 0.9, 1.3),
     }
 }

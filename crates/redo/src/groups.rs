@@ -195,6 +195,13 @@ mod loom_tests {
         ends: Ends,
     }
 
+    /// Explores with at most two preemptions: three threads without a bound take hours.
+    fn model(run: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(run);
+    }
+
     const START: Lsn = Lsn(8192);
     const BLOCK: usize = 512;
     /// Records of one mini-transaction.
@@ -266,7 +273,7 @@ mod loom_tests {
 
     #[test]
     fn loom_appends_are_ordered_and_disjoint_while_groups_are_taken() {
-        loom::model(|| {
+        model(|| {
             let log = Log::new(1 << 16);
             let other = {
                 let log = log.clone();
@@ -286,7 +293,7 @@ mod loom_tests {
     /// The buffer has room for one promise: the second appender goes on when the writer has made room, in every order.
     #[test]
     fn loom_an_appender_without_room_is_woken_by_the_writer() {
-        loom::model(|| {
+        model(|| {
             let log = Log::new(PROMISE);
             let writer = {
                 let log = log.clone();
