@@ -154,7 +154,13 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
 
     fn reference(&self) -> Reference {
         let page = self.ends.map_or(NULL_PAGE, |(first, _)| first);
-        Reference { space: self.tree.space, page, len: self.value.len() as u32, owner: true, inherited: false }
+        Reference {
+            space: self.tree.space,
+            page,
+            len: self.value.len() as u32,
+            owner: true,
+            inherited: false,
+        }
     }
 
     fn write_page(&mut self, mtr: &mut Mtr<'_>) -> Result<(), Interrupt> {

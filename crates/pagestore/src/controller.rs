@@ -239,7 +239,14 @@ mod tests {
 
     fn plant() -> Plant {
         let capacity = 100 << 20;
-        Plant { lsn: 1, oldest: 1, pages_per_byte: 1.0 / 3000.0, capacity, goal: capacity / 4 * 3, ahead: None }
+        Plant {
+            lsn: 1,
+            oldest: 1,
+            pages_per_byte: 1.0 / 3000.0,
+            capacity,
+            goal: capacity / 4 * 3,
+            ahead: None,
+        }
     }
 
     impl Plant {
@@ -326,7 +333,9 @@ mod tests {
             let mut plant = plant();
             plant.ahead = ahead;
             let mut controller = Controller::new(None);
-            (0..50 * 120).for_each(|_| drop(plant.step(&mut controller, 1e6)));
+            for _ in 0..50 * 120 {
+                plant.step(&mut controller, 1e6);
+            }
             (plant.lsn - plant.oldest, plant.goal)
         });
         let (ahead, goal) = ages[1];
@@ -353,8 +362,11 @@ mod tests {
                 dirtied[(next / (TURN / HOT as u64)) as usize % HOT].get_or_insert(next);
                 next += TURN / HOT as u64;
             }
-            let mut list: Vec<(u64, usize)> =
-                dirtied.iter().enumerate().filter_map(|(page, start)| start.map(|start| (start, page))).collect();
+            let mut list: Vec<(u64, usize)> = dirtied
+                .iter()
+                .enumerate()
+                .filter_map(|(page, start)| start.map(|start| (start, page)))
+                .collect();
             list.sort_unstable();
             let oldest = list.first().map_or(lsn, |(start, _)| *start);
             let tail = &list[..list.len().min(512)];

@@ -17,8 +17,8 @@
 //! tried again, and every waiter gets the error.
 
 use crate::group;
-use crate::layout::Layout;
 use crate::groups::Sealed;
+use crate::layout::Layout;
 use crate::log::{InFlight, RedoLog, State};
 use crate::{Error, Interrupt, Lsn, Result};
 use disk::{AlignedBuf, Io, IoBuf, IoKind, Wait};

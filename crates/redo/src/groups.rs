@@ -258,7 +258,10 @@ mod loom_tests {
             let state = self.state.lock();
             let list = &state.1;
             assert_eq!(list.len(), appended.len());
-            assert!(list.windows(2).all(|pair| pair[0].1 <= pair[1].0), "flush list order is LSN order: {list:?}");
+            assert!(
+                list.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                "flush list order is LSN order: {list:?}"
+            );
             for (start, end) in appended {
                 assert!(list.contains(&(*start, *end)));
                 let inside = |group: &&(Lsn, Lsn)| group.0.plus(HEADER as u64) <= *start && *end <= group.1;

@@ -141,8 +141,7 @@ impl Change<'_, '_> {
         }
         let mut structural = false;
         let mut buffer = RecordBuffer::new();
-        while retry(|| self.restore_step(&mut buffer, structural)).await? == Outcomes::Structure
-        {
+        while retry(|| self.restore_step(&mut buffer, structural)).await? == Outcomes::Structure {
             structural = true;
         }
         if self.undo.old_deleted {
@@ -166,37 +165,38 @@ impl Change<'_, '_> {
 
     /// Compares the row with the version before. `None`: undone already.
     fn plan(&self) -> Result<Option<Vec<EntryWork>>, Interrupt> {
-        let plan = self.table.clustered.get(&self.key(), |record| -> Result<Option<Vec<EntryWork>>, Interrupt> {
-            if !self.is_last_change_of(record) {
-                return Ok(None);
-            }
-            let mut overlay = Overlay::default();
-            overlay.start(record);
-            overlay.apply(self.undo);
-            let old = Version { record, overlay: Some(&overlay) };
-            let mut plan = Vec::new();
-            for (number, secondary) in self.table.secondaries.iter().enumerate() {
-                let (mut new_entry, mut old_entry) = (OwnedKey::new(), OwnedKey::new());
-                build_entry(self.table, secondary, |position| record.field(position), &mut new_entry)?;
-                build_entry(self.table, secondary, |position| old.field(position), &mut old_entry)?;
-                match self.undo.kind {
-                    UndoKind::Insert | UndoKind::Revive => {
-                        plan.push(EntryWork::Retire(number, new_entry));
-                    }
-                    UndoKind::DeleteMark => plan.push(EntryWork::Restore(number, old_entry)),
-                    UndoKind::OffPage => unreachable!("not about a row"),
-                    UndoKind::Update => {
-                        if new_entry != old_entry {
-                            if !same_entry(secondary, &new_entry.fields(), &old_entry.fields()) {
-                                plan.push(EntryWork::Retire(number, new_entry));
+        let plan =
+            self.table.clustered.get(&self.key(), |record| -> Result<Option<Vec<EntryWork>>, Interrupt> {
+                if !self.is_last_change_of(record) {
+                    return Ok(None);
+                }
+                let mut overlay = Overlay::default();
+                overlay.start(record);
+                overlay.apply(self.undo);
+                let old = Version { record, overlay: Some(&overlay) };
+                let mut plan = Vec::new();
+                for (number, secondary) in self.table.secondaries.iter().enumerate() {
+                    let (mut new_entry, mut old_entry) = (OwnedKey::new(), OwnedKey::new());
+                    build_entry(self.table, secondary, |position| record.field(position), &mut new_entry)?;
+                    build_entry(self.table, secondary, |position| old.field(position), &mut old_entry)?;
+                    match self.undo.kind {
+                        UndoKind::Insert | UndoKind::Revive => {
+                            plan.push(EntryWork::Retire(number, new_entry));
+                        }
+                        UndoKind::DeleteMark => plan.push(EntryWork::Restore(number, old_entry)),
+                        UndoKind::OffPage => unreachable!("not about a row"),
+                        UndoKind::Update => {
+                            if new_entry != old_entry {
+                                if !same_entry(secondary, &new_entry.fields(), &old_entry.fields()) {
+                                    plan.push(EntryWork::Retire(number, new_entry));
+                                }
+                                plan.push(EntryWork::Restore(number, old_entry));
                             }
-                            plan.push(EntryWork::Restore(number, old_entry));
                         }
                     }
                 }
-            }
-            Ok(Some(plan))
-        })?;
+                Ok(Some(plan))
+            })?;
         plan.unwrap_or(Ok(None))
     }
 
@@ -229,11 +229,7 @@ impl Change<'_, '_> {
     }
 
     /// Puts the row back to the version before.
-    fn restore_step(
-        &self,
-        buffer: &mut RecordBuffer,
-        structural: bool,
-    ) -> Result<Outcomes, Interrupt> {
+    fn restore_step(&self, buffer: &mut RecordBuffer, structural: bool) -> Result<Outcomes, Interrupt> {
         let tree = &self.table.clustered;
         let mut guard = None;
         let mut mtr = if structural {

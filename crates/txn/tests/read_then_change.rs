@@ -10,8 +10,7 @@ use untorn_txn::*;
 /// Locks a row in the way of an UPDATE by primary key: its change is part of the same statement.
 async fn lock_in_statement(session: &mut Session, id: i32) {
     let (table, range) = (session.table.clone(), KeyRange::equal(key(id)));
-    let mut scan =
-        Scan::new(table, ScanIndex::Clustered, range, Direction::Forward, for_update(), false);
+    let mut scan = Scan::new(table, ScanIndex::Clustered, range, Direction::Forward, for_update(), false);
     let mut found = 0;
     let each = &mut |_: &Row<'_>| {
         found += 1;

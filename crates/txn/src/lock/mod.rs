@@ -19,9 +19,9 @@
 //! requests are made while a leaf is latched, and never wait there; they return a [`LockWait`] to be awaited after the latches are gone.
 
 mod deadlock;
+mod mode;
 #[cfg(all(test, loom))]
 mod models;
-mod mode;
 mod request;
 mod table;
 mod target;

@@ -6,7 +6,8 @@
 use btree::external::plan_external;
 use btree::record::build::record_size;
 use btree::{
-    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange, StructureGuard, Tree,
+    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange,
+    StructureGuard, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;

@@ -17,9 +17,7 @@ use disk::{HeldWaits, PageId};
 use smallvec::SmallVec;
 
 use super::consistent_scan::{ROWS_PER_LOOK, TURN};
-use super::scan::{
-    Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of,
-};
+use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
 use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
 use super::write::{describe, describe_end, lock_clustered};

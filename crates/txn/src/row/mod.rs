@@ -25,12 +25,12 @@ mod update;
 mod view;
 mod write;
 
+pub use crate::lock::WaitPolicy;
 pub use delete::delete;
 pub use external::fetch_external;
 pub use get::get;
 pub use insert::insert;
 pub use scan::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
-pub use crate::lock::WaitPolicy;
 pub use update::update;
 pub use view::Row;
 pub(crate) use write::WriteBuffers;

@@ -1,9 +1,9 @@
 //! Removing and marking index records, without regard to locks: what rollback and purge share.
 
+use btree::field::REFERENCE_SIZE;
 use btree::{
     Field, FieldRef, KeyFields, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange, Tree,
 };
-use btree::field::REFERENCE_SIZE;
 use pagestore::Mtr;
 use pagestore::page::NULL_PAGE;
 use smallvec::SmallVec;

@@ -93,7 +93,9 @@ async fn update_row(
             .await?;
             if !matches!(step, Step::Done) {
                 // An error, so that undoing the operation frees the values.
-                return Err(Error::Internal("a locked row changed while its long values were written".to_owned()));
+                return Err(Error::Internal(
+                    "a locked row changed while its long values were written".to_owned(),
+                ));
             }
             step
         }
