@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use disk::{
-    Environment, IoBuf, PageId, PageWriteFuture, PageWriter, RealEnvironment, RealOptions, Wait, WriteBatch,
+    Environment, IoBuf, PageId, PageWriteFuture, PageWriter, RealEnvironment, RealOptions, WriteBatch,
 };
 use redo::RedoLog;
 
