@@ -159,6 +159,9 @@ impl CatalogData {
     }
 }
 
+/// Told of a reason why nothing more may be changed.
+type Stop = Box<dyn Fn(&str) + Send + Sync>;
+
 /// The catalog in memory; readers take a snapshot, changes are made one at a time.
 pub struct Catalog {
     storage: Arc<dyn Storage>,
@@ -168,7 +171,7 @@ pub struct Catalog {
     /// Level of forced recovery at which nothing may be changed, or 0.
     frozen: AtomicU8,
     /// Told when nobody can say any more which catalog a crash would leave.
-    uncertain: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    uncertain: OnceLock<Stop>,
 }
 
 /// Replaces a small file whole: new file, sync, rename, directory sync. After a crash the old or the new
