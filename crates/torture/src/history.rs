@@ -144,17 +144,16 @@ pub fn record(plan: &Plan) -> History {
         to.lock().push(Point { moment, model: shared.lock().clone() });
     });
     let shared: Arc<dyn Environment> = environment.clone();
-    let outcome: Result<(Vec<(&'static str, u64)>, Option<String>), Error> =
-        environment.run_until_complete(async {
-            let db = Database::open_in(shared, plan.options()).await?;
-            prepare(&db, &model).await?;
-            if plan.sabotage != Sabotage::None {
-                // The directory itself is whole; what is broken breaks from here on.
-                set_up_disk(plan, &environment);
-            }
-            let failure = act(&db, &model, plan).await;
-            Ok((db.status(), failure))
-        });
+    let outcome = environment.run_until_complete(async {
+        let db = Database::open_in(shared, plan.options()).await?;
+        prepare(&db, &model).await?;
+        if plan.sabotage != Sabotage::None {
+            // The directory itself is whole; what is broken breaks from here on.
+            set_up_disk(plan, &environment);
+        }
+        let failure = act(&db, &model, plan).await;
+        Ok::<_, Error>((db.status(), failure))
+    });
     environment.disk().stop_observing();
     let (figures, failure) = match outcome {
         Ok((figures, failure)) => (figures, failure),
