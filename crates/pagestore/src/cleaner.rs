@@ -186,10 +186,16 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
     }
 }
 
-/// Completes with the sleep or the first event.
+/// Completes with the sleep or the first event, but not before the other tasks of this thread have had their turn: the
+/// batches that were just started are among them, and nothing becomes free without them.
 async fn first_of(mut sleep: disk::TaskFuture, events: &mut [Event]) {
     let mut waits: Vec<_> = events.iter().map(Event::wait).collect();
+    let mut others_had_their_turn = false;
     std::future::poll_fn(move |context| {
+        if !std::mem::replace(&mut others_had_their_turn, true) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let done = waits.iter_mut().any(|wait| Pin::new(wait).poll(context).is_ready());
         if done || sleep.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
     })

@@ -78,9 +78,11 @@ impl PageStore {
         collected
     }
 
-    /// Marks a dirty page for writing: pinned and in flight, unless it is already.
+    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has latched is
+    /// left alone: it could not be copied now, and taking its turn it would keep others from being written, for ever
+    /// when that writer waits for the frame of one of them.
     pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
-        if !frame.is_dirty() || frame.in_flight.swap(true, Ordering::AcqRel) {
+        if !frame.is_dirty() || frame.latch.has_writer() || frame.in_flight.swap(true, Ordering::AcqRel) {
             return false;
         }
         if frame.pins.try_pin() {
@@ -279,7 +281,7 @@ impl Batch {
     fn start(self, env: &Arc<dyn disk::Environment>) {
         if self.frames.is_empty() {
             let mut this = self;
-            this.finish();
+            this.come_to_nothing();
             return;
         }
         if self.purpose == FlushPurpose::Lru {
@@ -311,6 +313,15 @@ impl Batch {
         Ok(())
     }
 
+    /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be
+    /// the one who tried, would look again at once and for ever.
+    fn come_to_nothing(&mut self) {
+        self.store.flush_list.lock().end_batch(self.id);
+        self.keep_memory();
+        self.store.batches.lock().retain(|event| !event.same(&self.over));
+        self.over.set();
+    }
+
     /// The pages are in their files.
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
@@ -328,6 +339,12 @@ impl Batch {
         }
         self.store.flush_list.lock().end_batch(self.id);
         self.store.evict_written(&frames, self.purpose);
+        self.keep_memory();
+        self.announce_end();
+    }
+
+    /// Keeps the memory for the next batch.
+    fn keep_memory(&mut self) {
         if let Some(mut write) = self.write.take() {
             let mut spare = self.store.spare_batches.lock();
             write.clear();
@@ -335,7 +352,6 @@ impl Batch {
                 spare.push(write);
             }
         }
-        self.announce_end();
     }
 
     fn announce_end(&self) {

@@ -75,6 +75,11 @@ impl Latch {
         }
     }
 
+    /// Whether a writer has it now; for choosing whom to leave alone, not for deciding anything.
+    pub(crate) fn has_writer(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    }
+
     /// Takes the latch for writing if nobody holds it.
     #[inline]
     pub(crate) fn try_lock_exclusive(&self) -> bool {

@@ -121,6 +121,39 @@ fn a_cancelled_wait_leaves_the_frame_to_others() {
     }
 }
 
+/// The oldest pages are latched by a writer, and somebody (in life that writer) waits for a frame: the cleaner must leave
+/// them alone and write others, and what it does in vain must not keep its thread from those who have work.
+#[test]
+fn latched_pages_keep_no_others_from_being_written() {
+    for seed in 0..10 {
+        let (env, gate) = (SimulatedEnvironment::new(seed), Event::new());
+        let store = gated_store(&env, 64, &gate);
+        for page in 0..44 {
+            create(&store, page).unwrap();
+        }
+        let mut latched = store.mtr().unwrap();
+        for page in 0..40 {
+            latched.x(PageId::new(SPACE, page)).unwrap();
+        }
+        let mut page = 44;
+        let mut wait = loop {
+            match create(&store, page) {
+                Ok(_) => page += 1,
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+                Err(Interrupt::Wait(wait)) => break wait,
+            }
+        };
+        // Comes back only if the cleaner does.
+        env.advance(Duration::from_millis(200));
+        assert!(!wait.is_done(), "seed {seed}: {:?}", store.status());
+        gate.set();
+        env.run_until_complete(wait.done());
+        drop(latched);
+        env.run_until_complete(retry(|| create(&store, page))).unwrap();
+        env.shutdown();
+    }
+}
+
 /// More operations at a time than the pool has frames for: they hold pins on what they have read while they wait for
 /// the rest, and must let go of it when frames run out.
 #[test]
