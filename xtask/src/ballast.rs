@@ -16,7 +16,7 @@ const THREADS: u32 = 4;
 /// Settings with which the tables do not fit the pool, the redo log goes round often, and pages are written as soon as a few
 /// are dirty.
 pub const SETTINGS: [&str; 4] = [
-    "--innodb-buffer-pool-size=8M",
+    "--innodb-buffer-pool-size=5M",
     "--innodb-redo-log-capacity=8M",
     "--innodb-max-dirty-pages-pct-lwm=1",
     "--innodb-io-capacity=4000",
