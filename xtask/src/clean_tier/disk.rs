@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A mounted slow disk.
-pub struct SlowDisk {
+pub struct CappedDisk {
     image: PathBuf,
     mount: PathBuf,
     device: String,
@@ -21,14 +21,14 @@ pub struct SlowDisk {
     unified: bool,
 }
 
-impl SlowDisk {
+impl CappedDisk {
     /// Makes and mounts one of `bytes` bytes below `place`, not capped yet.
-    pub fn create(place: &Path, bytes: u64) -> Result<SlowDisk> {
+    pub fn create(place: &Path, bytes: u64) -> Result<CappedDisk> {
         ensure!(nix::unistd::geteuid().is_root(), "a loop device and control groups need root");
         if captured(Command::new("sh").args(["-c", "command -v mkfs.xfs"])).is_err() {
             checked(Command::new("apt-get").args(["install", "-y", "-qq", "xfsprogs"]))?;
         }
-        let (image, mount) = (place.join("slow-disk.img"), place.join("slow-disk"));
+        let (image, mount) = (place.join("capped-disk.img"), place.join("capped-disk"));
         fs::create_dir_all(&mount)?;
         fs::File::create(&image)?.set_len(bytes)?;
         checked(Command::new("mkfs.xfs").args(["-q", "-f"]).arg(&image))?;
@@ -38,7 +38,7 @@ impl SlowDisk {
         let unified = !Path::new("/sys/fs/cgroup/blkio").exists();
         let root = if unified { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/blkio" };
         let group = Path::new(root).join(format!("untorn-slow-{}", std::process::id()));
-        let disk = SlowDisk { image, mount, device, group, unified };
+        let disk = CappedDisk { image, mount, device, group, unified };
         checked(Command::new("mount").arg(&disk.device).arg(&disk.mount))?;
         if unified {
             // It may be enabled already, or not be ours to enable; the write of the cap below tells.
@@ -87,7 +87,7 @@ impl SlowDisk {
     }
 }
 
-impl Drop for SlowDisk {
+impl Drop for CappedDisk {
     fn drop(&mut self) {
         // Each as far as it goes: what is left is named by the commands' own messages.
         let _ = checked(Command::new("umount").arg(&self.mount));

@@ -16,7 +16,7 @@ use crate::server_process::{Kind, Program, ServerProcess};
 use crate::steps;
 use anyhow::Result;
 use chart::Line;
-use disk::SlowDisk;
+use disk::CappedDisk;
 use load::{Load, Run, status};
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ struct Stage {
     program: Program,
     settings: Vec<String>,
     tier: PathBuf,
-    disk: SlowDisk,
+    disk: CappedDisk,
     _place: Scratch,
 }
 
@@ -79,7 +79,7 @@ impl Stage {
         tier_bytes: u64,
     ) -> Result<Stage> {
         let place = Scratch::new(name)?;
-        let disk = SlowDisk::create(place.path(), 3 * load.rows * 4 * 240 + 3072 * MIB)?;
+        let disk = CappedDisk::create(place.path(), 3 * load.rows * 4 * 240 + 3072 * MIB)?;
         let tier = place.path().join("tier");
         let program = disk.under_the_cap(program)?;
         let mut options =
