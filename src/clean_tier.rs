@@ -30,6 +30,11 @@ const POOLS: u64 = 8;
 /// The tier's tables may take this share of the buffer pool's memory, at most.
 const MEMORY_SHARE: u64 = 4;
 
+/// Bytes of memory a tier may take beside a pool of that size.
+fn memory_max(pool_bytes: u64) -> usize {
+    (pool_bytes / MEMORY_SHARE) as usize
+}
+
 /// Settings of the clean tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanTierOptions {
@@ -62,7 +67,6 @@ impl CleanTierOptions {
 pub(crate) struct Tier {
     tier: Arc<bpe::Tier>,
     directory: PathBuf,
-    pool_bytes: u64,
     /// Identity to be written into a catalog that has none.
     fresh_identity: Option<String>,
 }
@@ -88,11 +92,10 @@ impl Tier {
         settings.enabled = wanted.enabled && options.force_recovery == 0;
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
-        settings.memory_max = Some((options.buffer_pool_bytes / MEMORY_SHARE) as usize);
+        settings.memory_max = Some(memory_max(options.buffer_pool_bytes));
         Tier {
             tier: bpe::Tier::open(environment.clone(), settings),
             directory: options.directory.clone(),
-            pool_bytes: options.buffer_pool_bytes,
             fresh_identity,
         }
     }
@@ -100,6 +103,11 @@ impl Tier {
     /// Bytes of memory it takes out of the buffer pool's.
     pub fn memory_bytes(&self) -> u64 {
         self.tier.status().memory_bytes
+    }
+
+    /// The buffer pool has this size now.
+    pub fn pool_resized(&self, pool_bytes: u64) {
+        self.tier.set_memory_max(memory_max(pool_bytes));
     }
 
     /// Gives it to the store, before recovery, if it is in use.
@@ -186,13 +194,13 @@ impl Database {
         tier.tier.set_file(file.map(|file| tier.directory.join(file)))
     }
 
-    /// Gives the clean tier another size in bytes (0: eight times the buffer pool), in the background. Pages that still
-    /// have room stay.
+    /// Gives the clean tier another size in bytes (0: eight times the buffer pool as it is now), in the background. Pages
+    /// that still have room stay. The memory it takes leaves or joins the buffer pool's frames when it is done.
     pub fn resize_clean_tier(&self, bytes: u64) -> CleanTierChange {
         self.use_clean_tier();
         let tier = &self.0.clean_tier;
         let wanted = CleanTierOptions { size_bytes: bytes, ..CleanTierOptions::default() };
-        tier.tier.resize(wanted.size(tier.pool_bytes))
+        tier.tier.resize(wanted.size(self.buffer_pool_bytes()))
     }
 
     /// Bytes that may be written to the clean tier per second from now on; 0 is no limit.

@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub report: OpenReport,
     /// Level of forced recovery.
     pub force_recovery: u8,
+    /// Sizes below the least are taken too.
+    pub unchecked_sizes: bool,
     pub closed: AtomicBool,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,

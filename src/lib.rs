@@ -2,6 +2,7 @@
 
 mod auto_increment;
 mod blocking;
+mod buffer_pool;
 pub mod catalog;
 mod check;
 mod clean_tier;

@@ -10,6 +10,7 @@ use pagestore::{PageSize, PageStore, RecoverySummary};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
+use crate::buffer_pool;
 use crate::catalog::{CATALOG_FILE, Catalog, Pending};
 use crate::clean_tier::Tier;
 use crate::database::{Database, Inner, Tables};
@@ -72,8 +73,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
     let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
-    let pool_bytes = options.buffer_pool_bytes.saturating_sub(clean_tier.memory_bytes());
-    let store = open_store(&environment, &log, page_size, (&options, pool_bytes), Arc::new(writer.clone()))?;
+    let tier_bytes = clean_tier.memory_bytes();
+    let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     clean_tier.attach(&store);
     let weak = Arc::downgrade(&store);
     catalog.when_uncertain(move |why| {
@@ -133,6 +134,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         clean_tier,
         report: OpenReport::default(),
         force_recovery: level,
+        unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         _lock: lock,
@@ -162,12 +164,7 @@ fn check_options(options: &Options) -> Result<()> {
     if options.unchecked_sizes {
         return Ok(());
     }
-    if options.buffer_pool_bytes < 5 * MIB {
-        return Err(Error::Setting {
-            setting: "innodb_buffer_pool_size",
-            why: format!("{} bytes is too small; the least is 5 MiB", options.buffer_pool_bytes),
-        });
-    }
+    buffer_pool::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
         return Err(Error::Setting {
             setting: "innodb_redo_log_capacity",
@@ -404,12 +401,13 @@ fn open_store(
     environment: &Arc<dyn Environment>,
     log: &Arc<RedoLog>,
     page_size: PageSize,
-    (options, pool_bytes): (&Options, u64),
+    (options, tier_bytes): (&Options, u64),
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
     let defaults = pagestore::Options::default();
     let settings = pagestore::Options {
-        pool_bytes: pool_bytes as usize,
+        pool_bytes: options.buffer_pool_bytes as usize,
+        tier_bytes: tier_bytes as usize,
         page_size,
         skip_corrupt: options.force_recovery > 0,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),

@@ -1,5 +1,5 @@
 //! The whole engine with a clean tier, from a seed: sessions over data larger than the buffer pool, while the tier is
-//! switched, resized, moved and its file damaged; a power loss at a random moment; and the same again on what is left,
+//! switched, resized, moved and its file damaged and the buffer pool grows and shrinks; a power loss at a random moment; and the same again on what is left,
 //! with the tier kept. Every row that is read must be the one written last.
 //!
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test clean_tier` replays it.
@@ -122,7 +122,7 @@ async fn verify(db: &Database, model: &mut Model) {
 }
 
 fn meddle(db: &Database, environment: &SimulatedEnvironment, random: &mut Random) {
-    match random.below(12) {
+    match random.below(14) {
         0 => drop(db.switch_clean_tier(false)),
         1..=3 => drop(db.switch_clean_tier(true)),
         4 => drop(db.resize_clean_tier((random.below(4) as u64 + 1) * 4 * MIB)),
@@ -132,6 +132,9 @@ fn meddle(db: &Database, environment: &SimulatedEnvironment, random: &mut Random
                 let garbage: Vec<u8> = (0..100_000).map(|_| random.next_u64() as u8).collect();
                 environment.disk().corrupt(Path::new(file), random.below(8) * MIB as usize, &garbage);
             }
+        }
+        12 | 13 => {
+            db.resize_buffer_pool((5 + random.below(8) as u64) * MIB).unwrap();
         }
         _ => {}
     }
@@ -202,4 +205,35 @@ fn a_disturbed_tier_costs_speed_only() {
     }
     println!("{seen:?}");
     assert!(seen.hits > 0 && seen.mismatches > 0, "{seen:?}");
+}
+
+/// What the tier's tables take is taken from the buffer pool's frames, at start and whenever the tier changes.
+#[test]
+fn the_tiers_memory_comes_out_of_the_pool() {
+    let environment = SimulatedEnvironment::new(7);
+    let db = environment.run_until_complete(prepare(environment.clone()));
+    let mut seen = Vec::new();
+    let mut check = || {
+        environment.advance(Duration::from_secs(3));
+        let (pool, tier) = (db.buffer_pool_bytes(), db.clean_tier().memory_bytes);
+        assert_eq!(db.store().status().pages_total, (pool - tier) / (16 << 10), "{pool} {tier}");
+        seen.push(tier);
+    };
+    check();
+    for change in [db.resize_clean_tier(64 * MIB), db.switch_clean_tier(false)] {
+        environment.run_until_complete(change.over().wait());
+        change.outcome().unwrap();
+        check();
+    }
+    let over = db.resize_buffer_pool(24 * MIB).unwrap();
+    environment.run_until_complete(over.wait());
+    // Eight times the pool as it is now; more than the pool at start would have had memory for.
+    for change in [db.switch_clean_tier(true), db.resize_clean_tier(0)] {
+        environment.run_until_complete(change.over().wait());
+        check();
+    }
+    assert_eq!(db.clean_tier().size_bytes / MIB, 8 * 24);
+    println!("{seen:?}");
+    assert!(seen[0] > 0 && seen[1] > seen[0] && seen[2] == 0 && seen[4] > seen[1], "{seen:?}");
+    environment.run_until_complete(db.close()).unwrap();
 }

@@ -104,7 +104,7 @@ impl Tier {
 
     /// Copies the entries to a table of the new size, shard by shard, and then exchanges the two.
     async fn resize_store(&self, old: &Arc<Store>, size: u64) {
-        let geometry = self.options.geometry(size, Some(old.geometry.region_bytes));
+        let geometry = self.geometry(size, Some(old.geometry.region_bytes));
         if geometry == old.geometry {
             return;
         }

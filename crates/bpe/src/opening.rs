@@ -56,7 +56,7 @@ impl Tier {
         let lock = Arc::new(FileLock::new(storage.lock(path)?));
         let file = storage.open(path, OpenHow::CREATE)?;
         if warm && existed && !file.is_empty()? {
-            let geometry_of = |region_bytes| self.options.geometry(size, Some(region_bytes));
+            let geometry_of = |region_bytes| self.geometry(size, Some(region_bytes));
             match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
                 Ok(loaded) => return Ok(self.warm_store(path, file, lock, loaded)),
                 Err(why) => {
@@ -98,7 +98,7 @@ impl Tier {
         lock: Arc<FileLock>,
     ) -> disk::Result<Store> {
         let storage = self.env.storage();
-        let geometry = self.options.geometry(size, None);
+        let geometry = self.geometry(size, None);
         let [high, low] = [self.env.random_u64(), self.env.random_u64()];
         let identity = Identity {
             page_bytes: geometry.page_bytes as u32,

@@ -33,7 +33,8 @@ pub struct Options {
     pub page_size: PageSize,
     /// What tells this data directory from all others; a kept tier of another one is discarded.
     pub database: [u8; 16],
-    /// Bytes of memory it may take; a larger tier is made smaller. `None` is no limit.
+    /// Bytes of memory it may take (see [`Tier::set_memory_max`](crate::Tier::set_memory_max)); a larger tier is made
+    /// smaller. `None` is no limit.
     pub memory_max: Option<usize>,
     /// Bytes of a region, 256 KiB or more; `None` chooses by size.
     pub region_bytes: Option<usize>,
@@ -57,10 +58,9 @@ impl Options {
     }
 
     /// The geometry for a size, within the memory allowed.
-    pub(crate) fn geometry(&self, size: u64, region_bytes: Option<usize>) -> Geometry {
+    pub(crate) fn geometry(&self, size: u64, region_bytes: Option<usize>, memory_max: usize) -> Geometry {
         let page_bytes = self.page_size.bytes();
         let whole = Geometry::new(size, page_bytes, region_bytes.or(self.region_bytes));
-        let Some(memory_max) = self.memory_max else { return whole };
         let mut geometry = whole;
         // Memory is very nearly proportional to the size: a few steps are enough.
         for _ in 0..8 {

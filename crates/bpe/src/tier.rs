@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::adapt::Adapt;
 use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
+use crate::geometry::Geometry;
 use crate::image::{self, Mismatch};
 use crate::options::{Options, Restart};
 use crate::record::Record;
@@ -103,6 +104,8 @@ pub struct Tier {
     /// Set by [`Tier::recovered`]: pages may be found and offered.
     pub(crate) recovered: AtomicBool,
     pub(crate) closed: AtomicBool,
+    /// Bytes of memory the tier may take, from the next time on that it is opened or resized.
+    pub(crate) memory_max: AtomicUsize,
     /// Set when the background task has ended.
     pub(crate) keeper_over: Event,
     pub(crate) run: AtomicU32,
@@ -122,7 +125,8 @@ impl Tier {
     pub fn open(env: Arc<dyn Environment>, options: Options) -> Arc<Tier> {
         let now = env.now();
         let settings = Settings { enabled: options.enabled, file: options.file.clone(), size: options.size };
-        let region_bytes = options.geometry(options.size, None).region_bytes;
+        let memory_max = options.memory_max.unwrap_or(usize::MAX);
+        let region_bytes = options.geometry(options.size, None, memory_max).region_bytes;
         let tier = Arc::new_cyclic(|me| Tier {
             budget: WriteBudget::new(options.write_budget, region_bytes, now),
             options,
@@ -141,6 +145,7 @@ impl Tier {
             }),
             recovered: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            memory_max: AtomicUsize::new(memory_max),
             keeper_over: Event::new(),
             run: AtomicU32::new(0),
             recovered_end: AtomicU64::new(0),
@@ -186,6 +191,15 @@ impl Tier {
     /// Bytes that may be written per second from now on, 0 for no limit.
     pub fn set_write_budget(&self, bytes_per_second: u64) {
         self.budget.set_rate(bytes_per_second);
+    }
+
+    /// Bytes of memory it may take when it is opened or resized the next time.
+    pub fn set_memory_max(&self, bytes: usize) {
+        self.memory_max.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn geometry(&self, size: u64, region_bytes: Option<usize>) -> Geometry {
+        self.options.geometry(size, region_bytes, self.memory_max.load(Ordering::Relaxed))
     }
 
     /// Ends a run: completes when everything kept is durable and no I/O is under way. `lsn` is the end of the log, to
@@ -458,6 +472,10 @@ impl CleanTier for Tier {
         self.recovered.load(Ordering::Acquire)
             && !self.closed.load(Ordering::Acquire)
             && self.current.read().store.is_some()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.current.read().store.as_ref().map_or(0, |store| store.geometry.memory_bytes())
     }
 }
 

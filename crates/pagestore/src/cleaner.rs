@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::feeder;
 use crate::flush::{Collected, Which};
 use crate::frame::FrameRef;
+use crate::resize::Resizer;
 use crate::store::PageStore;
 
 /// Time between looks when there is work.
@@ -81,6 +82,7 @@ struct Cleaner {
     last_checkpoint: Duration,
     /// Frames taken per look: the highest of late.
     demand: f64,
+    resizer: Resizer,
 }
 
 impl PageStore {
@@ -91,6 +93,7 @@ impl PageStore {
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
+            resizer: Resizer::default(),
         };
         self.env.spawn("page cleaner", Box::pin(run(self.weak(), cleaner)));
     }
@@ -165,6 +168,7 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
         let (sleep, mut events) = {
             let Some(store) = store.upgrade() else { return };
             if store.stopping.load(Ordering::Acquire) {
+                store.resizing.give_up("the store was closed");
                 return;
             }
             // Before the look: what is wanted during it is seen, or wakes.
@@ -174,7 +178,7 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
             let mut events = vec![wanted];
             let space = store.redo.space_wanted();
             // Once set it stays set until the checkpoint has moved: then the period and the batches set the pace.
-            if space.is_set() || store.free.waiting() > 0 {
+            if space.is_set() || store.free.waiting() > 0 || store.free.limit() < store.free.end() {
                 events.push(over);
             }
             if !space.is_set() {
@@ -211,8 +215,9 @@ impl Cleaner {
         self.last_look = now;
         if store.poisoned().is_some() || store.recovering.load(Ordering::Acquire) {
             // Recovery needs free frames; the log is durable as far as it goes.
-            if store.poisoned().is_none() {
-                self.refill(store);
+            match store.poisoned() {
+                None => drop(self.refill(store)),
+                Some(why) => store.resizing.give_up(&why),
             }
             return PERIOD;
         }
@@ -221,8 +226,10 @@ impl Cleaner {
         let refilled = self.refill(store) + fed.taken;
         let (decision, load) = self.flush_by_age(store, now, elapsed);
         self.move_checkpoint(store, now, &load);
+        let resizing = self.resizer.step(store);
         if store.free.waiting() > 0
             || fed.tier_busy
+            || resizing
             || decision.urgency == Urgency::Sync
             || store.redo.space_wanted().is_set()
         {
@@ -314,7 +321,7 @@ impl Cleaner {
     /// How many frames should become free now.
     fn frames_missing(&mut self, store: &PageStore) -> usize {
         self.demand = (store.free.take_count() as f64).max(self.demand * 0.9);
-        let (frames, reserve) = (store.frames.len(), store.free.reserve());
+        let (frames, reserve) = (store.frame_count(), store.free.reserve());
         let least = (frames / 256).max(reserve + 4);
         let target = ((2.0 * self.demand) as usize).min(frames / 8).max(least);
         let waiting = store.free.waiting();
@@ -352,6 +359,10 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
         next = lru.younger(index);
         depth -= 1;
         let frame = store.frames.get(index);
+        if store.free.is_leaving(frame) {
+            // Nobody is served by it; the resizer deals with it.
+            continue;
+        }
         if store.evict(&mut lru, frame) {
             victims.clean.push(frame);
         } else if victims.dirty.len() < dirty_max && store.reserve_for_flush(frame) {

@@ -35,14 +35,19 @@ pub(crate) struct Fed {
 
 /// Offers clean pages ahead of the LRU tail; `demand` frames are taken from one look to the next.
 pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
+    let Some(tier) = store.tier_to_use() else { return Fed::default() };
+    let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frame_count() / 4);
+    offer_each(store, &*tier, ahead_of_tail(store, depth))
+}
+
+/// Offers pinned pages and gives the pins back.
+pub(crate) fn offer_each(store: &PageStore, tier: &dyn CleanTier, frames: Vec<FrameRef>) -> Fed {
     let mut fed = Fed::default();
-    let Some(tier) = store.tier_to_use() else { return fed };
-    let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frames.len() / 4);
     let mut open = true;
-    for frame in ahead_of_tail(store, depth) {
+    for frame in frames {
         // The rest is only given back.
         if open {
-            match offer(store, &*tier, frame) {
+            match offer(store, tier, frame) {
                 Some(Offered::Taken) => fed.taken += 1,
                 Some(Offered::Refused(Refusal::Busy)) => (open, fed.tier_busy) = (false, true),
                 Some(Offered::Refused(Refusal::Off | Refusal::Budget)) => open = false,
@@ -63,8 +68,7 @@ fn ahead_of_tail(store: &PageStore, depth: usize) -> Vec<FrameRef> {
         let Some(index) = next else { break };
         next = lru.younger(index);
         let frame = store.frames.get(index);
-        let new = !frame.offered.load(Ordering::Relaxed) && frame.is_in_its_file();
-        if new && frame.pins.try_pin() {
+        if is_new(frame) && frame.pins.try_pin() {
             frames.push(frame);
             if frames.len() == OFFERS_MAX {
                 break;
@@ -72,6 +76,11 @@ fn ahead_of_tail(store: &PageStore, depth: usize) -> Vec<FrameRef> {
         }
     }
     frames
+}
+
+/// Whether the page is clean and was not dealt with yet.
+pub(crate) fn is_new(frame: FrameRef) -> bool {
+    !frame.offered.load(Ordering::Relaxed) && frame.is_in_its_file()
 }
 
 /// Offers a pinned page, if it is clean and nobody is changing it.

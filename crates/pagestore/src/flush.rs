@@ -107,12 +107,12 @@ impl PageStore {
 
     /// Pages of one batch in this pool.
     pub(crate) fn batch_pages(&self) -> usize {
-        BATCH_PAGES.min(self.frames.len() / 4)
+        BATCH_PAGES.min(self.frame_count() / 4)
     }
 
     /// How many more pages may be in flight.
     pub(crate) fn flight_room(&self) -> usize {
-        (self.frames.len() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
+        (self.frame_count() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
     }
 
     fn candidates_by_age(&self, before: Lsn, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
@@ -138,7 +138,7 @@ impl PageStore {
     fn candidates_of_space(&self, space: u32, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
         let pages_max = pages_max.min(self.flight_room());
         let mut candidates = Vec::new();
-        for index in 0..self.frames.len() as u32 {
+        for index in 0..self.free.end() {
             let frame = self.frames.get(index);
             if !frame.is_dirty() || frame.page_id().space != space {
                 continue;
@@ -166,8 +166,10 @@ impl PageStore {
         // Files are written in order where the order does not matter otherwise.
         candidates.sort_unstable_by_key(|frame| frame.page_id());
         let mut spaces = HashMap::new();
-        for chunk in candidates.chunks(self.batch_pages()) {
-            let mut batch = self.new_batch(purpose);
+        // Once: the pool may be resized meanwhile.
+        let batch_pages = self.batch_pages();
+        for chunk in candidates.chunks(batch_pages) {
+            let mut batch = self.new_batch(purpose, batch_pages);
             for frame in chunk {
                 if batch.add(*frame, &mut spaces) {
                     collected.pages += 1;
@@ -180,11 +182,13 @@ impl PageStore {
         }
     }
 
-    fn new_batch(&self, purpose: FlushPurpose) -> Batch {
+    fn new_batch(&self, purpose: FlushPurpose, pages: usize) -> Batch {
         let mut spare = self.spare_batches.lock();
+        // Those of a pool that had another size go.
+        spare.retain(|batch| batch.purpose != purpose || batch.capacity() == pages);
         let kept = spare.iter().position(|batch| batch.purpose == purpose);
         let write = kept.map_or_else(
-            || WriteBatch::new(self.page_size.bytes(), self.batch_pages(), purpose),
+            || WriteBatch::new(self.page_size.bytes(), pages, purpose),
             |index| spare.swap_remove(index),
         );
         drop(spare);
@@ -194,17 +198,24 @@ impl PageStore {
         Batch { store, id, write: Some(write), frames, newest, purpose, over }
     }
 
-    /// Evicts written pages for those who wait for a frame.
+    /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
     fn evict_written(&self, frames: &[FrameRef], purpose: FlushPurpose) {
         let waiting = self.free.waiting();
-        if waiting == 0 {
+        if waiting == 0 && self.free.end() == self.free.limit() {
             return;
         }
-        let max = if purpose == FlushPurpose::Lru { frames.len() } else { waiting };
-        let evicted: Vec<FrameRef> = {
+        let mut wanted = if purpose == FlushPurpose::Lru && waiting > 0 { frames.len() } else { waiting };
+        let mut evicted = Vec::new();
+        {
             let mut lru = self.lru.lock();
-            frames.iter().copied().filter(|frame| self.evict(&mut lru, *frame)).take(max).collect()
-        };
+            for frame in frames {
+                let leaving = self.free.is_leaving(*frame);
+                if (leaving || wanted > 0) && self.evict(&mut lru, *frame) {
+                    wanted -= usize::from(!leaving);
+                    evicted.push(*frame);
+                }
+            }
+        }
         for frame in evicted {
             self.free.put(frame);
         }

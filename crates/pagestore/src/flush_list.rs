@@ -27,13 +27,15 @@ struct Node {
     start: u64,
 }
 
+const UNLISTED: Node = Node { newer: NONE, older: NONE, start: 0 };
+
 /// Identifies a batch under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchId(u64);
 
 /// The list. All methods run under the mutex that owns it.
 pub(crate) struct FlushList {
-    nodes: Box<[Node]>,
+    nodes: Vec<Node>,
     head: u32,
     tail: u32,
     len: usize,
@@ -44,8 +46,13 @@ pub(crate) struct FlushList {
 
 impl FlushList {
     pub(crate) fn new(frames: usize, now: Lsn) -> Self {
-        let nodes = vec![Node { newer: NONE, older: NONE, start: 0 }; frames].into_boxed_slice();
+        let nodes = vec![UNLISTED; frames];
         Self { nodes, head: NONE, tail: NONE, len: 0, under_way: Vec::new(), next_batch: 0, seen: now }
+    }
+
+    /// Makes room for so many frames in all.
+    pub(crate) fn make_room(&mut self, frames: usize) {
+        self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
     }
 
     /// Number of dirty pages, those under way not counted.

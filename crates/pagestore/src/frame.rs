@@ -1,4 +1,4 @@
-//! Frames: the pool's memory, allocated once, and one descriptor per frame.
+//! Frames: the pool's memory, and one descriptor per frame.
 //!
 //! A frame belongs to somebody at any time:
 //!
@@ -16,14 +16,20 @@
 //! repeated. Such transient pins may come and go while a frame is owned, so an owner gives the frame up by clearing
 //! the bit, never by storing the word.
 //!
+//! A pool that is made smaller ([`crate::resize`]) withdraws frames: a withdrawn frame is owned, holds no page and is in
+//! no list until the pool grows again. Look-ups that come too late still find its descriptor, which stays.
+//!
 //! Guards hold a pointer to the descriptor and no reference to the store. This is sound because the memory is freed
 //! only when no frame is pinned (otherwise it is leaked, see `Frames::drop`).
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use disk::PageId;
+use parking_lot::Mutex;
+
+use crate::page_memory::PageMemory;
 
 use crate::error::Error;
 use crate::latch::Latch;
@@ -50,6 +56,8 @@ pub(crate) struct Frame {
     bytes: *mut u8,
     len: u32,
     index: u32,
+    /// See the essay. Changed under the free list's mutex.
+    withdrawn: AtomicBool,
     /// Whether the page is in the old part of the LRU list. Written under the LRU mutex.
     pub(crate) is_old: AtomicBool,
     /// Whether the page came by read-ahead and nobody wanted it yet.
@@ -115,7 +123,19 @@ impl Frame {
     /// Names the page of an owned frame, or none.
     pub(crate) fn set_page(&self, id: Option<PageId>) {
         debug_assert!(self.pins.is_owned());
+        assert!(!self.is_withdrawn(), "frame {} was withdrawn and is used", self.index);
         self.page.store(id.map_or(NO_PAGE, Self::word), Ordering::Relaxed);
+    }
+
+    /// Whether the frame was taken out of the pool.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// Takes the frame out of the pool, or back into it.
+    pub(crate) fn set_withdrawn(&self, withdrawn: bool) {
+        debug_assert!(self.pins.is_owned() && !self.holds_a_page());
+        self.withdrawn.store(withdrawn, Ordering::Relaxed);
     }
 
     fn word(id: PageId) -> u64 {
@@ -198,50 +218,110 @@ impl std::ops::Deref for FrameRef {
     }
 }
 
-/// All frames of a pool.
+/// All frames of a pool, withdrawn ones too.
+///
+/// Descriptors lie in buckets that never move. The first has room for those the pool began with, rounded up to a power of
+/// two; each further one for as many as all before it together. So finding a descriptor in a pool that has not grown is
+/// a comparison and an addition, and room for descriptors that are not there yet costs address space only.
 pub(crate) struct Frames {
-    frames: NonNull<[Frame]>,
-    /// What was allocated; the frames lie in the aligned part of it.
-    start: NonNull<u8>,
-    layout: Layout,
+    first: NonNull<Frame>,
+    first_capacity: usize,
+    grown: [AtomicPtr<Frame>; BUCKETS_GROWN],
+    /// Descriptors made, from 0 on.
+    made: AtomicU32,
+    page_size: PageSize,
+    memory: Mutex<PageMemory>,
 }
+
+/// 2^31 frames, beginning with one.
+const BUCKETS_GROWN: usize = 31;
 
 // SAFETY: owns its allocations; Frame is Send and Sync.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
 
+fn allocate_descriptors(capacity: usize) -> Option<NonNull<Frame>> {
+    let layout = Layout::array::<Frame>(capacity).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { alloc(layout) }.cast())
+}
+
 impl Frames {
     /// Allocates `count` frames, all of them owned (free).
     pub(crate) fn allocate(count: usize, page_size: PageSize) -> Result<Self, Error> {
+        let first_capacity = count.next_power_of_two();
         let failed = || {
             Error::Options(format!(
                 "cannot allocate a buffer pool of {count} pages of {} bytes; lower innodb_buffer_pool_size",
                 page_size.bytes()
             ))
         };
-        let bytes = count.checked_mul(page_size.bytes()).filter(|bytes| *bytes > 0).ok_or_else(failed)?;
-        // Aligned for huge pages where the pool is large enough to have any.
-        let align = if bytes >= 8 << 20 { 2 << 20 } else { 1 << 16 };
-        // Zeroed memory of ordinary alignment comes untouched from the kernel, which makes a large pool start at once;
-        // asked for with a larger alignment, the allocator would write all of it. So the alignment is made here.
-        let layout = bytes.checked_add(align).and_then(|bytes| Layout::from_size_align(bytes, 16).ok());
-        let layout = layout.ok_or_else(failed)?;
-        // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
-        let skip = start.as_ptr().align_offset(align);
-        assert!(skip <= align, "room for the alignment was allocated");
-        // SAFETY: skip <= align, and `align` bytes more than the frames take were allocated.
-        let memory = unsafe { start.add(skip) };
-        let frames: Box<[Frame]> = (0..count)
-            .map(|index| Frame {
+        let memory = PageMemory::allocate(count, page_size).ok_or_else(failed)?;
+        let first = allocate_descriptors(first_capacity).ok_or_else(failed)?;
+        let frames = Self {
+            first,
+            first_capacity,
+            grown: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS_GROWN],
+            made: AtomicU32::new(0),
+            page_size,
+            memory: Mutex::new(memory),
+        };
+        frames.make(count, false);
+        Ok(frames)
+    }
+
+    /// Descriptors there are, from 0 on.
+    pub(crate) fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed) as usize
+    }
+
+    /// Frames that there is memory for, made or not.
+    pub(crate) fn reserved(&self) -> usize {
+        self.memory.lock().pages()
+    }
+
+    /// Gets memory for `count` frames in all, and room for their descriptors. Nothing of it is touched yet.
+    pub(crate) fn reserve(&self, count: usize) -> Result<(), Error> {
+        let mut memory = self.memory.lock();
+        let missing = count.saturating_sub(memory.pages());
+        let failed = || {
+            let bytes = self.page_size.bytes();
+            Error::Options(format!(
+                "cannot allocate {missing} pages of {bytes} bytes more for the buffer pool"
+            ))
+        };
+        let mut capacity = self.first_capacity;
+        for bucket in &self.grown {
+            if capacity >= count {
+                break;
+            }
+            if bucket.load(Ordering::Acquire).is_null() {
+                let descriptors = allocate_descriptors(capacity).ok_or_else(failed)?;
+                bucket.store(descriptors.as_ptr(), Ordering::Release);
+            }
+            capacity *= 2;
+        }
+        if memory.grow(count) { Ok(()) } else { Err(failed()) }
+    }
+
+    /// Makes descriptors up to `count`, withdrawn ones. There is memory for them; one caller at a time.
+    pub(crate) fn make_withdrawn(&self, count: usize) {
+        self.make(count, true);
+    }
+
+    fn make(&self, count: usize, withdrawn: bool) {
+        let memory = self.memory.lock();
+        assert!(count <= memory.pages(), "memory for the frames was reserved");
+        for index in self.made()..count {
+            let frame = Frame {
                 pins: PinWord::owned(),
                 latch: Latch::new(),
                 page: AtomicU64::new(NO_PAGE),
-                // SAFETY: index < count, so the address lies inside the allocation.
-                bytes: unsafe { memory.as_ptr().add(index * page_size.bytes()) },
-                len: page_size.bytes() as u32,
+                bytes: memory.page(index),
+                len: self.page_size.bytes() as u32,
                 index: index as u32,
+                withdrawn: AtomicBool::new(withdrawn),
                 is_old: AtomicBool::new(false),
                 read_ahead: AtomicBool::new(false),
                 first_access: 0.into(),
@@ -252,39 +332,111 @@ impl Frames {
                 oldest: AtomicU64::new(0),
                 newest: AtomicU64::new(0),
                 created: AtomicU64::new(0),
-            })
-            .collect();
-        let frames = NonNull::from(Box::leak(frames));
-        Ok(Self { frames, start, layout })
+            };
+            // SAFETY: there is room for the descriptor, and nobody looks at it before `made` says so.
+            unsafe { self.place(index).as_ptr().write(frame) };
+        }
+        // Whoever knows the index of a new frame has it from somebody who came after this.
+        self.made.fetch_max(count as u32, Ordering::Release);
     }
 
+    /// Gives the memory of withdrawn frames back to the system. Its bytes are lost.
+    pub(crate) fn discard(&self, range: std::ops::Range<u32>) {
+        debug_assert!(range.clone().all(|index| self.get(index).is_withdrawn()));
+        self.memory.lock().discard(range.start as usize..range.end as usize);
+    }
+
+    /// Where the descriptor of a frame is, or will be.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.frames.len()
+    fn place(&self, index: usize) -> NonNull<Frame> {
+        if index < self.first_capacity {
+            // SAFETY: inside the allocation.
+            return unsafe { self.first.add(index) };
+        }
+        self.place_grown(index)
+    }
+
+    fn place_grown(&self, index: usize) -> NonNull<Frame> {
+        let bucket = (index / self.first_capacity).ilog2();
+        let start = NonNull::new(self.grown[bucket as usize].load(Ordering::Acquire));
+        let Some(start) = start else { unreachable!("frame {index} has no descriptor") };
+        // SAFETY: the bucket has `first_capacity << bucket` places and begins with the index of that number.
+        unsafe { start.add(index - (self.first_capacity << bucket)) }
     }
 
     #[inline]
     pub(crate) fn get(&self, index: u32) -> FrameRef {
-        assert!((index as usize) < self.frames.len());
-        // SAFETY: the index is inside the slice.
-        FrameRef(unsafe { NonNull::new_unchecked(self.frames.as_ptr().cast::<Frame>().add(index as usize)) })
+        assert!(index < self.made.load(Ordering::Relaxed));
+        FrameRef(self.place(index as usize))
     }
 }
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        let pinned = (0..self.len()).any(|index| self.get(index as u32).pins.is_pinned());
+        let pinned = (0..self.made()).any(|index| self.get(index as u32).pins.is_pinned());
         if pinned {
             // Someone outside still has a guard. Leaking is the price of guards without a reference count.
             tracing::warn!(
                 "the buffer pool was closed while pages were pinned; its memory is not given back"
             );
+            self.memory.get_mut().leak();
             return;
         }
-        // SAFETY: both allocations were made in `allocate` and nobody has a pin, so no pointer to them is left.
-        unsafe {
-            drop(Box::from_raw(self.frames.as_ptr()));
-            dealloc(self.start.as_ptr(), self.layout);
+        let mut capacity = self.first_capacity;
+        let free = |start: *mut Frame, capacity: usize| {
+            if let Ok(layout) = Layout::array::<Frame>(capacity)
+                && !start.is_null()
+            {
+                // SAFETY: allocated with this layout; nobody has a pin, so no pointer to a descriptor is left, and
+                // descriptors need no drop.
+                unsafe { dealloc(start.cast(), layout) };
+            }
+        };
+        free(self.first.as_ptr(), capacity);
+        for bucket in &mut self.grown {
+            free(*bucket.get_mut(), capacity);
+            capacity *= 2;
+            if bucket.get_mut().is_null() {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn descriptors_stay_where_they_are_while_the_pool_grows() {
+        for (first, page_bytes) in [(1, 65536), (32, 4096), (100, 16384)] {
+            let frames = Frames::allocate(first, PageSize::new(page_bytes).unwrap()).unwrap();
+            let mut seen = vec![];
+            for count in [first, first + 1, 2 * first + 3, 9 * first, 64 * first] {
+                frames.reserve(count).unwrap();
+                frames.make_withdrawn(count);
+                for (index, address) in seen.iter().enumerate() {
+                    assert_eq!(frames.get(index as u32).address(), *address);
+                }
+                for index in seen.len()..count {
+                    let frame = frames.get(index as u32);
+                    assert_eq!((frame.index() as usize, frame.is_withdrawn()), (index, index >= first));
+                    assert_eq!(frame.address().align_offset(4096), 0);
+                    // SAFETY: owned by the test.
+                    unsafe { frame.bytes_mut() }.fill(index as u8 | 1);
+                    seen.push(frame.address());
+                }
+            }
+            seen.sort_unstable();
+            assert!(seen.windows(2).all(|pair| pair[1] as usize - pair[0] as usize >= page_bytes));
+            let (middle, end) = (3 * first as u32, frames.made() as u32);
+            frames.discard(middle..end);
+            for index in 0..end {
+                // SAFETY: owned by the test.
+                let byte = unsafe { frames.get(index).bytes() }[page_bytes - 1];
+                assert_eq!(byte, if index < middle { index as u8 | 1 } else { 0 }, "frame {index}");
+            }
         }
     }
 }

@@ -10,16 +10,20 @@
 //! waiter that was woken has no claim to the frame: it tries again like everybody else. If it has gone away
 //! instead (its operation was cancelled), the cleaner, which looks every few milliseconds while somebody waits, wakes
 //! as many others as there are frames in the list. Waiting for a frame means holding no pins ([`Wait::letting_go`]).
+//!
+//! The list also knows which frames the pool consists of: those below the *limit*, which [`crate::resize`] moves. A frame
+//! at or above it that is put back is withdrawn instead, and nobody is given one. Those between the limit and the *end*
+//! are on their way out: they may hold pages still, and when all of them are withdrawn the end becomes the limit.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 use disk::{Event, Wait};
 use parking_lot::Mutex;
 
 use crate::counters::Counter;
 use crate::error::Interrupt;
-use crate::frame::FrameRef;
+use crate::frame::{FrameRef, Frames};
 use crate::lru::Lru;
 use crate::store::PageStore;
 
@@ -28,9 +32,11 @@ const SCAN_DEPTH: usize = 100;
 
 /// The free list.
 pub(crate) struct FreeFrames {
-    list: Mutex<Vec<u32>>,
+    list: Mutex<List>,
     len: AtomicUsize,
-    reserve: usize,
+    /// Those of the list, for whoever has not locked it.
+    limit: AtomicU32,
+    end: AtomicU32,
     queue: Mutex<Queue>,
     /// Length of the queue.
     waiting: AtomicUsize,
@@ -38,6 +44,16 @@ pub(crate) struct FreeFrames {
     cleaner_called: AtomicBool,
     /// Frames taken since the cleaner last looked.
     taken: AtomicUsize,
+}
+
+/// The list itself, and which frames there are.
+struct List {
+    free: Vec<u32>,
+    limit: u32,
+    /// At least `limit`; no frame from here on holds a page.
+    end: u32,
+    /// How many of the frames between the two are withdrawn.
+    withdrawn: u32,
 }
 
 /// Who waits for a frame, first come first.
@@ -72,10 +88,13 @@ pub(crate) enum Need {
 
 impl FreeFrames {
     pub(crate) fn new(count: usize) -> Self {
+        let limit = count as u32;
+        let list = List { free: (0..limit).rev().collect(), limit, end: limit, withdrawn: 0 };
         Self {
-            list: Mutex::new((0..count as u32).rev().collect()),
+            list: Mutex::new(list),
             len: AtomicUsize::new(count),
-            reserve: (count / 16).min(16),
+            limit: limit.into(),
+            end: limit.into(),
             queue: Mutex::default(),
             waiting: AtomicUsize::new(0),
             cleaner_called: AtomicBool::new(false),
@@ -87,8 +106,24 @@ impl FreeFrames {
         self.len.load(Ordering::Relaxed)
     }
 
+    /// Frames kept for those who may not wait.
     pub(crate) fn reserve(&self) -> usize {
-        self.reserve
+        (self.limit() as usize / 16).min(16)
+    }
+
+    /// The pool consists of the frames below this one.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Only frames below this one may hold pages.
+    pub(crate) fn end(&self) -> u32 {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Whether this frame is to leave the pool.
+    pub(crate) fn is_leaving(&self, frame: FrameRef) -> bool {
+        frame.index() >= self.limit()
     }
 
     /// How many wait for a frame.
@@ -108,28 +143,95 @@ impl FreeFrames {
     }
 
     fn pop(&self, need: Need) -> Option<u32> {
-        let keep = if need == Need::Usual { self.reserve } else { 0 };
+        let keep = if need == Need::Usual { self.reserve() } else { 0 };
         if self.len.load(Ordering::Relaxed) <= keep {
             return None;
         }
         let mut list = self.list.lock();
-        if list.len() <= keep {
+        if list.free.len() <= keep {
             return None;
         }
-        let index = list.pop();
-        self.len.store(list.len(), Ordering::Relaxed);
+        let index = list.free.pop();
+        self.len.store(list.free.len(), Ordering::Relaxed);
         index
     }
 
-    /// Puts an owned frame without a page back and lets one of those who wait try again.
+    /// Puts an owned frame without a page back and lets one of those who wait try again; withdraws it when it is to leave
+    /// the pool.
     pub(crate) fn put(&self, frame: FrameRef) {
         debug_assert!(frame.pins.is_owned() && !frame.holds_a_page());
         {
             let mut list = self.list.lock();
-            list.push(frame.index());
-            self.len.store(list.len(), Ordering::Relaxed);
+            if frame.index() >= list.limit {
+                frame.set_withdrawn(true);
+                list.withdrawn += 1;
+                return;
+            }
+            list.free.push(frame.index());
+            self.len.store(list.free.len(), Ordering::Relaxed);
         }
         self.wake(1);
+    }
+
+    /// Takes all frames from `limit` on out of the pool: free ones at once, the others when they are put back.
+    pub(crate) fn lower(&self, frames: &Frames, limit: u32) {
+        let mut list = self.list.lock();
+        assert!(limit <= list.limit);
+        list.limit = limit;
+        let before = list.free.len();
+        list.free.retain(|index| {
+            let stays = *index < limit;
+            if !stays {
+                frames.get(*index).set_withdrawn(true);
+            }
+            stays
+        });
+        list.withdrawn += (before - list.free.len()) as u32;
+        self.publish(&list);
+    }
+
+    /// Takes the frames below `limit` into the pool, the withdrawn ones of them into the list. They have descriptors.
+    pub(crate) fn raise(&self, frames: &Frames, limit: u32) {
+        {
+            let mut list = self.list.lock();
+            assert!(limit >= list.limit);
+            for index in (list.limit..limit).rev() {
+                let frame = frames.get(index);
+                assert!(index < list.end || frame.is_withdrawn(), "a frame beyond the end is in use");
+                if frame.is_withdrawn() {
+                    frame.set_withdrawn(false);
+                    list.withdrawn -= u32::from(index < list.end);
+                    list.free.push(index);
+                }
+            }
+            list.limit = limit;
+            list.end = list.end.max(limit);
+            self.publish(&list);
+        }
+        self.wake(usize::MAX);
+    }
+
+    /// When all frames that are to leave have left: which they were, and the limit is the end.
+    pub(crate) fn all_have_left(&self) -> Option<std::ops::Range<u32>> {
+        let mut list = self.list.lock();
+        let left = list.limit..list.end;
+        if list.withdrawn as usize != left.len() {
+            return None;
+        }
+        (list.end, list.withdrawn) = (list.limit, 0);
+        self.publish(&list);
+        Some(left)
+    }
+
+    /// How many of the frames that are to leave have left.
+    pub(crate) fn withdrawn(&self) -> u32 {
+        self.list.lock().withdrawn
+    }
+
+    fn publish(&self, list: &List) {
+        self.len.store(list.free.len(), Ordering::Relaxed);
+        self.limit.store(list.limit, Ordering::Relaxed);
+        self.end.store(list.end, Ordering::Relaxed);
     }
 
     /// Lets up to `max` of those who wait try again, no more than there are frames for.
@@ -140,7 +242,7 @@ impl FreeFrames {
             return;
         }
         let len = self.len();
-        self.wake_some(len.min(max), len.saturating_sub(self.reserve).min(max));
+        self.wake_some(len.min(max), len.saturating_sub(self.reserve()).min(max));
     }
 
     /// Lets everybody try again.
@@ -236,7 +338,10 @@ impl PageStore {
             next = lru.younger(index);
             let frame = self.frames.get(index);
             if self.evict(&mut lru, frame) {
-                return Some(frame);
+                if !self.free.is_leaving(frame) {
+                    return Some(frame);
+                }
+                self.free.put(frame);
             }
         }
         None

@@ -36,12 +36,16 @@ mod mtr;
 #[cfg(not(loom))]
 pub mod page;
 #[cfg(not(loom))]
+mod page_memory;
+#[cfg(not(loom))]
 mod page_table;
 mod pins;
 #[cfg(not(loom))]
 mod reads;
 #[cfg(not(loom))]
 mod recovery;
+#[cfg(not(loom))]
+mod resize;
 #[cfg(not(loom))]
 mod signal;
 #[cfg(not(loom))]

@@ -36,9 +36,11 @@ struct Node {
     listed: bool,
 }
 
+const UNLISTED: Node = Node { younger: NONE, older: NONE, listed: false };
+
 /// The list. All methods run under the mutex that owns it.
 pub(crate) struct Lru {
-    nodes: Box<[Node]>,
+    nodes: Vec<Node>,
     head: u32,
     tail: u32,
     old_head: u32,
@@ -49,9 +51,14 @@ pub(crate) struct Lru {
 
 impl Lru {
     pub(crate) fn new(frames: usize, old_percent: u8) -> Self {
-        let nodes = vec![Node { younger: NONE, older: NONE, listed: false }; frames].into_boxed_slice();
+        let nodes = vec![UNLISTED; frames];
         let old_percent = usize::from(old_percent.clamp(5, 95));
         Self { nodes, head: NONE, tail: NONE, old_head: NONE, len: 0, old_len: 0, old_percent }
+    }
+
+    /// Makes room for so many frames in all.
+    pub(crate) fn make_room(&mut self, frames: usize) {
+        self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
     }
 
     pub(crate) fn len(&self) -> usize {

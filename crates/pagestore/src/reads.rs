@@ -211,7 +211,7 @@ impl PageStore {
                 .freed_clock
                 .load(Ordering::Relaxed)
                 .wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
-            if drift > self.young_drift {
+            if drift > self.young_drift.load(Ordering::Relaxed) {
                 frame.note(history::TOUCHED_AGAIN);
                 self.make_young(frame);
             }

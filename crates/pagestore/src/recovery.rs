@@ -244,8 +244,9 @@ impl PageStore {
 
     fn recover_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
         let mut known = self.open_spaces(spaces)?;
-        let budget = (self.frames.len() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
-        let pages_max = (self.frames.len() / 3).max(8);
+        let budget =
+            (self.frame_count() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
+        let pages_max = (self.frame_count() / 3).max(8);
         let mut summary = RecoverySummary::default();
         let mut batch = Batch::default();
         let mut overflowed = false;

@@ -20,6 +20,7 @@ use crate::free::FreeFrames;
 use crate::lru::Lru;
 use crate::page::PageSize;
 use crate::reads::PendingReads;
+use crate::resize::{Resizing, frames_of};
 use crate::signal::Signal;
 use crate::space::{SpaceInfo, SpaceRegistry};
 use crate::status::PoolStatus;
@@ -28,8 +29,12 @@ use crate::tier::TierPlace;
 /// How to open a [`PageStore`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of page frames (`innodb_buffer_pool_size`), rounded down to whole pages; at least 32 pages.
+    /// Bytes of the pool (`innodb_buffer_pool_size`), rounded down to whole pages; at least 32 pages. See
+    /// [`PageStore::resize`].
     pub pool_bytes: usize,
+    /// How many of them the clean tier that is going to be set takes: see
+    /// [`CleanTier::memory_bytes`](crate::CleanTier::memory_bytes). The rest is page frames.
+    pub tier_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).
     pub page_size: PageSize,
     /// `innodb_old_blocks_pct`: share of the LRU list that is its old part, 5 to 95.
@@ -51,6 +56,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             pool_bytes: 128 << 20,
+            tier_bytes: 0,
             page_size: PageSize::DEFAULT,
             old_blocks_pct: 37,
             old_blocks_time_ms: 1000,
@@ -62,8 +68,6 @@ impl Default for Options {
     }
 }
 
-/// Fewest frames a pool works with.
-const FRAMES_MIN: usize = 32;
 /// Bytes of log that recovery is believed to get through in a second before it was ever measured.
 const APPLY_RATE_GUESS: u64 = 64 << 20;
 
@@ -76,11 +80,12 @@ pub struct PageStore {
     /// Pages evicted, wrapping: the clock of the LRU rules.
     pub(crate) freed_clock: AtomicU32,
     /// Evictions after which a young page that is accessed moves to the young end again.
-    pub(crate) young_drift: u32,
+    pub(crate) young_drift: AtomicU32,
     /// Coarse clock in milliseconds, never 0.
     pub(crate) now_ms: AtomicU32,
     pub(crate) pending: PendingReads,
     pub(crate) free: FreeFrames,
+    pub(crate) resizing: Resizing,
     pub(crate) lru: Mutex<Lru>,
     pub(crate) flush_list: Mutex<FlushList>,
     pub(crate) redo: Arc<RedoLog>,
@@ -127,17 +132,9 @@ impl PageStore {
         options: Options,
         writer: Arc<dyn PageWriter>,
     ) -> Result<Arc<PageStore>, Error> {
-        let count = options.pool_bytes / options.page_size.bytes();
-        if count < FRAMES_MIN || count >= (u32::MAX / 2) as usize {
-            return Err(Error::Options(format!(
-                "innodb_buffer_pool_size of {} bytes is {count} pages of {} bytes; at least {FRAMES_MIN} are needed",
-                options.pool_bytes,
-                options.page_size.bytes()
-            )));
-        }
+        let count = frames_of(options.pool_bytes, options.tier_bytes, options.page_size)?;
         let frames = Frames::allocate(count, options.page_size)?;
         let now = redo.current();
-        let young_share = 100 - usize::from(options.old_blocks_pct.clamp(5, 95));
         // From the first moment: the cleaner must not take a list that is still empty for "everything is written".
         let recovering = AtomicBool::new(redo.needs_scan());
         let store = Arc::new_cyclic(|this| PageStore {
@@ -146,10 +143,11 @@ impl PageStore {
             counters: Counters::default(),
             page_size: options.page_size,
             freed_clock: AtomicU32::new(0),
-            young_drift: (count * young_share / 400) as u32,
+            young_drift: AtomicU32::new(young_drift(count, &options)),
             now_ms: AtomicU32::new(1),
             pending: PendingReads::default(),
             free: FreeFrames::new(count),
+            resizing: Resizing::new(options.pool_bytes, options.tier_bytes),
             lru: Mutex::new(Lru::new(count, options.old_blocks_pct)),
             flush_list: Mutex::new(FlushList::new(count, now)),
             redo,
@@ -182,6 +180,16 @@ impl PageStore {
             store.start_cleaner();
         }
         Ok(store)
+    }
+
+    /// Frames the pool consists of.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.free.limit() as usize
+    }
+
+    /// The pool has another number of frames now.
+    pub(crate) fn frame_count_changed(&self) {
+        self.young_drift.store(young_drift(self.frame_count(), &self.options), Ordering::Relaxed);
     }
 
     /// The page size of every tablespace.
@@ -336,7 +344,7 @@ impl PageStore {
         }
         loop {
             let mut left = 0;
-            for index in 0..self.frames.len() as u32 {
+            for index in 0..self.free.end() {
                 let frame = self.frames.get(index);
                 if frame.page_id().space != space || !frame.holds_a_page() {
                     continue;
@@ -450,11 +458,11 @@ impl PageStore {
             let list = self.flush_list.lock();
             (list.len() as u64, list.oldest())
         };
-        let in_flight = |index: usize| self.frames.get(index as u32).in_flight.load(Ordering::Relaxed);
+        let in_flight = |index: u32| self.frames.get(index).in_flight.load(Ordering::Relaxed);
         let sum = |counter| self.counters.sum(counter);
         PoolStatus {
             page_size: self.page_size.bytes() as u64,
-            pages_total: self.frames.len() as u64,
+            pages_total: self.frame_count() as u64,
             pages_data,
             pages_dirty,
             pages_free: self.free.len() as u64,
@@ -474,7 +482,7 @@ impl PageStore {
             pages_old,
             blocking_reads: sum(Counter::BlockingReads),
             pending_reads: self.pending.len() as u64,
-            pages_in_flight: (0..self.frames.len()).filter(|index| in_flight(*index)).count() as u64,
+            pages_in_flight: (0..self.free.end()).filter(|index| in_flight(*index)).count() as u64,
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
@@ -487,6 +495,12 @@ impl PageStore {
         let lru = self.lru.lock();
         lru.youngest_first().take(max).map(|index| self.frames.get(index).page_id()).collect()
     }
+}
+
+/// Evictions after which a young page that is accessed moves again: a quarter of the young part.
+fn young_drift(frames: usize, options: &Options) -> u32 {
+    let young_share = 100 - usize::from(options.old_blocks_pct.clamp(5, 95));
+    (frames * young_share / 400) as u32
 }
 
 impl Drop for PageStore {

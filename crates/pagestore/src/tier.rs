@@ -132,6 +132,11 @@ pub trait CleanTier: Send + Sync {
 
     /// Whether pages can be found or offered at present.
     fn is_on(&self) -> bool;
+
+    /// Bytes of memory the tier takes at present. The pool has so many frames fewer. Short.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Where the store keeps its tier. Without one, looking costs a load of a flag that never changes.
@@ -159,7 +164,11 @@ impl PageStore {
     /// Puts a clean tier into the place of the one before, which is returned, or takes it away. A tier set before
     /// [`PageStore::recover`] may know pages already: recovery invalidates those that it finds in the log, and reads
     /// nothing from the tier. One that is set later must be empty.
+    /// The memory it takes is the pool's from now on.
     pub fn set_clean_tier(&self, tier: Option<Arc<dyn CleanTier>>) -> Option<Arc<dyn CleanTier>> {
+        if tier.is_none() {
+            self.resizing.charge(0);
+        }
         self.tier.set(tier)
     }
 

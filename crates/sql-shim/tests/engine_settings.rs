@@ -52,3 +52,66 @@ fn without_deadlock_detection_the_timeout_ends_it() {
     }
     engine.finish();
 }
+
+/// The pool grows and shrinks while clients change and check rows of their own, more than it holds.
+#[test]
+fn the_pool_is_resized_under_load() {
+    const CLIENTS: u32 = 3;
+    const ROWS: u32 = 6000;
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let variable = |root: &mut support::Client| root.run("SELECT @@GLOBAL.innodb_buffer_pool_size").unwrap();
+    assert_eq!(variable(&mut root), vec![vec![Some((16 << 20).to_string())]]);
+    root.run("CREATE DATABASE d").unwrap();
+    root.run("CREATE TABLE d.t (id INT PRIMARY KEY, n INT, pad VARCHAR(900))").unwrap();
+    for start in (0..CLIENTS * ROWS).step_by(500) {
+        let rows: Vec<String> =
+            (start..start + 500).map(|id| format!("({id}, 0, REPEAT('x', 900))")).collect();
+        root.run(&format!("INSERT INTO d.t VALUES {}", rows.join(","))).unwrap();
+    }
+    let running = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (mut client, running) = (engine.root(), &running);
+            scope.spawn(move || {
+                let mut random = disk::Random::new(u64::from(number));
+                let mut values = vec![0; ROWS as usize];
+                while running.load(std::sync::atomic::Ordering::Relaxed) {
+                    let row = random.below(ROWS as usize);
+                    let id = number * ROWS + row as u32;
+                    if random.one_in(2) {
+                        client.run(&format!("UPDATE d.t SET n = n + 1 WHERE id = {id}")).unwrap();
+                        values[row] += 1;
+                    }
+                    let found = client.run(&format!("SELECT n FROM d.t WHERE id = {id}")).unwrap();
+                    assert_eq!(found, vec![vec![Some(values[row].to_string())]], "row {id}");
+                }
+            });
+        }
+        let mut random = disk::Random::new(9);
+        let mut before = 16_u64 << 20;
+        for mib in [40, 6, 24, 5, 64, 8, 16] {
+            let bytes: u64 = (mib << 20) + 4096 * random.below(100) as u64;
+            root.run(&format!("SET GLOBAL innodb_buffer_pool_size = {bytes}")).unwrap();
+            assert_eq!(variable(&mut root), vec![vec![Some(bytes.to_string())]]);
+            let wanted = format!("Completed resizing buffer pool from {before} to {bytes} bytes");
+            let status = |root: &mut support::Client, name: &str| {
+                root.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap()[0][1].clone().unwrap()
+            };
+            while status(&mut root, "Innodb_buffer_pool_resize_status") != wanted {
+                std::thread::yield_now();
+            }
+            let pages = status(&mut root, "Innodb_buffer_pool_pages_total");
+            assert_eq!(pages, (bytes / 16384).to_string());
+            before = bytes;
+        }
+        // More than the machine has.
+        let refused = root.run("SET GLOBAL innodb_buffer_pool_size = 1000000000000000").unwrap_err();
+        assert_eq!(refused.0, 1231);
+        assert_eq!(variable(&mut root), vec![vec![Some(before.to_string())]]);
+        running.store(false, std::sync::atomic::Ordering::Relaxed);
+    });
+    let sum = root.run("CHECK TABLE d.t").unwrap();
+    assert!(sum.iter().flatten().flatten().any(|text| text == "OK"), "{sum:?}");
+    engine.finish();
+}

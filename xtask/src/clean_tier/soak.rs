@@ -1,5 +1,5 @@
 //! A soak of the clean tier: load, DDL and truncates while the tier is switched, moved, resized, and its file is cut,
-//! deleted or filled with garbage; `kill -9` in between; all contents checked.
+//! deleted or filled with garbage, and the buffer pool grows and shrinks; `kill -9` in between; all contents checked.
 //!
 //! Checkers know what their rows hold: each has rows of its own, counts every change that was acknowledged, and reads them
 //! back all the time; after a kill the one change that was under way may or may not be there. The pool is so
@@ -138,7 +138,7 @@ fn meddle(
     let size = (random.below(6) + 1) as u64 * 16 * MIB;
     let file = &files[random.below(2)];
     let mut sql = |text: String| connection.query_drop(text).map_err(anyhow::Error::from);
-    Ok(match random.below(9) {
+    Ok(match random.below(11) {
         0 => sql("SET GLOBAL untorn_bpe = OFF".to_owned()).map(|()| "off")?,
         1 | 2 => sql("SET GLOBAL untorn_bpe = ON".to_owned()).map(|()| "on")?,
         3 => sql(format!("SET GLOBAL untorn_bpe_size = {size}")).map(|()| "resize")?,
@@ -151,6 +151,10 @@ fn meddle(
             .open(file)
             .and_then(|file| file.set_len(MIB))
             .map_or("no file to cut", |()| "cut"),
+        8 | 9 => {
+            let bytes = 8 * MIB + random.below(56 * MIB as usize + 1) as u64;
+            sql(format!("SET GLOBAL innodb_buffer_pool_size = {bytes}")).map(|()| "pool")?
+        }
         _ => {
             sql(format!(
                 "CREATE TABLE IF NOT EXISTS t{} (id INT PRIMARY KEY, v VARCHAR(200), KEY (v))",

@@ -4,5 +4,6 @@ mod crash;
 mod frames;
 mod pool;
 mod reference_tier;
+mod resize;
 mod support;
 mod tier;

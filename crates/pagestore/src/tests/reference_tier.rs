@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use disk::{Environment, File, OpenHow, PageId, Random, TaskFuture};
@@ -68,6 +68,8 @@ pub(super) struct ReferenceTier {
     pub(super) refused: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) offers: Mutex<Vec<(PageId, History)>>,
+    /// What it says it takes of the pool's memory.
+    pub(super) memory: AtomicUsize,
 }
 
 impl ReferenceTier {
@@ -84,6 +86,7 @@ impl ReferenceTier {
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             offers: Mutex::default(),
+            memory: AtomicUsize::new(0),
         }
     }
 
@@ -205,5 +208,9 @@ impl CleanTier for ReferenceTier {
 
     fn is_on(&self) -> bool {
         true
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use untorn::Database;
 
+use crate::options::machine;
+use crate::result::SqlError;
 use crate::server::registry::Server;
 use crate::variables::Value;
 
@@ -32,4 +34,33 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         };
         server.variables.on_change(name, Box::new(hook));
     }
+    connect_pool_size(server, database);
+}
+
+/// `innodb_buffer_pool_size`: a change is begun, and `Innodb_buffer_pool_resize_status` says how far it is.
+fn connect_pool_size(server: &Arc<Server>, database: &Database) {
+    const NAME: &str = "innodb_buffer_pool_size";
+    // What the database was opened with, whoever opened it.
+    let _ = server.variables.set_at_start(NAME, &database.buffer_pool_bytes().to_string());
+    let resized = database.clone();
+    let hook = move |value: &Value| {
+        let bytes = value.as_u64().unwrap_or_default();
+        let refused = |why: String| {
+            SqlError::new(
+                1231,
+                b"42000",
+                format!("Variable '{NAME}' can't be set to the value of '{bytes}': {why}"),
+            )
+        };
+        let (memory, of) = machine::memory_bytes();
+        if bytes > memory {
+            return Err(refused(format!("the memory of {of} is {memory} bytes")));
+        }
+        resized.resize_buffer_pool(bytes).map(drop).map_err(|error| refused(error.to_string()))
+    };
+    server.variables.on_change(NAME, Box::new(hook));
+    let database = database.clone();
+    server.status.add_source(Box::new(move |rows| {
+        rows.push(("Innodb_buffer_pool_resize_status".into(), database.buffer_pool_resize_status()));
+    }));
 }

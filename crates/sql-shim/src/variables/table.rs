@@ -171,7 +171,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("innodb_buffer_pool_dump_at_shutdown", Kind::Bool, "OFF"),
     fixed("innodb_buffer_pool_instances", Kind::UInt(1, 64), "1"),
     fixed("innodb_buffer_pool_load_at_startup", Kind::Bool, "OFF"),
-    fixed("innodb_buffer_pool_size", Kind::UInt(5 << 20, MAX), "134217728"),
+    global("innodb_buffer_pool_size", Kind::UInt(5 << 20, MAX), "134217728"),
     global(
         "innodb_change_buffering",
         Kind::Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),

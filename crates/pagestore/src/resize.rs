@@ -1,0 +1,304 @@
+//! Making the pool larger and smaller while it is in use.
+//!
+//! [`PageStore::resize`] says how many bytes the pool shall have; the cleaner, at each of its looks, takes a step towards
+//! that ([`Resizer`]), so that nobody waits for a resize and no step takes long. Frames have numbers, and the pool consists
+//! of those below a limit ([`crate::free`]).
+//!
+//! To grow, memory is asked for at once (it costs address space only, and a refusal is told to who asked); then, some
+//! thousand frames at a time, descriptors are made and the limit is raised, which puts the frames into the free list.
+//!
+//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever is put back is
+//! withdrawn. The free ones have left with that. The resizer goes through the rest, again and again: it evicts the clean
+//! pages (offered to the clean tier before), has the dirty ones written, and passes by the pinned ones, which are looked at
+//! again in the next round. Nothing is moved: a page that is wanted again is read again, into a frame below the limit. When
+//! all have left their memory goes back to the system. Descriptors and links stay; they are less than 4 % of a page of
+//! 4 KiB and 1 % of one of 16 KiB.
+//!
+//! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of the cleaner) are
+//! computed from the limit when they are needed. The page tables do not depend on it.
+//!
+//! What the clean tier takes is the pool's memory: there are so many frames fewer, and when the tier is switched or
+//! resized the same steps follow it.
+//!
+//! A request while a resize is under way takes its place: steps go from where the pool is.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use disk::{Event, FlushPurpose};
+use parking_lot::Mutex;
+
+use crate::error::Error;
+use crate::feeder;
+use crate::flush::Collected;
+use crate::page::PageSize;
+use crate::store::PageStore;
+
+/// Fewest frames a pool works with.
+const FRAMES_MIN: usize = 32;
+/// Frames dealt with in one step.
+const STEP: u32 = 2048;
+/// Frames looked at without letting the LRU list go.
+const LOCKED: u32 = 128;
+
+/// The number of frames of a pool of so many bytes, of which the tier takes some, but never more than half.
+pub(crate) fn frames_of(pool_bytes: usize, tier_bytes: usize, page_size: PageSize) -> Result<usize, Error> {
+    let count = (pool_bytes - tier_bytes.min(pool_bytes / 2)) / page_size.bytes();
+    if count < FRAMES_MIN || count >= (u32::MAX / 2) as usize {
+        return Err(Error::Options(format!(
+            "innodb_buffer_pool_size of {pool_bytes} bytes is {count} pages of {} bytes; at least {FRAMES_MIN} are needed",
+            page_size.bytes()
+        )));
+    }
+    Ok(count)
+}
+
+/// What is wanted of the pool, and how far it is.
+pub(crate) struct Resizing {
+    /// Bytes of the pool, with what the tier takes.
+    wanted: AtomicUsize,
+    /// Bytes the tier takes, as the last step saw it.
+    charged: AtomicUsize,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    /// While a resize that somebody asked for is under way: bytes before, and what to set when it is over.
+    under_way: Option<(usize, Event)>,
+    /// What was said last.
+    text: String,
+}
+
+impl Resizing {
+    pub(crate) fn new(bytes: usize, tier_bytes: usize) -> Self {
+        Self {
+            wanted: bytes.into(),
+            charged: tier_bytes.into(),
+            progress: Mutex::new(Progress { under_way: None, text: String::new() }),
+        }
+    }
+
+    pub(crate) fn charge(&self, tier_bytes: usize) {
+        self.charged.store(tier_bytes, Ordering::Relaxed);
+    }
+
+    fn begin(&self, bytes: usize) -> Event {
+        let mut progress = self.progress.lock();
+        let before = self.wanted.swap(bytes, Ordering::Relaxed);
+        let (from, over) = match progress.under_way.take() {
+            Some((from, over)) => (from, over),
+            None => (before, Event::new()),
+        };
+        tracing::info!("the buffer pool is resized from {from} to {bytes} bytes");
+        progress.text = format!("Resizing buffer pool from {from} to {bytes} bytes");
+        progress.under_way = Some((from, over.clone()));
+        over
+    }
+
+    fn end(&self, reached: Option<usize>, text: impl FnOnce(usize, usize) -> String) {
+        let ended = {
+            let mut progress = self.progress.lock();
+            let wanted = self.wanted.load(Ordering::Relaxed);
+            if reached.is_some_and(|reached| reached != wanted) {
+                // Somebody has changed the wish meanwhile, and expects more steps.
+                return;
+            }
+            let ended = progress.under_way.take();
+            if let Some((from, _)) = &ended {
+                progress.text = text(*from, wanted);
+                tracing::info!("{}", progress.text);
+            }
+            ended
+        };
+        if let Some((_, over)) = ended {
+            over.set();
+        }
+    }
+
+    /// The pool has `reached` bytes.
+    fn complete(&self, reached: usize) {
+        self.end(Some(reached), |from, to| {
+            format!("Completed resizing buffer pool from {from} to {to} bytes")
+        });
+    }
+
+    /// No step follows any more.
+    pub(crate) fn give_up(&self, why: &str) {
+        self.end(None, |from, to| {
+            format!("Resizing buffer pool from {from} to {to} bytes was given up: {why}")
+        });
+    }
+}
+
+impl Drop for Resizing {
+    fn drop(&mut self) {
+        self.give_up("the store was closed");
+    }
+}
+
+impl PageStore {
+    /// Gives the pool another size in bytes, rounded down to whole pages, in the background. A resize that is under way
+    /// goes on to this size instead. The event is set when it is over; [`PageStore::resize_status`] says how.
+    ///
+    /// # Errors
+    /// When that is too small or too large, when the memory cannot be had, and when nothing is written any more.
+    pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
+        self.refuse_when_poisoned()?;
+        if !self.options.background || self.stopping.load(Ordering::Acquire) {
+            return Err(Error::Options(
+                "the buffer pool cannot be resized without a page cleaner".to_owned(),
+            ));
+        }
+        let charged = self.resizing.charged.load(Ordering::Relaxed);
+        if charged > bytes / 2 {
+            return Err(Error::Options(format!(
+                "a buffer pool of {bytes} bytes is too small for the clean tier, which takes {charged} of them; make untorn_bpe_size smaller first"
+            )));
+        }
+        let count = frames_of(bytes, charged, self.page_size)?;
+        self.frames.reserve(count)?;
+        let over = self.resizing.begin(bytes);
+        self.wake_cleaner();
+        Ok(over)
+    }
+
+    /// Bytes of the pool as they were asked for last (`innodb_buffer_pool_size`).
+    #[must_use]
+    pub fn pool_bytes(&self) -> usize {
+        self.resizing.wanted.load(Ordering::Relaxed)
+    }
+
+    /// How far the last resize is (`Innodb_buffer_pool_resize_status`); empty if there was none.
+    #[must_use]
+    pub fn resize_status(&self) -> String {
+        let progress = self.resizing.progress.lock();
+        let text = progress.text.clone();
+        let leaving = self.free.end() - self.free.limit();
+        if progress.under_way.is_none() || leaving == 0 {
+            return text;
+        }
+        format!("{text}: withdrew {} of {leaving} pages", self.free.withdrawn())
+    }
+}
+
+/// The cleaner's part: see the module's essay.
+#[derive(Default)]
+pub(crate) struct Resizer {
+    /// The next frame to look at among those that are to leave.
+    next: u32,
+    /// Frames that have left, but whose memory is not given back yet.
+    discard: Range<u32>,
+    /// Frames that there was no memory for.
+    refused: usize,
+}
+
+impl Resizer {
+    /// Takes a step. Whether there is more to do.
+    pub(crate) fn step(&mut self, store: &PageStore) -> bool {
+        if let Some(tier) = store.tier.get() {
+            store.resizing.charge(tier.memory_bytes());
+        }
+        let (wanted, limit) = (store.pool_bytes(), store.free.limit());
+        let target = self.target(store, wanted);
+        if limit < target {
+            Self::raise(store, target.min(limit + STEP));
+        } else if limit > target {
+            store.free.lower(&store.frames, target);
+            store.frame_count_changed();
+        }
+        if store.free.limit() < store.free.end() {
+            self.withdraw(store);
+        }
+        if let Some(left) = store.free.all_have_left().filter(|left| !left.is_empty()) {
+            // What has left before and was not taken back is above the limit too.
+            let end = if self.discard.is_empty() { left.end } else { self.discard.end.max(left.end) };
+            self.discard = left.start..end;
+        }
+        self.give_back(store);
+        let over = store.free.limit() == target && store.free.end() == target && self.discard.is_empty();
+        if over {
+            store.resizing.complete(wanted);
+        }
+        !over
+    }
+
+    /// How many frames a pool of the wanted bytes shall have.
+    fn target(&mut self, store: &PageStore, wanted: usize) -> u32 {
+        let charged = store.resizing.charged.load(Ordering::Relaxed);
+        // The request was looked at; what the tier takes changes by itself.
+        let Ok(count) = frames_of(wanted, charged, store.page_size) else { return store.free.limit() };
+        if count > store.frames.reserved()
+            && let Err(error) = store.frames.reserve(count)
+        {
+            if self.refused != count {
+                tracing::warn!("{error}; it stays smaller than innodb_buffer_pool_size");
+                self.refused = count;
+            }
+            return store.free.limit();
+        }
+        count as u32
+    }
+
+    fn raise(store: &PageStore, limit: u32) {
+        store.frames.make_withdrawn(limit as usize);
+        store.lru.lock().make_room(limit as usize);
+        store.flush_list.lock().make_room(limit as usize);
+        store.free.raise(&store.frames, limit);
+        store.frame_count_changed();
+    }
+
+    /// Goes on through the frames that are to leave.
+    fn withdraw(&mut self, store: &PageStore) {
+        let (limit, end) = (store.free.limit(), store.free.end());
+        if !(limit..end).contains(&self.next) {
+            self.next = limit;
+        }
+        let range = self.next..end.min(self.next.saturating_add(STEP));
+        self.next = range.end;
+        Self::offer(store, range.clone());
+        let room = (2 * store.batch_pages()).min(store.flight_room());
+        let mut dirty = Vec::new();
+        for start in range.clone().step_by(LOCKED as usize) {
+            let mut evicted = Vec::new();
+            {
+                let mut lru = store.lru.lock();
+                for index in start..range.end.min(start + LOCKED) {
+                    let frame = store.frames.get(index);
+                    // A frame that is being read into comes with its page in the next round.
+                    if !lru.is_listed(index) {
+                        continue;
+                    }
+                    if store.evict(&mut lru, frame) {
+                        evicted.push(frame);
+                    } else if dirty.len() < room && store.reserve_for_flush(frame) {
+                        dirty.push(frame);
+                    }
+                }
+            }
+            for frame in evicted {
+                store.free.put(frame);
+            }
+        }
+        if !dirty.is_empty() {
+            store.start_batches(dirty, FlushPurpose::Checkpoint, &mut Collected::default());
+        }
+    }
+
+    /// Offers the clean pages to the clean tier.
+    fn offer(store: &PageStore, range: Range<u32>) {
+        let Some(tier) = store.tier_to_use() else { return };
+        let frames = range.map(|index| store.frames.get(index));
+        let pinned = frames.filter(|frame| feeder::is_new(*frame) && frame.pins.try_pin()).collect();
+        feeder::offer_each(store, &*tier, pinned);
+    }
+
+    fn give_back(&mut self, store: &PageStore) {
+        // Not what was taken into the pool again.
+        let start = self.discard.start.max(store.free.end());
+        let end = self.discard.end.min(start.saturating_add(STEP));
+        if start < end {
+            store.frames.discard(start..end);
+        }
+        self.discard.start = end.max(start);
+    }
+}

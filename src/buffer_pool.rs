@@ -1,0 +1,69 @@
+//! The buffer pool of an open database: its size, which may be changed while it is in use.
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+
+const SETTING: &str = "innodb_buffer_pool_size";
+
+/// Refuses a pool that is too small to work with.
+pub(crate) fn check_size(bytes: u64) -> Result<()> {
+    const LEAST: u64 = 5 << 20;
+    if bytes < LEAST {
+        return Err(Error::Setting {
+            setting: SETTING,
+            why: format!("{bytes} bytes is too small; the least is 5 MiB"),
+        });
+    }
+    Ok(())
+}
+
+impl Database {
+    /// Gives the buffer pool another size in bytes, rounded down to whole pages, in the background and under any load.
+    /// A smaller pool is there when the pages beyond it have been written and nobody uses them any more. A resize that is
+    /// under way goes on to this size instead. The event is set when it is over;
+    /// [`Database::buffer_pool_resize_status`] says how.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = std::env::temp_dir().join(format!("untorn-doc-resize-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&directory);
+    /// let db = untorn::Database::open(untorn::Options::new(&directory).buffer_pool_bytes(8 << 20))?;
+    /// let over = db.resize_buffer_pool(16 << 20)?;
+    /// db.environment().block_until(&over);
+    /// assert_eq!(
+    ///     db.buffer_pool_resize_status(),
+    ///     "Completed resizing buffer pool from 8388608 to 16777216 bytes"
+    /// );
+    /// # db.close_blocking()?;
+    /// # std::fs::remove_dir_all(&directory)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When that is too small, for itself or for the clean tier's tables; when the memory cannot be had; when the engine
+    /// writes nothing any more. Nothing has changed then.
+    pub fn resize_buffer_pool(&self, bytes: u64) -> Result<disk::Event> {
+        if !self.0.unchecked_sizes {
+            check_size(bytes)?;
+        }
+        let refused = |why: String| Error::Setting { setting: SETTING, why };
+        let wanted = usize::try_from(bytes).map_err(|_| refused(format!("{bytes} bytes is too large")))?;
+        let over = self.0.store.resize(wanted).map_err(|error| match error {
+            pagestore::Error::Options(why) => refused(why),
+            other => other.into(),
+        })?;
+        self.0.clean_tier.pool_resized(bytes);
+        Ok(over)
+    }
+
+    /// Bytes of the buffer pool as they were asked for last.
+    pub fn buffer_pool_bytes(&self) -> u64 {
+        self.0.store.pool_bytes() as u64
+    }
+
+    /// How far the last resize is, or how it ended (`Innodb_buffer_pool_resize_status`); empty when there was none.
+    pub fn buffer_pool_resize_status(&self) -> String {
+        self.0.store.resize_status()
+    }
+}
