@@ -5,6 +5,8 @@
 mod engine;
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use engine::Engine;
 
 #[test]
@@ -53,6 +55,15 @@ fn without_deadlock_detection_the_timeout_ends_it() {
     engine.finish();
 }
 
+/// Lets the clients end, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// The pool grows and shrinks while clients change and check rows of their own, more than it holds.
 #[test]
 fn the_pool_is_resized_under_load() {
@@ -69,14 +80,15 @@ fn the_pool_is_resized_under_load() {
             (start..start + 500).map(|id| format!("({id}, 0, REPEAT('x', 900))")).collect();
         root.run(&format!("INSERT INTO d.t VALUES {}", rows.join(","))).unwrap();
     }
-    let running = std::sync::atomic::AtomicBool::new(true);
+    let running = AtomicBool::new(true);
     std::thread::scope(|scope| {
+        let _stop = Stop(&running);
         for number in 0..CLIENTS {
             let (mut client, running) = (engine.root(), &running);
             scope.spawn(move || {
                 let mut random = disk::Random::new(u64::from(number));
                 let mut values = vec![0; ROWS as usize];
-                while running.load(std::sync::atomic::Ordering::Relaxed) {
+                while running.load(Ordering::Relaxed) {
                     let row = random.below(ROWS as usize);
                     let id = number * ROWS + row as u32;
                     if random.one_in(2) {
@@ -95,21 +107,20 @@ fn the_pool_is_resized_under_load() {
             root.run(&format!("SET GLOBAL innodb_buffer_pool_size = {bytes}")).unwrap();
             assert_eq!(variable(&mut root), vec![vec![Some(bytes.to_string())]]);
             let wanted = format!("Completed resizing buffer pool from {before} to {bytes} bytes");
-            let status = |root: &mut support::Client, name: &str| {
-                root.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap()[0][1].clone().unwrap()
+            let status = |root: &mut support::Client| {
+                let rows = root.run("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'").unwrap();
+                rows[0][1].clone().unwrap()
             };
-            while status(&mut root, "Innodb_buffer_pool_resize_status") != wanted {
+            while status(&mut root) != wanted {
                 std::thread::yield_now();
             }
-            let pages = status(&mut root, "Innodb_buffer_pool_pages_total");
-            assert_eq!(pages, (bytes / 16384).to_string());
+            assert_eq!(engine.database.store().status().pages_total, bytes / 16384);
             before = bytes;
         }
         // More than the machine has.
         let refused = root.run("SET GLOBAL innodb_buffer_pool_size = 1000000000000000").unwrap_err();
         assert_eq!(refused.0, 1231);
         assert_eq!(variable(&mut root), vec![vec![Some(before.to_string())]]);
-        running.store(false, std::sync::atomic::Ordering::Relaxed);
     });
     let sum = root.run("CHECK TABLE d.t").unwrap();
     assert!(sum.iter().flatten().flatten().any(|text| text == "OK"), "{sum:?}");
