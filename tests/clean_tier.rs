@@ -15,7 +15,7 @@ use disk::{Environment, Random, SimulatedEnvironment};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Lock, Options, Table};
+use untorn::{CleanTierChange, Database, Lock, Options, Table};
 
 /// About 9 MiB with the pool at its least, 5 MiB.
 const ROWS: usize = 1200;
@@ -220,18 +220,21 @@ fn the_tiers_memory_comes_out_of_the_pool() {
         seen.push(tier);
     };
     check();
-    for change in [db.resize_clean_tier(64 * MIB), db.switch_clean_tier(false)] {
+    let finish = |change: CleanTierChange| {
         environment.run_until_complete(change.over().wait());
         change.outcome().unwrap();
-        check();
-    }
+    };
+    finish(db.resize_clean_tier(64 * MIB));
+    check();
+    finish(db.switch_clean_tier(false));
+    check();
     let over = db.resize_buffer_pool(24 * MIB).unwrap();
     environment.run_until_complete(over.wait());
     // Eight times the pool as it is now; more than the pool at start would have had memory for.
-    for change in [db.switch_clean_tier(true), db.resize_clean_tier(0)] {
-        environment.run_until_complete(change.over().wait());
-        check();
-    }
+    finish(db.switch_clean_tier(true));
+    check();
+    finish(db.resize_clean_tier(0));
+    check();
     assert_eq!(db.clean_tier().size_bytes / MIB, 8 * 24);
     println!("{seen:?}");
     assert!(seen[0] > 0 && seen[1] > seen[0] && seen[2] == 0 && seen[4] > seen[1], "{seen:?}");
