@@ -33,8 +33,6 @@ use crate::store::Store;
 use crate::table::{Entry, Inserted, LSN_LIMIT};
 use crate::tier::Tier;
 
-/// Buffers of a region's size: one being filled, others on their way, or for cleaning.
-pub(crate) const BUFFERS_MAX: usize = 3;
 /// Regions that are kept free.
 const FREE_REGIONS: usize = 2;
 /// Regions in a row that get a second chance as a whole.
@@ -123,13 +121,13 @@ impl Filler {
         order
     }
 
-    fn buffer(&mut self, bytes: usize) -> Option<AlignedBuf> {
+    fn buffer(&mut self, geometry: &Geometry) -> Option<AlignedBuf> {
         if let Some(buf) = self.spare.pop() {
             return Some(buf);
         }
-        (self.buffers < BUFFERS_MAX).then(|| {
+        (self.buffers < geometry.buffers()).then(|| {
             self.buffers += 1;
-            AlignedBuf::zeroed(bytes)
+            AlignedBuf::zeroed(geometry.region_bytes)
         })
     }
 
@@ -141,7 +139,7 @@ impl Filler {
                 None if !saving && self.free.len() <= 1 && self.cleaning.is_some() => return None,
                 None => (self.free.pop_front()?, 0),
             };
-            let Some(buf) = self.buffer(geometry.region_bytes) else {
+            let Some(buf) = self.buffer(geometry) else {
                 if self.position.is_none() {
                     self.free.push_front(region);
                 }
@@ -339,7 +337,7 @@ impl Tier {
             if hot > 0
                 && !self.adapt.is_suspended()
                 && self.budget.has(saved_max * page_bytes, self.env.now())
-                && let Some(buf) = filler.buffer(store.geometry.region_bytes)
+                && let Some(buf) = filler.buffer(&store.geometry)
             {
                 filler.cleaning = Some(region);
                 return Some(Salvage { region, buf });

@@ -15,6 +15,10 @@ const REGION_BYTES_SMALL: usize = 256 << 10;
 const LARGE_TIER: u64 = 16 << 30;
 /// Regions are never smaller than this.
 pub(crate) const REGION_BYTES_MIN: usize = 256 << 10;
+/// Buffers, whatever the size; and more as long as they have no more bytes than this, one for so many regions.
+const BUFFERS_MIN: usize = 3;
+const BUFFER_BYTES: usize = 3 << 20;
+const BUFFER_PER_REGIONS: usize = 256;
 /// A tier has at least this many regions.
 pub(crate) const REGIONS_MIN: u32 = 6;
 
@@ -65,6 +69,18 @@ impl Geometry {
         self.region_bytes as u64 * (u64::from(self.regions) + 1)
     }
 
+    /// Buffers of a region's size, made when they are needed: one being filled, others on their way, or for cleaning.
+    /// Pages come in bursts, as many as the pool writes at a time, and what finds no buffer is refused.
+    pub(crate) fn buffers(&self) -> usize {
+        let by_bytes = (BUFFER_BYTES / self.region_bytes).max(BUFFERS_MIN);
+        (self.regions as usize / BUFFER_PER_REGIONS).clamp(BUFFERS_MIN, by_bytes)
+    }
+
+    /// Bytes of memory of all buffers.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffers() * self.region_bytes
+    }
+
     /// Bytes of memory a tier of this geometry takes: table, filter, ghosts, order of the regions, and the buffers of
     /// regions on their way.
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -72,6 +88,6 @@ impl Geometry {
             + crate::admission::SeenBefore::memory_bytes(self.slots())
             + crate::ghost::Ghosts::memory_bytes(self.slots())
             + self.regions as usize * 2 * size_of::<u32>()
-            + crate::fill::BUFFERS_MAX * self.region_bytes
+            + self.buffer_bytes()
     }
 }

@@ -36,13 +36,13 @@ impl Tier {
         let geometry = store.geometry;
         tracing::info!(
             file = %store.path.display(),
-            "clean tier: {} pages of {} bytes in {} regions of {} KiB, {} bytes of memory ({:.1} for each page)",
+            "clean tier: {} pages of {} bytes in {} regions of {} KiB; memory: {:.1} bytes for each page and {} KiB of buffers",
             geometry.slots(),
             geometry.page_bytes,
             geometry.regions,
             geometry.region_bytes >> 10,
-            geometry.memory_bytes(),
-            geometry.memory_bytes() as f64 / f64::from(geometry.slots())
+            (geometry.memory_bytes() - geometry.buffer_bytes()) as f64 / f64::from(geometry.slots()),
+            geometry.buffer_bytes() >> 10
         );
         self.adapt.start_over(self.env.now());
         self.control.lock().failure = None;

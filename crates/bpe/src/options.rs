@@ -68,7 +68,7 @@ impl Options {
             if memory <= memory_max {
                 break;
             }
-            let fixed = crate::fill::BUFFERS_MAX * geometry.region_bytes;
+            let fixed = geometry.buffer_bytes();
             let share = memory_max.saturating_sub(fixed) as f64 / (memory - fixed).max(1) as f64;
             let size = (geometry.file_bytes() as f64 * share.min(0.99)) as u64;
             geometry = Geometry::new(size, page_bytes, Some(geometry.region_bytes));

@@ -10,6 +10,7 @@ use disk::probe::{Atomic, Verdict};
 use disk::{File, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -76,8 +77,10 @@ pub(crate) struct Decisions {
 /// How the pages of a batch are written: indices in the batch, ascending.
 #[derive(Default)]
 pub(crate) struct Plan {
-    /// In place at once, each atomically.
-    pub(crate) atomic: Vec<usize>,
+    /// In place at once, each stretch atomically.
+    pub(crate) atomic: Vec<Range<usize>>,
+    /// Bytes, for each stretch until it is cut.
+    longest: Vec<u64>,
     /// In place at once, each by a write of its own, which the device never tears.
     pub(crate) single: Vec<usize>,
     /// In place at once.
@@ -90,6 +93,50 @@ pub(crate) struct Plan {
     pub(crate) recreatable: usize,
     /// The measurements the batch takes part in, with the way it goes and the pages it has there.
     pub(crate) turns: Vec<Turn>,
+}
+
+impl Plan {
+    /// Adds a page to be written atomically, together with the one before where that lies before it in the file.
+    /// Stretches are cut later, see [`Plan::cut_atomic`].
+    fn add_atomic(&mut self, batch: &WriteBatch, index: usize, longest: u64) {
+        let pages = batch.pages();
+        let size = batch.page_size() as u64;
+        if longest > size
+            && let Some(last) = self.atomic.last_mut()
+            && last.end == index
+            && Arc::ptr_eq(&pages[index - 1].file, &pages[index].file)
+            && pages[index - 1].offset + size == pages[index].offset
+        {
+            last.end += 1;
+            return;
+        }
+        self.longest.push(longest.max(size));
+        self.atomic.push(index..index + 1);
+    }
+
+    /// Cuts stretches of pages into what the kernel takes as one atomic write: a power of two, beginning at a multiple of
+    /// its own length, and not longer than the file's longest.
+    fn cut_atomic(&mut self, batch: &WriteBatch) {
+        let size = batch.page_size() as u64;
+        let mut cut = Vec::with_capacity(self.atomic.len());
+        for (stretch, longest) in self.atomic.drain(..).zip(self.longest.drain(..)) {
+            let mut from = stretch.start;
+            while from < stretch.end {
+                let number = batch.pages()[from].offset / size;
+                let aligned = 1 << number.trailing_zeros().min(16);
+                let room = 1 << ((stretch.end - from) as u64).ilog2();
+                let pages = (longest / size).min(aligned).min(room).max(1) as usize;
+                cut.push(from..from + pages);
+                from += pages;
+            }
+        }
+        self.atomic = cut;
+    }
+
+    /// The pages written atomically.
+    pub(crate) fn atomic_pages(&self) -> impl Iterator<Item = usize> + '_ {
+        self.atomic.iter().cloned().flatten()
+    }
 }
 
 /// A batch's part in a measurement.
@@ -163,7 +210,7 @@ impl Decisions {
             }
             match ruling.way {
                 Way::Atomic if ruling.unflagged => plan.single.push(index),
-                Way::Atomic => plan.atomic.push(index),
+                Way::Atomic => plan.add_atomic(batch, index, ruling.longest),
                 Way::Plain => plan.plain.push(index),
                 Way::Doublewrite | Way::Detect if page.recreatable => {
                     plan.plain.push(index);
@@ -173,11 +220,12 @@ impl Decisions {
                 Way::Detect => plan.numbered.push(index),
             }
         }
+        plan.cut_atomic(batch);
         plan
     }
 
     fn rule(&self, file: &Arc<dyn File>, mode: Mode, now: Duration, turns: &mut Vec<Turn>) -> Ruling {
-        let plainly = |way| Ruling { way, unflagged: false, turn: None };
+        let plainly = |way| Ruling { way, unflagged: false, longest: 0, turn: None };
         match mode {
             Mode::On => return plainly(Way::Doublewrite),
             Mode::DetectOnly => return plainly(Way::Detect),
@@ -188,10 +236,10 @@ impl Decisions {
         if state.refused.lock().is_some() {
             return plainly(Way::Doublewrite);
         }
-        let unflagged = !state.verdict.flagged;
+        let (unflagged, longest) = (!state.verdict.flagged, state.verdict.longest);
         match state.verdict.atomic {
             Atomic::None => plainly(Way::Doublewrite),
-            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, turn: None },
+            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, longest, turn: None },
             Atomic::FileSystem => {
                 let known = turns.iter().position(|turn| Arc::ptr_eq(&turn.trial, &state.trial));
                 let turn = known.unwrap_or_else(|| {
@@ -199,7 +247,7 @@ impl Decisions {
                     turns.push(Turn { trial: state.trial.clone(), way, pages: 0 });
                     turns.len() - 1
                 });
-                Ruling { way: turns[turn].way, unflagged, turn: Some(turn) }
+                Ruling { way: turns[turn].way, unflagged, longest, turn: Some(turn) }
             }
         }
     }
@@ -211,6 +259,8 @@ struct Ruling {
     way: Way,
     /// Written by one plain write for each page, because the storage does not know the flag and keeps them whole.
     unflagged: bool,
+    /// Bytes that may be written atomically together.
+    longest: u64,
     /// The measurement it takes part in: index in the batch's list.
     turn: Option<usize>,
 }

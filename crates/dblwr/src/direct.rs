@@ -31,7 +31,7 @@ impl PageWriter for DirectWriter {
         Box::pin(async move {
             let all: Vec<usize> = (0..batch.len()).collect();
             let mut files = Vec::new();
-            in_place::add_files(&batch, &all, &mut files);
+            in_place::add_files(&batch, 0..batch.len(), &mut files);
             for outcome in
                 submit_each(&*storage, in_place::requests(&batch, &all, in_place::Cut::Merged)).await
             {

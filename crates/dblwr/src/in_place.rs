@@ -4,6 +4,7 @@
 //! depends on a request of their own.
 
 use disk::{File, IoBuf, IoKind, WriteBatch};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How requests are cut.
@@ -13,8 +14,6 @@ pub(crate) enum Cut {
     Merged,
     /// Each page by itself.
     Single,
-    /// Each page by itself, asking the storage to keep it whole.
-    Atomic,
 }
 
 /// Requests for the pages (indices in the batch, ascending).
@@ -33,12 +32,28 @@ pub(crate) fn requests(batch: &WriteBatch, pages: &[usize], cut: Cut) -> Vec<(Ar
             let kind = IoKind::Write {
                 buf: IoBuf::Shared(batch.images().clone(), batch.range(first).start..batch.range(last).end),
                 offset: all[first].offset,
-                atomic: cut == Cut::Atomic,
+                atomic: false,
                 sync: false,
             };
             (all[first].file.clone(), kind)
         })
         .collect()
+}
+
+/// Requests that write each of these stretches (of indices in the batch; pages that lie back to back in one file) atomically.
+pub(crate) fn atomic_requests(
+    batch: &WriteBatch,
+    stretches: &[Range<usize>],
+) -> Vec<(Arc<dyn File>, IoKind)> {
+    let request = |stretch: &Range<usize>| {
+        let first = &batch.pages()[stretch.start];
+        let bytes = batch.range(stretch.start).start..batch.range(stretch.end - 1).end;
+        let atomic_length = bytes.len().is_power_of_two() && first.offset.is_multiple_of(bytes.len() as u64);
+        assert!(atomic_length, "{} bytes at {} are not written atomically", bytes.len(), first.offset);
+        let buf = IoBuf::Shared(batch.images().clone(), bytes);
+        (first.file.clone(), IoKind::Write { buf, offset: first.offset, atomic: true, sync: false })
+    };
+    stretches.iter().map(request).collect()
 }
 
 /// Cuts `pages` into runs of which each page goes on after the one before.
@@ -50,9 +65,13 @@ pub(crate) fn runs<'a>(
 }
 
 /// Adds the files of the pages to `files`, each once.
-pub(crate) fn add_files(batch: &WriteBatch, pages: &[usize], files: &mut Vec<Arc<dyn File>>) {
+pub(crate) fn add_files(
+    batch: &WriteBatch,
+    pages: impl IntoIterator<Item = usize>,
+    files: &mut Vec<Arc<dyn File>>,
+) {
     for page in pages {
-        let file = &batch.pages()[*page].file;
+        let file = &batch.pages()[page].file;
         if !files.iter().rev().any(|known| Arc::ptr_eq(known, file)) {
             files.push(file.clone());
         }

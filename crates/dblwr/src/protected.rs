@@ -186,22 +186,26 @@ impl Shared {
             Some(_) => Some(self.area(Sort::Copies)?.take(batch.purpose).await?),
             None => None,
         };
-        let mut requests = in_place::requests(batch, &plan.atomic, Cut::Atomic);
+        let mut requests = in_place::atomic_requests(batch, &plan.atomic);
         requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
         requests.extend(in_place::requests(batch, &plan.plain, Cut::Merged));
         if let (Some(pages), Some(segment)) = (copied, &segment) {
             requests.extend(self.copies(batch, pages, segment));
         }
-        in_place::add_files(batch, &plan.atomic, unsynced);
-        in_place::add_files(batch, &plan.single, unsynced);
-        in_place::add_files(batch, &plan.plain, unsynced);
+        in_place::add_files(batch, plan.atomic_pages(), unsynced);
+        in_place::add_files(batch, plan.single.iter().copied(), unsynced);
+        in_place::add_files(batch, plan.plain.iter().copied(), unsynced);
         let mut refused = Vec::new();
         for (index, outcome) in submit_each(&**self.env.storage(), requests).await.into_iter().enumerate() {
             match (outcome, plan.atomic.get(index)) {
-                (Ok(()), _) => {}
-                (Err(error), Some(page)) if error.is_atomic_refusal() => {
-                    self.refused(&batch.pages()[*page].file, &error);
-                    refused.push(*page);
+                (Ok(()), Some(stretch)) => {
+                    Counters::add(&self.counters.atomic_writes, 1);
+                    Counters::add(&self.counters.atomic_pages, stretch.len());
+                }
+                (Ok(()), None) => {}
+                (Err(error), Some(stretch)) if error.is_atomic_refusal() => {
+                    self.refused(&batch.pages()[stretch.start].file, &error);
+                    refused.extend(stretch.clone());
                 }
                 (Err(error), _) => return Err(error),
             }
@@ -292,7 +296,7 @@ impl Shared {
         unsynced: &mut Vec<Arc<dyn File>>,
     ) -> Result<()> {
         let requests = in_place::requests(batch, pages, Cut::Merged);
-        in_place::add_files(batch, pages, unsynced);
+        in_place::add_files(batch, pages.iter().copied(), unsynced);
         for outcome in submit_each(&**self.env.storage(), requests).await {
             outcome?;
         }
@@ -319,7 +323,6 @@ impl Shared {
         Counters::add(&counters.pages, batch.len());
         Counters::add(&counters.bytes_undo, undo * batch.page_size());
         Counters::add(&counters.bytes_data, (batch.len() - undo) * batch.page_size());
-        Counters::add(&counters.atomic_writes, plan.atomic.len());
         Counters::add(&counters.recreatable_pages, plan.recreatable);
     }
 }

@@ -37,8 +37,10 @@ figures! {
     doublewrite_writes,
     /// Pages written without a copy because recovery makes them anew from the redo log without reading them.
     recreatable_pages,
-    /// Pages written atomically.
+    /// Atomic writes, each of a page or of several that lie back to back.
     atomic_writes,
+    /// Pages written by them.
+    atomic_pages,
     /// Atomic writes that the storage refused.
     atomic_refusals,
     /// Bytes of pages of tables written to their places.

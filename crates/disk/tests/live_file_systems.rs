@@ -159,7 +159,7 @@ fn refuses_everywhere(directory: &Path, expected: &str) {
         let file = storage.open(&directory.join("t.ibd"), OpenHow::CREATE).unwrap();
         file.write_at(&image(1, 4 * PAGE), 0).unwrap();
         file.sync_data().unwrap();
-        let Verdict { atomic, flagged, reason } = file.protection(PAGE);
+        let Verdict { atomic, flagged, reason, .. } = file.protection(PAGE);
         assert_eq!((atomic, flagged), (Atomic::None, false), "{reason}");
         assert!(reason.contains(expected), "{reason}");
         let error = atomic_write(&**storage, &file, PAGE as u64, image(2, PAGE)).unwrap_err();

@@ -302,13 +302,14 @@ impl Cleaner {
         let missing = self.frames_missing(store);
         let mut done = 0;
         if missing > 0 {
-            let victims = find_victims(store, missing);
+            let mut victims = find_victims(store, missing);
             done = victims.clean.len();
             for frame in victims.clean {
                 store.free.put(frame);
             }
             if !victims.dirty.is_empty() {
                 let mut collected = Collected::default();
+                store.add_neighbours(&mut victims.dirty);
                 store.start_batches(victims.dirty, FlushPurpose::Lru, &mut collected);
                 done += collected.pages;
             }
@@ -325,7 +326,9 @@ impl Cleaner {
         let least = (frames / 256).max(reserve + 4);
         let target = ((2.0 * self.demand) as usize).min(frames / 8).max(least);
         let waiting = store.free.waiting();
-        let for_waiting = (reserve + waiting).min(frames / 4);
+        // Two full batches, so that the device has one to do when the other is over.
+        let batches = (2 * store.batch_pages()).min(frames / 8);
+        let for_waiting = if waiting > 0 { (reserve + waiting.max(batches)).min(frames / 4) } else { 0 };
         let missing = target.max(for_waiting).saturating_sub(store.free.len());
         if waiting > 0 { missing.max(1) } else { missing }
     }
@@ -341,18 +344,27 @@ struct Victims {
 }
 
 /// Takes pages from the LRU tail: `missing` of them, counting those that are being written for this already. While
-/// somebody waits, enough clean ones for those who wait even if dirty ones come first.
+/// somebody waits, enough clean ones for those who wait even if dirty ones come first, but not from far away as long as
+/// frames will come from what is being written: where writing is what everything waits for, the few clean pages are those
+/// just read, and whoever takes them has them read again.
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();
     // How far from the tail to look: not into what is in use, unless it has to be.
-    let mut depth = if waiting > 0 { DEPTH_WANTED } else { 4 * missing + 256 };
+    let mut depth = DEPTH_WANTED;
+    let depth_far = DEPTH_WANTED.saturating_sub(4 * missing + 256);
+    let writing = store.in_flight.load(Ordering::Relaxed) > 0;
     let coming = store.victims_in_flight.load(Ordering::Relaxed);
-    let dirty_max = missing.saturating_sub(coming).min(2 * store.batch_pages()).min(store.flight_room());
+    let wanted = missing.saturating_sub(coming);
+    // Each batch costs its syncs: a small one waits for more as long as frames are coming.
+    let too_few = coming > 0 && wanted < store.batch_pages() / 2;
+    let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.flight_room()) };
     let mut lru = store.lru.lock();
     let mut next = lru.tail();
     while let Some(index) = next
         && depth > 0
+        && (depth > depth_far
+            || (waiting > 0 && !writing && victims.clean.is_empty() && victims.dirty.is_empty()))
         && victims.clean.len() < missing
         && (victims.clean.len() < waiting || victims.clean.len() + victims.dirty.len() + coming < missing)
     {
@@ -366,6 +378,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
         if store.evict(&mut lru, frame) {
             victims.clean.push(frame);
         } else if victims.dirty.len() < dirty_max && store.reserve_for_flush(frame) {
+            frame.victim.store(true, Ordering::Relaxed);
             victims.dirty.push(frame);
         }
     }

@@ -42,6 +42,8 @@ struct Batch {
     write: Option<WriteBatch>,
     /// One for each image, pinned and marked as in flight.
     frames: Vec<FrameRef>,
+    /// How many of them are written to be evicted.
+    victims: usize,
     newest: Lsn,
     purpose: FlushPurpose,
     /// Set when the batch is over, well or badly.
@@ -94,7 +96,8 @@ impl PageStore {
     }
 
     /// Gives back a page reserved for flushing.
-    fn release(&self, frame: FrameRef) {
+    pub(crate) fn release(&self, frame: FrameRef) {
+        frame.victim.store(false, Ordering::Relaxed);
         self.not_in_flight(frame);
         frame.pins.unpin();
     }
@@ -195,22 +198,25 @@ impl PageStore {
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
         self.batches.lock().push(over.clone());
         let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
-        Batch { store, id, write: Some(write), frames, newest, purpose, over }
+        Batch { store, id, write: Some(write), frames, victims: 0, newest, purpose, over }
     }
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
     fn evict_written(&self, frames: &[FrameRef], purpose: FlushPurpose) {
         let waiting = self.free.waiting();
+        let victims_only = purpose == FlushPurpose::Lru;
         if waiting == 0 && self.free.end() == self.free.limit() {
+            frames.iter().for_each(|frame| frame.victim.store(false, Ordering::Relaxed));
             return;
         }
-        let mut wanted = if purpose == FlushPurpose::Lru && waiting > 0 { frames.len() } else { waiting };
+        let mut wanted = if victims_only && waiting > 0 { frames.len() } else { waiting };
         let mut evicted = Vec::new();
         {
             let mut lru = self.lru.lock();
             for frame in frames {
+                let may_go = frame.victim.swap(false, Ordering::Relaxed) || !victims_only;
                 let leaving = self.free.is_leaving(*frame);
-                if (leaving || wanted > 0) && self.evict(&mut lru, *frame) {
+                if (leaving || (may_go && wanted > 0)) && self.evict(&mut lru, *frame) {
                     wanted -= usize::from(!leaving);
                     evicted.push(*frame);
                 }
@@ -289,15 +295,13 @@ impl Batch {
         moved
     }
 
-    fn start(self, env: &Arc<dyn disk::Environment>) {
+    fn start(mut self, env: &Arc<dyn disk::Environment>) {
         if self.frames.is_empty() {
-            let mut this = self;
-            this.come_to_nothing();
+            self.come_to_nothing();
             return;
         }
-        if self.purpose == FlushPurpose::Lru {
-            self.store.victims_in_flight.fetch_add(self.frames.len(), Ordering::Relaxed);
-        }
+        self.victims = self.frames.iter().filter(|frame| frame.victim.load(Ordering::Relaxed)).count();
+        self.store.victims_in_flight.fetch_add(self.victims, Ordering::Relaxed);
         env.spawn("page write", Box::pin(self.run()));
     }
 
@@ -345,9 +349,7 @@ impl Batch {
             }
             frame.pins.unpin();
         }
-        if self.purpose == FlushPurpose::Lru {
-            self.store.victims_in_flight.fetch_sub(frames.len(), Ordering::Relaxed);
-        }
+        self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
         self.store.flush_list.lock().end_batch(self.id);
         self.store.evict_written(&frames, self.purpose);
         self.keep_memory();

@@ -72,6 +72,8 @@ pub(crate) struct Frame {
     pub(crate) young_clock: AtomicU32,
     /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by completion.
     pub(crate) in_flight: AtomicBool,
+    /// Whether it is being written to be evicted: not one that only rides along.
+    pub(crate) victim: AtomicBool,
     /// Start LSN of the mini-transaction that first changed the page since it was last collected for writing;
     /// 0 when clean. Written under the flush list mutex.
     pub(crate) oldest: AtomicU64,
@@ -329,6 +331,7 @@ impl Frames {
                 offered: AtomicBool::new(false),
                 young_clock: 0.into(),
                 in_flight: AtomicBool::new(false),
+                victim: AtomicBool::new(false),
                 oldest: AtomicU64::new(0),
                 newest: AtomicU64::new(0),
                 created: AtomicU64::new(0),

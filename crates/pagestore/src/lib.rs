@@ -34,6 +34,8 @@ mod lru;
 #[cfg(not(loom))]
 mod mtr;
 #[cfg(not(loom))]
+mod neighbours;
+#[cfg(not(loom))]
 pub mod page;
 #[cfg(not(loom))]
 mod page_memory;

@@ -43,6 +43,8 @@ mod rollback;
 #[cfg(not(loom))]
 pub mod row;
 #[cfg(not(loom))]
+mod side_by_side;
+#[cfg(not(loom))]
 mod system;
 #[cfg(not(loom))]
 mod table;

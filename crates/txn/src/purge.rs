@@ -9,11 +9,14 @@
 //! Every step can be repeated after a crash: a removal looks for a delete mark and the right roll pointer, a freed off-page value is
 //! struck out of the undo record in the same mini-transaction.
 //!
-//! One task purges at a time ([`Turn`]).
+//! One task purges at a time ([`Turn`]), several logs side by side: each step waits for pages by itself, and when history
+//! falls behind on a slow disk, the pages it needs have left the pool and have to be read again, so that it falls behind
+//! even more. The order within a batch does not matter: what is removed is decided from what the snapshot sees, and no log
+//! of the batch is forgotten before all of it is done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef, Reference};
@@ -29,6 +32,7 @@ use crate::retry::{retry, yield_now};
 use crate::roll_pointer::RollPtr;
 use crate::rollback::external_references;
 use crate::row::physical::{free_chain_tails, free_noted_chain, is_entry_needed, remove_record};
+use crate::side_by_side::side_by_side;
 use crate::system::{Counters, System};
 use crate::table::{Secondary, Table, TableSource};
 use crate::undo::log::CommittedLog;
@@ -39,7 +43,9 @@ use crate::undo::{Place, UndoKind, UndoRecord};
 
 /// Logs purged between looks at the snapshot and updates of the directory.
 const BATCH_LOGS: usize = 300;
-/// How long the task lets history gather.
+/// Logs gone through side by side.
+const LANES: usize = 16;
+/// How long the task lets history gather, when it has caught up.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Empty rounds after which the task sleeps until a commit wakes it.
 const IDLE_ROUNDS: u32 = 50;
@@ -208,8 +214,11 @@ impl Purge {
                 }
                 let env = system.env.clone();
                 if idle < IDLE_ROUNDS || !system.history.lock().is_empty() {
+                    let has_caught_up = system.history.lock().len() < BATCH_LOGS;
                     drop(system);
-                    env.sleep(PAUSE).await;
+                    if has_caught_up || idle > 0 {
+                        env.sleep(PAUSE).await;
+                    }
                     continue;
                 }
                 let event = Event::new();
@@ -270,28 +279,34 @@ async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error>
         let ready = history.range(..snapshot.commit_limit);
         ready.take(BATCH_LOGS).map(|(number, log)| (*number, *log)).collect()
     };
-    let mut records = 0;
+    let (next, records) = (Mutex::new(logs.into_iter()), AtomicU64::new(0));
     // Ordered, so that a simulation does the same for the same seed.
-    let mut heads: BTreeMap<u16, Place> = BTreeMap::new();
-    let mut finished = Vec::with_capacity(logs.len());
-    for (number, log) in logs {
+    let finished = Mutex::new(BTreeMap::new());
+    let lane = || async {
         let interrupted =
-            system.purge.paused.load(Ordering::SeqCst) != 0 || system.purge.stopped.load(Ordering::SeqCst);
-        if background && interrupted {
-            break;
+            || system.purge.paused.load(Ordering::SeqCst) != 0 || system.purge.stopped.load(Ordering::SeqCst);
+        while !(background && interrupted()) {
+            let Some((number, log)) = next.lock().next() else { break };
+            let gone_through = worker.purge_log(&log).await?;
+            records.fetch_add(gone_through, Ordering::Relaxed);
+            finished.lock().insert(number, log);
+            yield_now().await;
         }
-        records += worker.purge_log(&log).await?;
+        Ok::<(), Error>(())
+    };
+    side_by_side((0..LANES).map(|_| lane())).await?;
+    let (records, finished) = (records.into_inner(), finished.into_inner());
+    let mut heads: BTreeMap<u16, Place> = BTreeMap::new();
+    for log in finished.values() {
         heads.insert(log.slot, log.end);
-        finished.push(number);
-        yield_now().await;
     }
     for (slot, head) in heads {
         while !retry(|| system.undo.advance_head(slot, head)).await? {}
     }
     system.undo.trim().await?;
     let mut history = system.history.lock();
-    for number in finished {
-        history.remove(&number);
+    for number in finished.keys() {
+        history.remove(number);
     }
     Counters::add(&system.counters.purged_records, records);
     Ok(records)

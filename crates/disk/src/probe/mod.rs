@@ -65,6 +65,9 @@ pub struct Verdict {
     /// the unit that an NVMe device never tears although the kernel or the file system does not know the flag: there
     /// a plain write is whole, provided that each page is written by a write of its own.
     pub flagged: bool,
+    /// Bytes of the longest write that is kept whole: a power of two, a page or more (the write has to begin at a multiple of
+    /// its own length); 0 where nobody writes pages whole.
+    pub longest: u64,
     /// A sentence with the facts it rests on.
     pub reason: String,
 }
@@ -72,7 +75,7 @@ pub struct Verdict {
 impl Verdict {
     /// Pages are not written whole, for this reason.
     pub fn none(reason: impl Into<String>) -> Verdict {
-        Verdict { atomic: Atomic::None, flagged: false, reason: reason.into() }
+        Verdict { atomic: Atomic::None, flagged: false, longest: 0, reason: reason.into() }
     }
 }
 

@@ -29,7 +29,7 @@ pub fn verdict(facts: &Facts, page_bytes: usize) -> Verdict {
         return verdict;
     }
     match sector(facts, page) {
-        Ok(reason) => Verdict { atomic: Atomic::Hardware, flagged: false, reason },
+        Ok(reason) => Verdict { atomic: Atomic::Hardware, flagged: false, longest: page, reason },
         Err(_) => Verdict::none(why_not(facts, page)),
     }
 }
@@ -66,7 +66,14 @@ fn by_flag(facts: &Facts, page: u64) -> Option<Verdict> {
             if limit == 0 { "has no atomic writes".into() } else { format!("reaches {} only", Size(limit)) };
         (Atomic::FileSystem, format!("{kind} writes {size} atomically by copy-on-write; {name} {device}"))
     };
-    Some(Verdict { atomic, flagged: true, reason })
+    // By the device as far as the device goes; what is longer the file system would write by copy-on-write.
+    let most = match atomic {
+        Atomic::Hardware if optimal >= page => optimal,
+        Atomic::Hardware if device_reaches(&limits, page) => limits.unit_max,
+        _ => told.unit_max.into(),
+    };
+    let longest = 1 << most.min(told.unit_max.into()).max(page).ilog2();
+    Some(Verdict { atomic, flagged: true, longest, reason })
 }
 
 fn allows(told: &AtomicFacts, page: u64) -> bool {

@@ -99,7 +99,8 @@ impl File for SimulatedFile {
         if atomic == Atomic::None {
             Verdict::none("this simulated disk has no atomic writes")
         } else if self.direct && page_bytes.is_power_of_two() {
-            Verdict { atomic, flagged: true, reason: "the simulated disk promises it".into() }
+            let longest = (4 * page_bytes) as u64;
+            Verdict { atomic, flagged: true, longest, reason: "the simulated disk promises it".into() }
         } else {
             Verdict::none("atomic writes are direct and of a power of two")
         }

@@ -1,6 +1,7 @@
 //! Tests of the pool that need to look inside the crate.
 
 mod crash;
+mod eviction;
 mod frames;
 mod pool;
 mod reference_tier;

@@ -1,0 +1,140 @@
+//! Who is written and evicted where writing is what everybody waits for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::{
+    Environment, Event, FlushPurpose, PageId, PageWriteFuture, PageWriter, SimulatedEnvironment, WriteBatch,
+};
+use parking_lot::Mutex;
+use redo::RedoLog;
+
+use super::support::{PlainWriter, create_page, options, redo_options, retry, update_page};
+use crate::error::Interrupt;
+use crate::store::PageStore;
+
+const SPACE: u32 = 5;
+
+/// Writes nothing before the gate of the time is open, and notes which pages were to be written to be evicted.
+struct Writer {
+    gate: Mutex<Event>,
+    victims: Mutex<Vec<Vec<u32>>>,
+    writer: PlainWriter,
+}
+
+impl PageWriter for Writer {
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
+        if batch.purpose == FlushPurpose::Lru {
+            self.victims.lock().push(batch.pages().iter().map(|page| page.id.page).collect());
+        }
+        let gate = self.gate.lock().clone();
+        let written = self.writer.write(batch);
+        Box::pin(async move {
+            gate.wait().await;
+            written.await
+        })
+    }
+}
+
+fn store_of(env: &Arc<SimulatedEnvironment>, frames: usize, pages: u32) -> (Arc<PageStore>, Arc<Writer>) {
+    let dynamic: Arc<dyn Environment> = env.clone();
+    let directory = PathBuf::from("/data");
+    dynamic.storage().create_dir_all(&directory).unwrap();
+    let redo = RedoLog::create(&dynamic, &directory, redo_options(64 << 20)).unwrap();
+    let writer = PlainWriter(dynamic.clone());
+    let writer = Arc::new(Writer { gate: Mutex::default(), victims: Mutex::default(), writer });
+    let store = PageStore::open(dynamic, redo, options(frames, 4096), writer.clone()).unwrap();
+    store.create_space(SPACE, &directory.join("t.ibd"), pages).unwrap();
+    (store, writer)
+}
+
+fn id(page: u32) -> PageId {
+    PageId::new(SPACE, page)
+}
+
+#[test]
+fn pages_just_read_are_not_given_away_while_others_are_being_written() {
+    const FRAMES: usize = 2048;
+    const YOUNG: std::ops::Range<u32> = 3900..3940;
+    for seed in 0..3 {
+        let env = SimulatedEnvironment::new(seed);
+        env.limit_steps(2_000_000);
+        let (store, writer) = store_of(&env, FRAMES, 6000);
+        writer.gate.lock().set();
+        for page in 0..4000 {
+            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+        }
+        env.run_until_complete(store.checkpoint()).unwrap();
+        *writer.gate.lock() = Event::new();
+        // The older pages of those in memory become dirty, where they are in the list.
+        for page in (0..3600).filter(|page| store.look_up(id(*page)).is_some()).collect::<Vec<_>>() {
+            env.run_until_complete(retry(|| update_page(&store, id(page), 2))).unwrap();
+        }
+        // Until there is no frame left: somebody waits, everything old is dirty, and nothing is written yet.
+        let mut next = 4000;
+        let waits = loop {
+            match create_page(&store, id(next), 1) {
+                Ok(_) => next += 1,
+                Err(Interrupt::Wait(wait)) => break wait,
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        };
+        env.advance(Duration::from_millis(500));
+        assert!(store.status().pages_in_flight > 0, "seed {seed}: {:?}", store.status());
+        for page in YOUNG {
+            assert!(store.look_up(id(page)).is_some(), "seed {seed}: page {page} was given away");
+        }
+        writer.gate.lock().set();
+        drop(waits);
+        env.run_until_complete(retry(|| create_page(&store, id(next), 1))).unwrap();
+        env.shutdown();
+    }
+}
+
+/// Pages are made in this order: all multiples of 4, then those one above them, and so on. So next to each of the oldest
+/// lies one on the upper side that is old too, and one on the lower side that is young.
+#[test]
+fn old_neighbours_are_written_along_and_stay() {
+    const FRAMES: usize = 1200;
+    let mut evicted = 0;
+    for seed in 0..3 {
+        let env = SimulatedEnvironment::new(seed);
+        env.limit_steps(2_000_000);
+        let (store, writer) = store_of(&env, FRAMES, 6000);
+        for page in (0..4).flat_map(|first| (first..1000).step_by(4)) {
+            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+        }
+        let mut next = 1000;
+        let wait = loop {
+            match create_page(&store, id(next), 1) {
+                Ok(_) => next += 1,
+                Err(Interrupt::Wait(wait)) => break wait,
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        };
+        env.advance(Duration::from_millis(200));
+        let batches = writer.victims.lock().clone();
+        let first = batches.first().expect("somebody waits for a frame, so something is written");
+        let oldest: Vec<u32> = first.iter().copied().filter(|page| page % 4 == 0).collect();
+        assert!(oldest.len() >= 8, "seed {seed}: {first:?}");
+        for page in &oldest {
+            assert!(first.contains(&(page + 1)), "seed {seed}: the neighbour of {page} is not in {first:?}");
+        }
+        assert!(first.iter().all(|page| page % 4 < 2), "seed {seed}: a young one is in {first:?}");
+        writer.gate.lock().set();
+        drop(wait);
+        env.advance(Duration::from_millis(500));
+        for page in next..next + 60 {
+            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+        }
+        let left = |page: &u32| store.look_up(id(*page)).is_some();
+        evicted += oldest.iter().filter(|page| !left(page)).count();
+        assert!(
+            oldest.iter().all(|page| left(&(page + 1))),
+            "seed {seed}: a neighbour was evicted with them"
+        );
+        env.shutdown();
+    }
+    assert!(evicted > 0, "none of the oldest was evicted");
+}
