@@ -78,6 +78,11 @@ impl Database {
     ) -> Result<CheckReport> {
         let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
         let _purge = self.0.system.pause_purge().await;
+        self.check_quiet_table(&table).await
+    }
+
+    /// Checks a table that nobody else is at work on.
+    pub(crate) async fn check_quiet_table(&self, table: &Table) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let space = retry(|| fsp::check(&self.0.store, table.def.space)).await?;
         report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
@@ -91,7 +96,7 @@ impl Database {
         let unowned = space.runs.iter().filter(|run| run.owner == fsp::Owner::Nobody);
         report.lost_pages += unowned.map(|run| u64::from(run.count)).sum::<u64>();
         if report.problems.is_empty() {
-            self.check_entries(&table, &mut report).await?;
+            self.check_entries(table, &mut report).await?;
         }
         Ok(report)
     }

@@ -37,7 +37,7 @@ fn check_name(name: &str) -> Result<()> {
     if wrong { Err(Error::WrongName(name.to_owned())) } else { Ok(()) }
 }
 
-fn database_mut<'a>(data: &'a mut CatalogData, name: &str) -> Result<&'a mut DatabaseDef> {
+pub(crate) fn database_mut<'a>(data: &'a mut CatalogData, name: &str) -> Result<&'a mut DatabaseDef> {
     data.databases.get_mut(name).ok_or_else(|| Error::NoSuchDatabase(name.to_owned()))
 }
 
@@ -158,7 +158,7 @@ impl Database {
     }
 
     /// Removes, durably, the file of a table that was not made after all.
-    async fn discard_file(&self, space: u32, path: &Path) -> Result<()> {
+    pub(crate) async fn discard_file(&self, space: u32, path: &Path) -> Result<()> {
         if self.0.store.space(space).is_some() {
             return Ok(self.0.store.drop_space(space).await?);
         }
@@ -226,13 +226,31 @@ impl Database {
         .await
     }
 
-    async fn open_tree(&self, space: u32, root: u32, def: Arc<btree::IndexDef>) -> Result<Arc<Tree>> {
+    pub(crate) async fn open_tree(
+        &self,
+        space: u32,
+        root: u32,
+        def: Arc<btree::IndexDef>,
+    ) -> Result<Arc<Tree>> {
         Ok(Arc::new(retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?))
     }
 
     /// Opens a table of the catalog and makes it known. The handle it replaces must have stored its counter
     /// ([`Database::store_counter`]), or the new one goes on at the value stored ahead.
     pub(crate) async fn open_table_handle(
+        &self,
+        database: &str,
+        name: &str,
+        def: TableDef,
+        metadata: Arc<MetadataLock>,
+    ) -> Result<Arc<Table>> {
+        let table = self.assemble_table(database, name, def, metadata).await?;
+        self.publish_table(&table);
+        Ok(table)
+    }
+
+    /// Opens the trees of a table that nobody else knows of yet.
+    pub(crate) async fn assemble_table(
         &self,
         database: &str,
         name: &str,
@@ -248,26 +266,26 @@ impl Database {
                 return Err(Error::Internal(format!("table '{database}.{name}' has no clustered index")));
             }
         };
-        let tree = self.open_tree(def.space, root, Arc::new(clustered.def)).await?;
+        let tree = self.tree_of(&def, root, Arc::new(clustered.def)).await?;
         let mut secondaries = Vec::with_capacity(def.secondary_keys().len());
         for key in def.secondary_keys() {
             let layout = layout::secondary(&def, key);
             secondaries.push(txn::Secondary {
                 user_fields: layout.def.n_user_key,
                 unique: layout.def.unique,
-                tree: self.open_tree(def.space, key.root, Arc::new(layout.def)).await?,
+                tree: self.tree_of(&def, key.root, Arc::new(layout.def)).await?,
                 columns: layout.sources,
             });
         }
         let rows = Arc::new(txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len()));
-        let auto_increment = match def.auto_increment_column() {
+        let auto_increment = match def.auto_increment_column().filter(|_| !def.discarded) {
             None => None,
             Some(column) => {
                 let most = auto_increment_max(&def, column);
                 Some(AutoIncrement::open(store, PageId::new(def.space, root), most).await?)
             }
         };
-        let table = Arc::new(Table {
+        Ok(Arc::new(Table {
             database: database.to_owned(),
             name: name.to_owned(),
             def,
@@ -276,14 +294,27 @@ impl Database {
             metadata,
             current: AtomicBool::new(true),
             row_count: AtomicU64::new(0),
-        });
+        }))
+    }
+
+    async fn tree_of(&self, def: &TableDef, root: u32, index: Arc<btree::IndexDef>) -> Result<Arc<Tree>> {
+        if def.discarded {
+            return Ok(Arc::new(Tree::absent(&self.0.store, def.space, index)));
+        }
+        self.open_tree(def.space, root, index).await
+    }
+
+    /// Makes an open table the one of its name.
+    pub(crate) fn publish_table(&self, table: &Arc<Table>) {
         let tables = &self.0.tables;
-        tables.by_id.write().insert(table.def.id, table.rows.clone());
-        let key = (database.to_owned(), name.to_owned());
+        // Without pages it has nothing that purge or recovery could work on.
+        if !table.def.discarded {
+            tables.by_id.write().insert(table.def.id, table.rows.clone());
+        }
+        let key = (table.database.clone(), table.name.clone());
         if let Some(old) = tables.by_name.write().insert(key, table.clone()) {
             old.current.store(false, Ordering::Release);
         }
-        Ok(table)
     }
 
     /// Stores a table's AUTO_INCREMENT counter exactly, before another handle takes over.
@@ -323,8 +354,18 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
+        let (table, _lock) = self.lock_any(database, name, session, timeout).await?;
         let space = table.def.space;
+        if table.def.discarded {
+            // A file that lies there to be imported is not ours to remove.
+            self.0.catalog.change(|data| {
+                database_mut(data, database)?.tables.remove(name);
+                Ok(())
+            })?;
+            self.forget_table(&table);
+            self.definitions_changed();
+            return Ok(());
+        }
         self.0.catalog.change(|data| {
             database_mut(data, database)?.tables.remove(name);
             data.pending.push(Pending::Drop { space, path: table.file() });
@@ -339,7 +380,22 @@ impl Database {
     }
 
     /// The current table of this name, locked exclusively.
+    ///
+    /// # Errors
+    /// [`Error::TablespaceDiscarded`] for one without a tablespace; no such table; a timeout.
     pub(crate) async fn lock_current(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<(Arc<Table>, MetadataExclusive)> {
+        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
+        if table.def.discarded { Err(table.discarded_error()) } else { Ok((table, lock)) }
+    }
+
+    /// The same, also for a table whose tablespace was discarded.
+    pub(crate) async fn lock_any(
         &self,
         database: &str,
         name: &str,
@@ -355,7 +411,7 @@ impl Database {
         }
     }
 
-    fn forget_table(&self, table: &Table) {
+    pub(crate) fn forget_table(&self, table: &Table) {
         table.current.store(false, Ordering::Release);
         let key = (table.database.clone(), table.name.clone());
         self.0.tables.by_name.write().remove(&key);

@@ -95,6 +95,36 @@ pub enum Error {
     /// There is one of this name already.
     #[error("table '{0}.{1}' already exists")]
     TableExists(String, String),
+    /// The table has no tablespace: DISCARD TABLESPACE took it away.
+    #[error("the tablespace of table '{0}.{1}' has been discarded: import one, or drop the table")]
+    TablespaceDiscarded(String, String),
+    /// IMPORT TABLESPACE for a table that has one.
+    #[error("table '{0}.{1}' has a tablespace: discard it before another one is imported")]
+    TablespaceExists(String, String),
+    /// IMPORT TABLESPACE without a file.
+    #[error("the tablespace of table '{table}' is missing: there is no file {file}", file = file.display())]
+    TablespaceMissing {
+        /// `database/table`.
+        table: String,
+        /// Where the file was looked for.
+        file: PathBuf,
+    },
+    /// The file to be imported, or its `.cfg`, is of a table that is defined differently.
+    #[error("{file}: {why}", file = file.display())]
+    SchemaMismatch {
+        /// The file.
+        file: PathBuf,
+        /// What differs.
+        why: String,
+    },
+    /// The file to be imported is damaged, or of a kind that cannot be read. It is as it was.
+    #[error("cannot import {file}: {why}", file = file.display())]
+    ImportRefused {
+        /// The file.
+        file: PathBuf,
+        /// The page, where it is one, and what is wrong with it.
+        why: String,
+    },
     /// No index of this name.
     #[error("can't find index '{0}'; check that the name is right")]
     NoSuchIndex(String),

@@ -153,7 +153,7 @@ impl Database {
         retry(|| loader.finish()).await
     }
 
-    async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
+    pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
         while !retry(|| tree.destroy_step()).await? {}
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Database {
     }
 
     /// Makes everything logged so far durable.
-    async fn make_durable(&self) -> Result<()> {
+    pub(crate) async fn make_durable(&self) -> Result<()> {
         let upto = self.0.redo.current();
         retry(|| self.0.redo.flush(upto, redo::Flush::Sync)).await
     }

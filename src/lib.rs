@@ -11,6 +11,7 @@ mod ddl;
 mod error;
 pub mod export;
 mod forced_recovery;
+mod import;
 mod index_build;
 mod index_entry;
 mod key_value;
@@ -37,6 +38,7 @@ pub use clean_tier::{CleanTierChange, CleanTierOptions, CleanTierRestart, CleanT
 pub use database::Database;
 pub use dblwr::{FileProtection, Way as WriteWay};
 pub use error::{Error, Result};
+pub use import::ImportReport;
 pub use key_value::{KeyValue, KeyValueType};
 pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options};

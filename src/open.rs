@@ -258,10 +258,22 @@ fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) 
         };
         data.tables().any(owns)
     };
+    // Where a tablespace was to be discarded, another one may lie by now, put there to be imported.
+    let is_foreign = |path: &Path, space: u32| {
+        let data = catalog.snapshot();
+        let discarded =
+            data.tables().any(|(database, name, def)| def.discarded && table_file(database, name) == path);
+        let size = PageSize::new(data.page_size as usize).unwrap_or_default();
+        let found = || pagestore::identify_space(storage, &directory.join(path), size);
+        discarded && !matches!(found(), Ok(Some(header)) if header.space == space)
+    };
     for work in &pending {
         match work {
             Pending::Create { space, path } | Pending::Drop { space, path } => {
-                if !owned_by_another(path, *space) && storage.exists(&directory.join(path))? {
+                if !owned_by_another(path, *space)
+                    && storage.exists(&directory.join(path))?
+                    && !is_foreign(path, *space)
+                {
                     storage.remove(&directory.join(path))?;
                 }
                 sync_parents(storage, directory, &[path])?;
@@ -301,6 +313,9 @@ fn space_files(
         files.insert(txn::UNDO_SPACE, undo);
     }
     for (database, name, def) in catalog.snapshot().tables() {
+        if def.discarded {
+            continue;
+        }
         let path = directory.join(table_file(database, name));
         if !storage.exists(&path)? && may_miss {
             continue;

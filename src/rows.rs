@@ -13,7 +13,7 @@ use txn::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanStat
 use crate::error::{Error, Result};
 use crate::schema::KeyDef;
 use crate::table::Table;
-use crate::transaction::Transaction;
+use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
 
 /// A row, a value per column.
@@ -371,7 +371,12 @@ impl Transaction {
     /// Uses a table that the caller holds a handle of. DDL that is at work on it, or has replaced it, is an
     /// error here: get a new handle by [`Transaction::open_table`], which waits.
     fn use_or_fail(&mut self, table: &Arc<Table>) -> Result<()> {
-        self.use_table(table).map_err(|_| Error::NoSuchTable(table.database.clone(), table.name.clone()))
+        self.use_table(table).map_err(|why| match why {
+            NotUsable::Discarded => table.discarded_error(),
+            NotUsable::Wait(_) | NotUsable::Stale => {
+                Error::NoSuchTable(table.database.clone(), table.name.clone())
+            }
+        })
     }
 }
 

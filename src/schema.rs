@@ -131,6 +131,9 @@ pub struct TableDef {
     /// Seconds since 1970 of the creation.
     #[serde(default)]
     pub created_unix_s: u64,
+    /// DISCARD TABLESPACE took its file away; it has no rows until another one is imported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
 }
 
 /// Why a definition is not one that a table can be made of.
@@ -190,6 +193,7 @@ impl TableDef {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             created_unix_s: 0,
+            discarded: false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::auto_increment::AutoIncrement;
+use crate::error::Error;
 use crate::metadata_lock::MetadataLock;
 use crate::schema::TableDef;
 
@@ -29,6 +30,11 @@ impl Table {
     /// Is this still the table of its name? Ask again after a use was taken.
     pub fn is_current(&self) -> bool {
         self.current.load(Ordering::Acquire)
+    }
+
+    /// Error of a statement that wants the rows of a table whose tablespace was discarded.
+    pub(crate) fn discarded_error(&self) -> Error {
+        Error::TablespaceDiscarded(self.database.clone(), self.name.clone())
     }
 
     /// Rows, roughly: counted by changes since the last full count.

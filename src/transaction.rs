@@ -23,6 +23,8 @@ pub enum NotUsable {
     Wait(Wait),
     /// DDL has replaced it: look the table up again.
     Stale,
+    /// It has no tablespace (DISCARD TABLESPACE).
+    Discarded,
 }
 
 /// A session's transaction object, one transaction at a time, reusable.
@@ -77,7 +79,19 @@ impl TableLockRequest {
         if !self.table.is_current() {
             return Err(NotUsable::Stale);
         }
+        if self.table.def.discarded {
+            return Err(NotUsable::Discarded);
+        }
         Ok(TableLock { metadata: self.table.metadata.clone(), hold })
+    }
+}
+
+/// Whether a table that DDL keeps its hands off may be used.
+fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
+    match (table.is_current(), table.def.discarded) {
+        (false, _) => Err(NotUsable::Stale),
+        (true, true) => Err(NotUsable::Discarded),
+        (true, false) => Ok(()),
     }
 }
 
@@ -129,12 +143,10 @@ impl Transaction {
         }
         if !self.held.is_empty() && self.held.iter().any(|held| Arc::ptr_eq(&held.metadata, &table.metadata))
         {
-            return if table.is_current() { Ok(()) } else { Err(NotUsable::Stale) };
+            return usable(table);
         }
         let metadata_use = table.metadata.share(access).map_err(NotUsable::Wait)?;
-        if !table.is_current() {
-            return Err(NotUsable::Stale);
-        }
+        usable(table)?;
         self.uses.push((table.clone(), metadata_use));
         Ok(())
     }
@@ -151,6 +163,7 @@ impl Transaction {
             match self.use_table(&table) {
                 Ok(()) => return Ok(table),
                 Err(NotUsable::Stale) => {}
+                Err(NotUsable::Discarded) => return Err(table.discarded_error()),
                 Err(NotUsable::Wait(wait)) => {
                     crate::timeout::wait_until(&*environment, wait, deadline).await?;
                 }

@@ -1,5 +1,5 @@
-//! The `.cfg` file, version 1: what MySQL and MariaDB compare with their own definition of a table before they
-//! import its tablespace.
+//! The `.cfg` file: what MySQL and MariaDB compare with their own definition of a table before they
+//! import its tablespace, and what we compare with ours. Version 1 is written:
 //!
 //! ```text
 //! u32 version = 1 | string host | string "database/table" | u64 next AUTO_INCREMENT value | u32 page size
@@ -11,9 +11,23 @@
 //! Integers are big-endian; a string is a u32 length that counts the NUL, the bytes, and the NUL. Every server version that
 //! can import at all reads version 1, and the same file serves both. This module only knows the file;
 //! [`super::describe`] knows what stands in it.
+//!
+//! MySQL 8.0 and later write versions up to 8, which say more; they are read as far as a table of ours can be like that:
+//!
+//! | since | where | what |
+//! |---|---|---|
+//! | 2 | after the number of columns | u32 tablespace flags |
+//! | 3 | after a column's name | u8: has a default for rows written before it was added instantly |
+//! | 4 | before a field's name | u32: ascending |
+//! | 5 | after the number of columns | u32 nullable columns before the first instantly added one |
+//! | 6 | after the tablespace flags | u8 compression |
+//! | 7 | after that u32 of version 5 | 5 u32: columns at first, now, in all; dropped instantly; row version |
+//! | 7 | after a column's name | u8, u8 (u16, u16 in version 8) row versions that added and dropped it, none if all bits are set; u32 position |
 
-/// The version written and read.
+/// The version written.
 const VERSION: u32 = 1;
+/// The newest version read.
+const VERSION_MAX: u32 = 8;
 /// No string of a `.cfg` file is longer: host names are below 256 bytes, names below 64 characters.
 const STRING_BYTES_MAX: usize = 4096;
 
@@ -97,9 +111,12 @@ pub struct IndexField {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CfgError {
-    /// Another version than 1.
-    #[error("version {0} of the .cfg format is not supported, only version 1 is")]
+    /// A version that is not known.
+    #[error("version {0} of the .cfg format is not known, 1 to 8 are")]
     Version(u32),
+    /// The table has been altered in a way that rows cannot be read without the other server's dictionary.
+    #[error("{0}: rebuild the table there (ALTER TABLE … FORCE) before exporting it")]
+    Unsupported(&'static str),
     /// The bytes end too early.
     #[error("the .cfg file ends at byte {0}, in the middle of a value")]
     Truncated(usize),
@@ -144,16 +161,17 @@ impl Description {
         out.0
     }
 
-    /// Reads a `.cfg` file of version 1.
+    /// Reads a `.cfg` file.
     ///
     /// # Errors
     /// See [`CfgError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CfgError> {
-        let mut input = Reader { bytes, at: 0 };
+        let mut input = Reader { bytes, at: 0, version: VERSION };
         let version = input.u32()?;
-        if version != VERSION {
+        if !(VERSION..=VERSION_MAX).contains(&version) {
             return Err(CfgError::Version(version));
         }
+        input.version = version;
         let mut description = Description {
             host: input.string()?,
             table: input.string()?,
@@ -163,7 +181,9 @@ impl Description {
             columns: Vec::new(),
             indexes: Vec::new(),
         };
-        for _ in 0..input.u32()? {
+        let columns = input.u32()?;
+        input.instant_columns()?;
+        for _ in 0..columns {
             description.columns.push(input.column()?);
         }
         for _ in 0..input.u32()? {
@@ -199,6 +219,7 @@ impl Writer {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    version: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -219,6 +240,50 @@ impl<'a> Reader<'a> {
         Ok(u64::from(self.u32()?) << 32 | u64::from(self.u32()?))
     }
 
+    /// What versions 2, 5, 6 and 7 say between the number of columns and the columns.
+    fn instant_columns(&mut self) -> Result<(), CfgError> {
+        if self.version >= 5 {
+            let _nullable = self.u32()?;
+        }
+        if self.version >= 7 {
+            let [first, now, total, dropped, row_version] = self.u32s()?;
+            if first != now || now != total || dropped != 0 || row_version != 0 {
+                return Err(CfgError::Unsupported("columns were added or dropped instantly"));
+            }
+        }
+        if self.version >= 2 {
+            let _flags = self.u32()?;
+        }
+        if self.version >= 6 && self.take(1)? != [0] {
+            return Err(CfgError::Unsupported("the pages are compressed"));
+        }
+        Ok(())
+    }
+
+    /// What versions 3 and 7 say after a column's name.
+    fn instant_column(&mut self) -> Result<(), CfgError> {
+        const INSTANT: CfgError = CfgError::Unsupported("a column was added or dropped instantly");
+        if self.version >= 7 {
+            let versions = self.take(if self.version >= 8 { 4 } else { 2 })?;
+            if versions.iter().any(|byte| *byte != 0xFF) {
+                return Err(INSTANT);
+            }
+            let _position = self.u32()?;
+        }
+        if self.version >= 3 && self.take(1)? != [0] {
+            return Err(INSTANT);
+        }
+        Ok(())
+    }
+
+    fn index_field(&mut self) -> Result<IndexField, CfgError> {
+        let [prefix_len, fixed_len] = self.u32s()?;
+        if self.version >= 4 && self.u32()? == 0 {
+            return Err(CfgError::Unsupported("an index has a descending column"));
+        }
+        Ok(IndexField { prefix_len, fixed_len, name: self.string()? })
+    }
+
     fn string(&mut self) -> Result<String, CfgError> {
         let start = self.at;
         let len = self.u32()? as usize;
@@ -232,16 +297,10 @@ impl<'a> Reader<'a> {
     }
 
     fn column(&mut self) -> Result<Column, CfgError> {
-        Ok(Column {
-            prtype: self.u32()?,
-            mtype: self.u32()?,
-            len: self.u32()?,
-            mbminmaxlen: self.u32()?,
-            ind: self.u32()?,
-            ord_part: self.u32()?,
-            max_prefix: self.u32()?,
-            name: self.string()?,
-        })
+        let [prtype, mtype, len, mbminmaxlen, ind, ord_part, max_prefix] = self.u32s()?;
+        let name = self.string()?;
+        self.instant_column()?;
+        Ok(Column { prtype, mtype, len, mbminmaxlen, ind, ord_part, max_prefix, name })
     }
 
     fn index(&mut self) -> Result<Index, CfgError> {
@@ -251,7 +310,7 @@ impl<'a> Reader<'a> {
         let name = self.string()?;
         let mut fields = Vec::new();
         for _ in 0..n_fields {
-            fields.push(IndexField { prefix_len: self.u32()?, fixed_len: self.u32()?, name: self.string()? });
+            fields.push(self.index_field()?);
         }
         Ok(Index { id, space, root, kind, trx_id_offset, n_user_columns, n_unique, n_nullable, name, fields })
     }
@@ -281,11 +340,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_mysql_says_the_same_of_the_same_table() {
+        let theirs = include_bytes!("../../tests/fixtures/mysql-9.7.cfg");
+        let theirs = Description::from_bytes(theirs).unwrap();
+        let ours = Description::from_bytes(SAMPLE).unwrap();
+        let columns = |description: &Description| -> Vec<_> {
+            description
+                .columns
+                .iter()
+                .map(|c| (c.mtype, c.len, c.mbminmaxlen, c.ind, c.name.clone()))
+                .collect()
+        };
+        assert_eq!(columns(&theirs), columns(&ours));
+        assert_eq!(theirs.auto_increment, 701);
+        let fields = |description: &Description| -> Vec<_> {
+            description.indexes.iter().map(|index| (index.name.clone(), index.fields.clone())).collect()
+        };
+        assert_eq!(fields(&theirs), fields(&ours));
+    }
+
+    #[test]
     fn every_truncation_is_an_error() {
         for len in 0..SAMPLE.len() {
             assert!(Description::from_bytes(&SAMPLE[..len]).is_err(), "{len} bytes");
         }
-        assert_eq!(Description::from_bytes(&[0, 0, 0, 7]), Err(CfgError::Version(7)));
+        assert_eq!(Description::from_bytes(&[0, 0, 0, 9]), Err(CfgError::Version(9)));
         assert_eq!(Description::from_bytes(&[0, 0, 0, 1, 255, 255, 255, 255]), Err(CfgError::String(4)));
     }
 }

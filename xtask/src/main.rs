@@ -123,14 +123,8 @@ enum Command {
     Crash(crash_states::CrashArguments),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
-    /// Exports tables, imports them into a stock MariaDB, compares row by row, and runs innochecksum.
-    ImportCheck {
-        #[command(flatten)]
-        target: Target,
-        /// Also import tables of MariaDB into the server under test.
-        #[arg(long)]
-        back: bool,
-    },
+    /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs innochecksum.
+    ImportCheck(Target),
     /// Comparisons on a disk with limits (root).
     Experiment {
         #[command(subcommand)]
@@ -252,9 +246,9 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
         }
-        Command::ImportCheck { target, back } => {
+        Command::ImportCheck(target) => {
             let program = target.program(&mut steps)?;
-            steps.step("import into MariaDB", || import::check(&program, back));
+            steps.step("import into MariaDB and back", || import::check(&program));
         }
         Command::Experiment { experiment: Experiment::Doublewrite { target, setup } } => {
             let program = target.program(&mut steps)?;
@@ -308,7 +302,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("soak of the clean tier", || {
         clean_tier::soak(program, &clean_tier::SoakSettings { seconds: 8, kills: 2, seed: None })
     });
-    steps.step("import into MariaDB", || import::check(program, false));
+    steps.step("import into MariaDB and back", || import::check(program));
     if program.kind == Kind::Untorn {
         without_io_uring(steps, &program.without_io_uring());
     }

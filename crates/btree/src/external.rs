@@ -276,6 +276,19 @@ impl Tree {
         Ok(next == NULL_PAGE)
     }
 
+    /// Frees a page of the leaf segment that nothing refers to, in a mini-transaction of its own.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the page store, with nothing changed; a page that the segment does not have.
+    pub fn free_leaf_segment_page(&self, number: u32) -> Result<(), Interrupt> {
+        let mut mtr = self.store.mtr()?;
+        let page = mtr.x(self.page_id(number))?;
+        fsp::prepare_free(&mut mtr, self.leaf_segment, number)?;
+        fsp::free_page(&mut mtr, self.leaf_segment, page)?;
+        mtr.commit();
+        Ok(())
+    }
+
     fn latch_part(&self, mtr: &mut Mtr<'_>, number: u32) -> Result<(PageHandle, u32), Interrupt> {
         if mtr.held(self.page_id(number)).is_some() {
             return Err(self.corrupt(number, "an off-page value leads back to a page of its own"));

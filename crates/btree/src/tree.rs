@@ -86,6 +86,13 @@ impl Tree {
         Ok(tree)
     }
 
+    /// A tree without pages: that of a table whose tablespace was discarded. Reading it fails, as its tablespace is not
+    /// open.
+    pub fn absent(store: &Arc<PageStore>, space: u32, def: Arc<IndexDef>) -> Tree {
+        let nowhere = SegmentHeader { space, page: fil::NULL_PAGE, offset: 0 };
+        Tree::assemble(store, PageId { space, page: fil::NULL_PAGE }, def, nowhere, nowhere, 0)
+    }
+
     fn assemble(
         store: &Arc<PageStore>,
         root: PageId,

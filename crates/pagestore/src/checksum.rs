@@ -58,6 +58,32 @@ pub fn verify(page: &[u8]) -> Result<(), String> {
     ))
 }
 
+/// The same for a page in MariaDB's `full_crc32` format, which is only read to be imported: the checksum of all before it
+/// stands last, the low word of the LSN before it, and where other pages begin with their checksum there is zero.
+///
+/// # Errors
+/// What was expected and what was found.
+pub fn verify_full_crc32(page: &[u8]) -> Result<(), String> {
+    let trailer = page.len() - page::TRAILER_LEN;
+    let (stored, computed) = (page::u32_at(page, trailer + 4), crc32c::crc32c(&page[..trailer + 4]));
+    if stored == 0 && page::is_all_zero(page) {
+        return Ok(());
+    }
+    if stored != computed {
+        return Err(format!("full_crc32 checksum expected {computed:08x}, found {stored:08x}"));
+    }
+    let (low, low_again) = (page::u32_at(page, page::LSN + 4), page::u32_at(page, trailer));
+    if low != low_again {
+        return Err(format!(
+            "torn or damaged: the header says LSN ...{low:08x}, the trailer ...{low_again:08x}"
+        ));
+    }
+    match page::u32_at(page, page::CHECKSUM) {
+        0 => Ok(()),
+        version => Err(format!("encrypted with key version {version}")),
+    }
+}
+
 /// Whether a page read from a file is valid and is the page that was asked for.
 ///
 /// # Errors

@@ -161,6 +161,7 @@ error_table! {
     WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
+    IO_READ_ERROR = 1810, b"HY000", "IO Read error: (%, %) %";
     TABLESPACE_MISSING = 1812, b"HY000", "Tablespace is missing for table %.";
     INTERNAL_ERROR = 1815, b"HY000", "Internal error: %";
     TABLESPACE_EXISTS = 1813, b"HY000", "Tablespace '%' exists.";

@@ -292,6 +292,15 @@ impl TransactionSystem {
         Purge::run_to_end(&self.0).await
     }
 
+    /// Removes every delete-marked record of a tree that nobody uses and no undo log knows of, with its off-page values.
+    /// Returns how many there were.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages.
+    pub async fn remove_marked_records(&self, tree: &btree::Tree) -> Result<u64, Error> {
+        crate::marked::remove_marked(&self.0, tree).await
+    }
+
     /// Stops purge until the answer is dropped; waits for the batch at work.
     pub async fn pause_purge(&self) -> PurgePause {
         Purge::pause(&self.0).await

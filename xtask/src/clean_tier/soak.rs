@@ -1,4 +1,4 @@
-//! A soak of the clean tier: load, DDL and truncates while the tier is switched, moved, resized, and its file is cut,
+//! A soak of the clean tier: load, DDL, truncates and imports while the tier is switched, moved, resized, and its file is cut,
 //! deleted or filled with garbage, and the buffer pool grows and shrinks; `kill -9` in between; all contents checked.
 //!
 //! Checkers know what their rows hold: each has rows of its own, counts every change that was acknowledged, and reads them
@@ -128,9 +128,39 @@ fn damage(path: &Path, random: &mut Random) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A table exported, copied, discarded and imported again under its name: its pages are those of the copy, not those
+/// that pool and tier had of the table in between.
+fn carry_table(connection: &mut Conn, data: &Path, round: u64) -> Result<()> {
+    let mut sql = |text: &str| connection.query_drop(text).with_context(|| text.to_owned());
+    sql("DROP TABLE IF EXISTS carried")?;
+    sql("CREATE TABLE carried (id INT PRIMARY KEY, v BIGINT, pad VARCHAR(200), KEY (v))")?;
+    for from in 0..4 {
+        let rows = (0..250).map(|row| format!("({0},{round},REPEAT('{round} ', 5))", from * 250 + row));
+        sql(&format!("INSERT INTO carried VALUES {}", rows.collect::<Vec<_>>().join(",")))?;
+    }
+    sql("FLUSH TABLES carried FOR EXPORT")?;
+    let file = |suffix: &str| data.join("soak/carried").with_extension(suffix);
+    for suffix in ["ibd", "cfg"] {
+        std::fs::copy(file(suffix), data.join(format!("carried.{suffix}.copy")))?;
+    }
+    sql("UNLOCK TABLES")?;
+    sql("UPDATE carried SET v = 0, pad = 'another'")?;
+    sql("ALTER TABLE carried DISCARD TABLESPACE")?;
+    for suffix in ["ibd", "cfg"] {
+        std::fs::rename(data.join(format!("carried.{suffix}.copy")), file(suffix))?;
+    }
+    sql("ALTER TABLE carried IMPORT TABLESPACE")?;
+    let pad = format!("{round} ").repeat(5);
+    let counted = format!("SELECT COUNT(*) FROM carried WHERE v = {round} AND pad = '{pad}'");
+    let found: Option<u64> = connection.query_first(counted)?;
+    ensure!(found == Some(1000), "{found:?} of 1000 rows are those of the imported file");
+    Ok(())
+}
+
 /// Things done to the tier and beside it.
 fn meddle(
     connection: &mut Conn,
+    data: &Path,
     files: &[PathBuf; 2],
     random: &mut Random,
     round: u64,
@@ -138,7 +168,7 @@ fn meddle(
     let size = (random.below(6) + 1) as u64 * 16 * MIB;
     let file = &files[random.below(2)];
     let mut sql = |text: String| connection.query_drop(text).map_err(anyhow::Error::from);
-    Ok(match random.below(11) {
+    Ok(match random.below(12) {
         0 => sql("SET GLOBAL untorn_bpe = OFF".to_owned()).map(|()| "off")?,
         1 | 2 => sql("SET GLOBAL untorn_bpe = ON".to_owned()).map(|()| "on")?,
         3 => sql(format!("SET GLOBAL untorn_bpe_size = {size}")).map(|()| "resize")?,
@@ -155,6 +185,7 @@ fn meddle(
             let bytes = 8 * MIB + random.below(56 * MIB as usize + 1) as u64;
             sql(format!("SET GLOBAL innodb_buffer_pool_size = {bytes}")).map(|()| "pool")?
         }
+        10 => carry_table(connection, data, round % 1_000_000).map(|()| "import")?,
         _ => {
             sql(format!(
                 "CREATE TABLE IF NOT EXISTS t{} (id INT PRIMARY KEY, v VARCHAR(200), KEY (v))",
@@ -193,8 +224,8 @@ fn life(
         while begin.elapsed() < time && outcome.is_ok() && !workers.iter().any(|worker| worker.is_finished())
         {
             let round = random.next_u64();
-            outcome =
-                meddle(&mut meddler, files, random, round).map(|what| *done.entry(what).or_insert(0) += 1);
+            outcome = meddle(&mut meddler, &server.data, files, random, round)
+                .map(|what| *done.entry(what).or_insert(0) += 1);
             // A pace, not a wait for anything: this is a soak.
             std::thread::sleep(Duration::from_millis(random.below(700) as u64));
         }

@@ -94,7 +94,7 @@ impl<'a> RecordRef<'a> {
     }
 
     /// Offset of field `field` in the page, for writes in place.
-    pub(crate) fn field_offset(&self, field: usize) -> usize {
+    pub fn field_offset(&self, field: usize) -> usize {
         self.extent(field).start
     }
 

@@ -503,12 +503,41 @@ impl Session {
                 Alteration::RenameKey(..) => {
                     return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into());
                 }
-                Alteration::DiscardTablespace | Alteration::ImportTablespace => {
-                    return Err(errors::unsupported("ALTER TABLE … TABLESPACE").into());
+                Alteration::DiscardTablespace | Alteration::ImportTablespace if changes.len() > 1 => {
+                    return Err(errors::error(errors::WRONG_USAGE, &[&"TABLESPACE", &"other changes"]).into());
                 }
+                Alteration::DiscardTablespace => self.discard_tablespace(name).await?,
+                Alteration::ImportTablespace => self.import_tablespace(name).await?,
             }
         }
         Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+    }
+
+    async fn discard_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
+        let table = self.planner().engine_table(name)?;
+        if table.def.discarded {
+            self.state.warn(errors::error(errors::TABLESPACE_DISCARDED, &[&table.name]));
+            return Ok(());
+        }
+        let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
+        Ok(engine.discard_tablespace(&table.database, &table.name, Some(&self.transaction), timeout).await?)
+    }
+
+    async fn import_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
+        let table = self.planner().engine_table(name)?;
+        let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
+        let report =
+            engine.import_tablespace(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+        if let Some(cfg) = report.missing_cfg {
+            let file = cfg.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let opening = format!(
+                "Error opening './{}/{file}', will attempt to import without schema verification",
+                table.database
+            );
+            self.state
+                .warn(errors::error(errors::IO_READ_ERROR, &[&2, &"No such file or directory", &opening]));
+        }
+        Ok(())
     }
 
     pub(super) async fn maintain<S: ResultSink>(
@@ -544,9 +573,17 @@ impl Session {
             match what {
                 Maintenance::Check => {
                     let timeout = self.lock_wait_timeout();
-                    let report = engine
+                    let checked = engine
                         .check_table(&table.database, &table.name, Some(&self.transaction), timeout)
-                        .await?;
+                        .await;
+                    let report = match checked {
+                        Err(discarded @ untorn::Error::TablespaceDiscarded(..)) => {
+                            push("Error", &super::failure::engine(&discarded).message);
+                            push("error", "Corrupt");
+                            continue;
+                        }
+                        checked => checked?,
+                    };
                     report.problems.iter().for_each(|problem| push("error", problem));
                     push("status", if report.is_sound() { "OK" } else { "Corrupt" });
                 }

@@ -91,6 +91,15 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
         Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),
+        Error::TablespaceDiscarded(_, table) => error(errors::TABLESPACE_DISCARDED, &[table]),
+        Error::TablespaceExists(database, table) => {
+            error(errors::TABLESPACE_EXISTS, &[&format!("{database}/{table}")])
+        }
+        Error::TablespaceMissing { table, .. } => {
+            storage::explained(errors::TABLESPACE_MISSING, &[table], cause)
+        }
+        Error::SchemaMismatch { .. } => error(errors::TABLE_SCHEMA_MISMATCH, &[cause]),
+        Error::ImportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
         Error::Schema(cause) => schema(cause),
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
         Error::MetadataLockTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),

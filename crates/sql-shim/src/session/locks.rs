@@ -35,6 +35,11 @@ const FOR_READ_LOCK: &str = "Waiting for global read lock";
 /// How often a waiting session looks whether somebody killed it.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
+/// The error of statements on a table without a tablespace.
+fn discarded(table: &untorn::Table) -> Failure {
+    untorn::Error::TablespaceDiscarded(table.database.clone(), table.name.clone()).into()
+}
+
 impl Session {
     /// When a wait for a metadata lock that begins now is given up (`lock_wait_timeout`).
     pub(super) fn metadata_deadline(&self) -> Duration {
@@ -74,6 +79,7 @@ impl Session {
                 match self.transaction.use_table_for(&table, access) {
                     Ok(()) => break,
                     Err(NotUsable::Stale) => return Err(Failure::Stale),
+                    Err(NotUsable::Discarded) => return Err(discarded(&table)),
                     Err(NotUsable::Wait(wait)) => {
                         let deadline = *deadline.get_or_insert_with(|| self.metadata_deadline());
                         self.wait_for(wait, FOR_TABLE, deadline).await?;
@@ -161,6 +167,7 @@ impl Session {
                         return Ok(());
                     }
                     Err(NotUsable::Stale) => continue 'anew,
+                    Err(NotUsable::Discarded) => return Err(discarded(&table)),
                     Err(NotUsable::Wait(wait)) => self.wait_for(wait, FOR_TABLE, deadline).await?,
                 }
             }

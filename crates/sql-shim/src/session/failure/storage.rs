@@ -31,7 +31,7 @@ pub(super) fn got_error(number: impl Into<i32>, why: &dyn Display) -> SqlError {
 }
 
 /// MySQL's text of `code`, followed by what is known more.
-fn explained(code: u16, arguments: &[&dyn Display], why: &dyn Display) -> SqlError {
+pub(super) fn explained(code: u16, arguments: &[&dyn Display], why: &dyn Display) -> SqlError {
     tracing::error!("{why}");
     let plain = error(code, arguments);
     SqlError { message: format!("{}: {why}", plain.message).into(), ..plain }
