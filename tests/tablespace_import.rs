@@ -506,7 +506,7 @@ fn a_file_of_another_definition_is_refused() {
             .key("by_name", KeyKind::Secondary, &["name", "k"])
             .key("by_k", KeyKind::Secondary, &["k"]);
         for (def, said) in
-            [(narrower, "column name"), (other_type, "column k"), (fewer, "indexes"), (swapped, "")]
+            [(narrower, "column name"), (other_type, "column k"), (fewer, "column k"), (swapped, "")]
         {
             for with_cfg in [false, true] {
                 if def == own_def(true) {

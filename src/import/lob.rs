@@ -76,7 +76,7 @@ impl OffPage {
             let entry = Entry {
                 next: address(bytes, at + ENTRY_NEXT),
                 page: page::u32_at(bytes, at + ENTRY_PAGE),
-                len: page::u32_at(bytes, at + ENTRY_LEN),
+                len: u32::from(page::u16_at(bytes, at + ENTRY_LEN)),
             };
             if entry.len != 0 {
                 self.entries.insert((number, at as u16), entry);

@@ -178,7 +178,7 @@ impl FreePages {
 
     /// To be called for every page in turn.
     pub fn pass(&mut self, bytes: &[u8], number: u32) {
-        if number as usize % bytes.len() == 0 {
+        if (number as usize).is_multiple_of(bytes.len()) {
             bytes.clone_into(&mut self.descriptors);
         }
     }
