@@ -4,7 +4,7 @@
 //! reads and for writes each. A server is put under the cap by starting it through a small script that enters the
 //! group first. Everything is removed at the end.
 
-use crate::server_process::Program;
+use crate::server_process::{Kind, Program};
 use crate::steps::{captured, checked};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -75,6 +75,10 @@ impl CappedDisk {
     /// The same program, started under the cap.
     pub fn under_the_cap(&self, program: &Program) -> Result<Program> {
         use std::os::unix::fs::PermissionsExt;
+        if program.kind == Kind::Command {
+            let text = format!("echo $$ > {}/cgroup.procs; {}", self.group.display(), program.path.display());
+            return Ok(Program { path: text.into(), ..program.clone() });
+        }
         let path = self.image.with_file_name(format!("capped-{:?}", program.kind));
         let text = format!(
             "#!/bin/sh\necho $$ > {}/cgroup.procs\nexec {} \"$@\"\n",

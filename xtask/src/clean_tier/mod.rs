@@ -14,7 +14,7 @@ pub use soak::{SoakSettings, soak};
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};
 use crate::steps;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use chart::Line;
 use disk::CappedDisk;
 use load::{Load, Run, status};
@@ -24,6 +24,18 @@ const MIB: u64 = 1 << 20;
 const SCRIPTS: [&str; 3] = ["oltp_read_only", "oltp_write_only", "oltp_read_write"];
 /// What the tier should give, per script.
 const GOALS: [f64; 3] = [1.80, 1.33, 2.03];
+/// Measured once more with `innodb_doublewrite=AUTO` instead of ON, against ON without the tier.
+const ATOMIC_SCRIPT: &str = "oltp_write_only";
+const ATOMIC_GOAL: f64 = 1.93;
+
+/// What a stock server gets so that it does what ours does by itself.
+const STOCK: [&str; 5] = [
+    "--innodb-flush-method=O_DIRECT",
+    "--innodb-flush-neighbors=0",
+    "--innodb-io-capacity=3000",
+    "--innodb-io-capacity-max=6000",
+    "--skip-log-bin",
+];
 
 /// Sizes and times of an experiment.
 #[derive(clap::Args, Clone, Debug)]
@@ -49,9 +61,11 @@ pub struct Settings {
     /// Cap of the data disk: MB per second, reads and writes each.
     #[arg(long, default_value_t = 160)]
     pub mb_per_second: u64,
-    /// Also run this stock mysqld on the same disk (server program of MySQL or MariaDB).
+    /// Also run a stock server on a disk like it: `mariadb` for the one of this machine, or `NAME=COMMAND` with a shell command
+    /// that becomes the server (`exec`), on the directory $DATA (to be filled when it is empty), the port $PORT and the socket
+    /// $SOCKET, with the options $SETTINGS and a root user without password.
     #[arg(long)]
-    pub peer: Option<PathBuf>,
+    pub peer: Vec<String>,
     /// Where the chart goes.
     #[arg(long, default_value = "target/clean-tier.svg")]
     pub chart: PathBuf,
@@ -89,8 +103,9 @@ impl Stage {
             options.push(format!("--untorn-bpe-file={}", tier.display()));
             options.push(format!("--untorn-bpe-size={tier_bytes}"));
         } else {
-            options.push("--innodb-flush-method=O_DIRECT".to_owned());
-            options.push("--innodb-log-file-size=512M".to_owned());
+            let log = if program.kind == Kind::MariaDb { "log-file-size" } else { "redo-log-capacity" };
+            options.push(format!("--innodb-{log}=512M"));
+            options.extend(STOCK.map(str::to_owned));
         }
         let server = start(&program, disk.path(), &options)?;
         println!("loading {} rows into each of 4 tables", load.rows);
@@ -189,37 +204,71 @@ pub fn experiment(program: &Program, settings: &Settings) -> Result<()> {
     describe_machine(settings);
     let pool = settings.pool_mib * MIB;
     let load = Load::of_bytes(16 * pool, settings.threads);
-    let mut results = Vec::new();
+    let (mut results, mut atomic) = (Vec::new(), Vec::new());
     {
         let stage = Stage::new(program, settings, "clean-tier", pool, &load, 8 * pool)?;
         println!("{}", stage.server.log_tail());
+        stage.server.feed("", "SET GLOBAL innodb_doublewrite = 'ON';")?;
         for script in SCRIPTS {
-            results.push((script, compare(&stage, &load, script, settings)?, None));
+            results.push((script, compare(&stage, &load, script, settings)?, Vec::new()));
+        }
+        stage.server.feed("", "SET GLOBAL innodb_doublewrite = 'AUTO';")?;
+        for round in 1..=settings.rounds {
+            load.run(&stage.server, ATOMIC_SCRIPT, settings.warm_up)?;
+            let run = load.run(&stage.server, ATOMIC_SCRIPT, settings.seconds)?;
+            println!(
+                "{ATOMIC_SCRIPT:<18} round {round} tier on, innodb_doublewrite=AUTO {:>9.0} queries/s",
+                run.queries_per_second
+            );
+            atomic.push(run);
         }
         stage.server.stop()?;
     }
-    if let Some(peer) = &settings.peer {
-        let peer = Program::new(Kind::MariaDb, peer.clone());
-        let stage = Stage::new(&peer, settings, "clean-tier-peer", pool, &load, 0)?;
+    let peers = settings.peer.iter().map(|peer| peer_of(peer)).collect::<Result<Vec<_>>>()?;
+    for (name, peer) in &peers {
+        let stage = Stage::new(peer, settings, "clean-tier-peer", pool, &load, 0)?;
         for (script, _, theirs) in &mut results {
             load.run(&stage.server, script, settings.warm_up)?;
-            *theirs = Some(load.run(&stage.server, script, settings.seconds)?);
+            let run = load.run(&stage.server, script, settings.seconds)?;
+            println!(
+                "{script:<18} {name} {:>9.0} queries/s  p99 {:>7.1} ms",
+                run.queries_per_second, run.p99
+            );
+            theirs.push((name.clone(), run));
         }
         stage.server.stop()?;
     }
-    println!(
-        "\n| script | tier off, queries/s | tier on | ratio | goal | stock server |\n|---|---|---|---|---|---|"
-    );
+    let names: String = peers.iter().map(|(name, _)| format!(" {name} |")).collect();
+    println!("\n| script | tier off, queries/s | tier on | ratio | goal |{names}");
+    println!("|---|---|---|---|---|{}", "---|".repeat(peers.len()));
     let mut charts = Vec::new();
     for ((script, ours, theirs), goal) in results.iter().zip(GOALS) {
         let (off, on) = (median(&ours.off), median(&ours.on));
-        let peer = theirs.as_ref().map_or("-".to_owned(), |run| format!("{:.0}", run.queries_per_second));
-        println!("| {script} | {off:.0} | {on:.0} | {:.2} | {goal:.2} | {peer} |", on / off);
+        let peer: String =
+            theirs.iter().map(|(_, run)| format!(" {:.0} |", run.queries_per_second)).collect();
+        println!("| {script} | {off:.0} | {on:.0} | {:.2} | {goal:.2} |{peer}", on / off);
         let mut lines = vec![line("tier off", &ours.off), line("tier on", &ours.on)];
-        lines.extend(theirs.iter().map(|run| line("stock server", std::slice::from_ref(run))));
+        if *script == ATOMIC_SCRIPT {
+            let rate = median(&atomic);
+            println!(
+                "| {script}, atomic page writes | {off:.0} | {rate:.0} | {:.2} | {ATOMIC_GOAL:.2} |",
+                rate / off
+            );
+            lines.push(line("tier on, atomic page writes", &atomic));
+        }
+        lines.extend(theirs.iter().map(|(name, run)| line(name, std::slice::from_ref(run))));
         charts.push(((*script).to_owned(), lines));
     }
     write_chart(settings, &charts)
+}
+
+/// A name, and the server it stands for.
+fn peer_of(text: &str) -> Result<(String, Program)> {
+    if text == "mariadb" {
+        return Ok(("MariaDB".to_owned(), Program::mariadb()?));
+    }
+    let (name, command) = text.split_once('=').context("--peer mariadb, or --peer NAME=COMMAND")?;
+    Ok((name.to_owned(), Program::new(Kind::Command, PathBuf::from(command))))
 }
 
 fn write_chart(settings: &Settings, charts: &[(String, Vec<Line>)]) -> Result<()> {
