@@ -169,7 +169,7 @@ impl Decisions {
         // Rare, so this is the time to forget the files that were closed.
         files.retain(|_, state| state.file.strong_count() > 0);
         let verdict = file.protection(self.page_size);
-        let trial = self.trials.lock().entry(0).or_default().clone();
+        let trial = self.trials.lock().entry(file.device()).or_default().clone();
         let state = Arc::new(FileState {
             file: Arc::downgrade(file),
             path: file.path().to_owned(),

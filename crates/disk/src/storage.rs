@@ -146,6 +146,11 @@ pub trait File: Send + Sync {
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }
+    /// Number of the device (of the file system) that the file lies on: what is measured for one file of a device holds for
+    /// the others. 0 where that is not known.
+    fn device(&self) -> u64 {
+        0
+    }
     /// For the storage that opened the file, which needs its own type back in [`Storage::submit`].
     fn as_any(&self) -> &dyn std::any::Any;
 }

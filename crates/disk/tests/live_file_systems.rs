@@ -183,6 +183,12 @@ fn xfs_without_hardware_writes_pages_atomically_by_itself_and_refuses_what_it_ca
     assert!(matches!(facts.direct_io, DirectIo::Aligned { .. }), "{facts:?}");
     let device = facts.device.as_ref().unwrap();
     assert_eq!((device.name.as_str(), device.kind), (xfs.device_name(), DeviceKind::Loop));
+    // Files of one file system share their measurement, files of others do not.
+    let storage = environments()[0].storage().clone();
+    let open = |directory: &Path| storage.open(&directory.join("device"), OpenHow::CREATE).unwrap().device();
+    assert_eq!(open(&xfs.point.0), open(&xfs.point.0));
+    assert_ne!(open(&xfs.point.0), open(&std::env::temp_dir()));
+    std::fs::remove_file(std::env::temp_dir().join("device")).unwrap();
     let backing = device.backing.as_ref().unwrap();
     assert_eq!(backing.path, xfs.scratch.0.join("image"));
     assert!(backing.direct);

@@ -279,6 +279,10 @@ impl File for RealFile {
         }
     }
 
+    fn device(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| std::os::unix::fs::MetadataExt::dev(&metadata))
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
