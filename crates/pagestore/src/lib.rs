@@ -38,6 +38,8 @@ mod neighbours;
 #[cfg(not(loom))]
 pub mod page;
 #[cfg(not(loom))]
+mod page_map;
+#[cfg(not(loom))]
 mod page_memory;
 #[cfg(not(loom))]
 mod page_table;

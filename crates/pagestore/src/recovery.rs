@@ -18,7 +18,7 @@
 //! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name, or whose files are
 //! gone, were dropped: their changes are skipped.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -31,6 +31,7 @@ use crate::error::{Error, Interrupt};
 use crate::guard::Pin;
 use crate::mtr;
 use crate::page;
+use crate::page_map::{PageMap, SpaceSet};
 use crate::store::PageStore;
 use crate::tier::CleanTier;
 
@@ -88,7 +89,7 @@ struct Entry {
 /// Changes of a stretch of log, by page.
 #[derive(Default)]
 struct Batch {
-    pages: HashMap<PageId, Vec<Entry>>,
+    pages: PageMap<Vec<Entry>>,
     bytes: Vec<u8>,
     entries: usize,
     /// Sizes tablespaces must have.
@@ -152,11 +153,12 @@ impl Batch {
 }
 
 /// The spaces that take part.
+#[derive(Default)]
 struct Known {
-    present: HashSet<u32>,
-    skipped: HashSet<u32>,
+    present: SpaceSet,
+    skipped: SpaceSet,
     /// Where each page is initialised for the last time.
-    inits: HashMap<PageId, Lsn>,
+    inits: PageMap<Lsn>,
 }
 
 impl Known {
@@ -229,7 +231,7 @@ impl PageStore {
     }
 
     fn open_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<Known, Error> {
-        let mut known = Known { present: HashSet::new(), skipped: HashSet::new(), inits: HashMap::new() };
+        let mut known = Known::default();
         let storage = self.env.storage();
         for (space, path) in spaces {
             if self.spaces.info(*space).is_some() {

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use disk::{AlignedBuf, Event, File, Io, IoBuf, IoKind, OpenHow, Storage, Wait};
 use parking_lot::{Mutex, RwLock};
@@ -98,17 +98,13 @@ pub(crate) struct SpaceRegistry {
     pub(crate) directory: SpaceDirectory,
     open: RwLock<HashMap<u32, Arc<Space>>>,
     page_size: PageSize,
-    zeros: Arc<AlignedBuf>,
+    /// What files are made longer with; allocated by the first that is.
+    zeros: OnceLock<Arc<AlignedBuf>>,
 }
 
 impl SpaceRegistry {
     pub(crate) fn new(page_size: PageSize) -> Self {
-        Self {
-            directory: SpaceDirectory::new(),
-            open: RwLock::default(),
-            page_size,
-            zeros: Arc::new(AlignedBuf::zeroed(ZEROS_LEN)),
-        }
+        Self { directory: SpaceDirectory::new(), open: RwLock::default(), page_size, zeros: OnceLock::new() }
     }
 
     pub(crate) fn get(&self, space: u32) -> Result<Arc<Space>, Error> {
@@ -313,10 +309,11 @@ impl SpaceRegistry {
             left: AtomicUsize::new(places.len()),
             failure: Mutex::new(None),
         });
+        let zeros = self.zeros.get_or_init(|| Arc::new(AlignedBuf::zeroed(ZEROS_LEN)));
         let batch = places
             .into_iter()
             .map(|(offset, len)| {
-                let buf = IoBuf::Shared(self.zeros.clone(), 0..len);
+                let buf = IoBuf::Shared(zeros.clone(), 0..len);
                 let part = GrowthPart { step: step.clone(), done: false };
                 let kind = IoKind::Write { buf, offset, atomic: false, sync: true };
                 (space.file.clone(), Io::new(kind, move |result| part.finish(result.map(drop))))

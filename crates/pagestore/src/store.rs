@@ -26,6 +26,12 @@ use crate::space::{SpaceInfo, SpaceRegistry};
 use crate::status::PoolStatus;
 use crate::tier::TierPlace;
 
+/// One per processor, at most four. Asked for once: the answer takes reading the limits of control groups from files.
+fn recovery_threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(4)))
+}
+
 /// How to open a [`PageStore`].
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -61,7 +67,7 @@ impl Default for Options {
             old_blocks_pct: 37,
             old_blocks_time_ms: 1000,
             io_capacity_max: None,
-            recovery_threads: std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            recovery_threads: recovery_threads(),
             skip_corrupt: false,
             background: true,
         }

@@ -26,8 +26,10 @@ use crate::{Error, Lsn, Result};
 use disk::{AlignedBuf, File};
 use std::sync::Arc;
 
-/// Bytes read at once.
-const WINDOW: usize = 1 << 20;
+/// Bytes read at once at first: most logs are short, and begin with a checkpoint that is not long past.
+const WINDOW_FIRST: usize = 64 << 10;
+/// Each further window is four times as large, up to this, or a sixteenth of the circle.
+const WINDOW_MAX: usize = 1 << 20;
 
 /// What [`RedoLog::scan`] found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +201,8 @@ struct Reader {
     prepared: u64,
     scan_start: Lsn,
     window: AlignedBuf,
+    /// Bytes that the next window has at least.
+    window_next: usize,
     /// What is in the window: `filled` bytes from `window_start` on.
     window_start: Lsn,
     filled: usize,
@@ -211,7 +215,8 @@ impl Reader {
             layout,
             prepared,
             scan_start,
-            window: AlignedBuf::zeroed(WINDOW),
+            window: AlignedBuf::zeroed(0),
+            window_next: WINDOW_FIRST,
             window_start: scan_start,
             filled: 0,
         }
@@ -290,7 +295,9 @@ impl Reader {
         let in_unit = (lsn.0 - self.layout.origin.0) % 4096;
         self.window_start = Lsn(lsn.0 - in_unit);
         self.filled = 0;
-        let wanted = (in_unit as usize + length).next_multiple_of(4096).max(WINDOW);
+        let wanted = (in_unit as usize + length).next_multiple_of(4096).max(self.window_next);
+        let most = (self.layout.area / 16).clamp(WINDOW_FIRST as u64, WINDOW_MAX as u64) as usize;
+        self.window_next = most.min(4 * self.window_next);
         if wanted > self.window.len() {
             self.window = AlignedBuf::zeroed(wanted);
         }

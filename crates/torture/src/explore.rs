@@ -2,15 +2,16 @@
 
 use crate::check::{Found, STAGE, Wrong, go_on, verify};
 use crate::coverage::Coverage;
-use crate::history::{History, Plan, Point, Sabotage};
+use crate::history::{History, Plan, Point, Sabotage, TIER};
 use crate::model::Model;
 use disk::{Crash, CrashOutcome, Environment, Moment, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use untorn::Database;
+use untorn::{CleanTierStatus, Database, Options};
 
 /// How deep crashes of recoveries are crashed again.
 pub const DEPTH: u32 = 3;
@@ -29,13 +30,40 @@ pub struct Effort {
     pub torn_samples: usize,
     /// One state in so many is used further, recovered twice, and its recovery crashed.
     pub deep_one_in: usize,
+    /// A moment that was begun is tried to its end, so that "every subset" is true of it, whatever was set aside for its
+    /// history.
+    pub whole_moments: bool,
 }
 
 impl Effort {
     /// All subsets up to 12 units.
-    pub const LONG: Effort = Effort { exhaustive_units: 12, samples: 64, torn_samples: 12, deep_one_in: 8 };
+    pub const LONG: Effort =
+        Effort { exhaustive_units: 12, samples: 64, torn_samples: 12, deep_one_in: 8, whole_moments: true };
     /// A sample of all of it.
-    pub const QUICK: Effort = Effort { exhaustive_units: 5, samples: 24, torn_samples: 6, deep_one_in: 8 };
+    pub const QUICK: Effort =
+        Effort { exhaustive_units: 5, samples: 24, torn_samples: 6, deep_one_in: 8, whole_moments: false };
+}
+
+/// A campaign of more states than this is a long one.
+pub const LONG_FROM: u64 = 200_000;
+
+/// States that may still be tried, by all explorers together.
+pub struct Budget(AtomicU64);
+
+impl Budget {
+    /// So many.
+    pub fn new(states: u64) -> Budget {
+        Budget(AtomicU64::new(states))
+    }
+
+    /// How many are left.
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn take(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
 }
 
 /// A state that was not recovered as it must be.
@@ -47,17 +75,22 @@ pub struct Failure {
     pub what: Wrong,
 }
 
+/// Parts of the names of the files that a crash may damage.
+const DAMAGED: [&str; 4] = [".ibd", "undo_001", ".dblwr", TIER];
+
 /// What explores one history.
 pub struct Explorer<'h> {
     plan: &'h Plan,
     history: &'h History,
     effort: Effort,
+    options: Options,
     /// What was come across.
     pub coverage: Coverage,
     /// What failed.
     pub failures: Vec<Failure>,
-    /// States left to try.
+    /// States set aside for this history that are left.
     left: u64,
+    budget: Option<&'h Budget>,
     failures_max: usize,
 }
 
@@ -96,11 +129,32 @@ impl<'h> Explorer<'h> {
             plan,
             history,
             effort,
+            options: plan.options(),
             coverage: Coverage::default(),
             failures: Vec::new(),
             left: states,
+            budget: None,
             failures_max: failures,
         }
+    }
+
+    /// Lets it end, too, when this is used up.
+    pub fn within(mut self, budget: &'h Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Whether the campaign is over for this explorer, wherever it is.
+    fn is_over(&self) -> bool {
+        self.failures.len() >= self.failures_max || self.budget.is_some_and(|budget| budget.left() == 0)
+    }
+
+    /// Takes one of the states that are left.
+    fn take_state(&mut self) -> bool {
+        let own = self.left > 0 || self.effort.whole_moments;
+        let taken = own && !self.is_over() && self.budget.is_none_or(Budget::take);
+        self.left = self.left.saturating_sub(u64::from(taken));
+        taken
     }
 
     /// Explores every moment of the history.
@@ -112,18 +166,37 @@ impl<'h> Explorer<'h> {
             order.swap(at, random.below(at + 1));
         }
         for point in order {
-            self.coverage.add("moments", 1);
-            for crash in self.crashes(&self.history.points[point], random.next_u64()) {
-                if self.left == 0 || self.failures.len() >= self.failures_max {
-                    return;
-                }
-                self.try_one(point, crash);
+            if self.left == 0 || self.is_over() {
+                return;
             }
+            self.try_moment(point, random.next_u64());
         }
     }
 
-    /// The crashes to try at a moment.
-    fn crashes(&self, point: &Point, seed: u64) -> Vec<Crash> {
+    /// Tries the crashes of one moment.
+    fn try_moment(&mut self, point: usize, seed: u64) {
+        let moment = &self.history.points[point];
+        let units = moment.moment.units();
+        let (crashes, exhaustive) = self.crashes(moment, seed);
+        self.coverage.add("moments", 1);
+        for crash in crashes {
+            if !self.try_one(point, crash) {
+                return self.coverage.add("moments: broken off, the states were used up", 1);
+            }
+        }
+        self.coverage.add(
+            match (exhaustive, units) {
+                (true, 0) => "moments: nothing unsynced",
+                (true, 1..=12) => "moments: every subset of up to 12 unsynced writes tried",
+                (false, 0..=12) => "moments: subsets sampled, up to 12 unsynced writes",
+                (_, _) => "moments: subsets sampled, more than 12 unsynced writes",
+            },
+            1,
+        );
+    }
+
+    /// The crashes to try at a moment, and whether every subset of its units is among them.
+    fn crashes(&self, point: &Point, seed: u64) -> (Vec<Crash>, bool) {
         let units = point.moment.units();
         let mut random = Random::new(seed);
         let mut crashes = Vec::new();
@@ -141,11 +214,12 @@ impl<'h> Explorer<'h> {
             crashes.extend((0..self.effort.samples).map(|_| Crash::Exactly(random.next_u64() & mask)));
         }
         if units > 0 {
+            let kinds = if self.plan.has_tier() { DAMAGED.len() } else { DAMAGED.len() - 1 };
             for at in 0..self.effort.torn_samples {
                 let seed = random.next_u64();
                 crashes.push(match at % 4 {
                     0 => Crash::Torn { survivors: u64::MAX, seed },
-                    1 => Crash::Damaged { seed, files: [".ibd", "undo_001", ".dblwr"][random.below(3)] },
+                    1 => Crash::Damaged { seed, files: DAMAGED[random.below(kinds)] },
                     _ => Crash::Random(seed),
                 });
             }
@@ -153,15 +227,18 @@ impl<'h> Explorer<'h> {
         if random.one_in(4) {
             crashes.push(Crash::ProcessOnly);
         }
-        crashes
+        (crashes, units <= exhaustive)
     }
 
-    /// Tries one state and all that follows from it.
-    pub fn try_one(&mut self, point: usize, crash: Crash) {
+    /// Tries one state and all that follows from it; false when it is not to be tried any more.
+    pub fn try_one(&mut self, point: usize, crash: Crash) -> bool {
         let Point { moment, model } = &self.history.points[point];
         let replay = format!("{}/{point}/{}", self.plan.seed, describe(crash));
-        self.note_point(model, crash);
-        self.try_state(moment, model, crash, replay, 1);
+        let tried = self.try_state(moment, model, crash, replay, 1);
+        if tried {
+            self.note_point(model, crash);
+        }
+        tried
     }
 
     fn note_point(&mut self, model: &Model, crash: Crash) {
@@ -184,14 +261,21 @@ impl<'h> Explorer<'h> {
         );
     }
 
-    fn try_state(&mut self, moment: &Moment, model: &Model, crash: Crash, replay: String, depth: u32) {
-        if self.left == 0 || self.failures.len() >= self.failures_max {
-            return;
+    /// Recovers a state and checks it; false when it is not to be tried any more.
+    fn try_state(
+        &mut self,
+        moment: &Moment,
+        model: &Model,
+        crash: Crash,
+        replay: String,
+        depth: u32,
+    ) -> bool {
+        if !self.take_state() {
+            return false;
         }
-        self.left -= 1;
         let (disk, outcome) = moment.crash(crash);
         if self.plan.sabotage == Sabotage::NoDoublewriteFiles {
-            let page = self.plan.options().page_size.unwrap_or_default();
+            let page = self.options.page_size.unwrap_or_default();
             for number in 0..8 {
                 disk.lose_file(Path::new(&format!("/data/#ib_{page}_{number}.dblwr")));
             }
@@ -203,6 +287,7 @@ impl<'h> Explorer<'h> {
         let deep = model.prepared && (killed || random.one_in(self.effort.deep_one_in));
         let environment = SimulatedEnvironment::with_storage(seed, disk);
         environment.limit_steps(STEPS_MAX);
+        self.plan.set_up_tier(environment.disk());
         self.note_disk(&environment, &outcome, depth);
         let inner = Arc::new(Mutex::new(Vec::new()));
         if deep && depth <= DEPTH {
@@ -216,35 +301,52 @@ impl<'h> Explorer<'h> {
         let found = match recovered {
             Ok(Ok(found)) => found,
             Ok(Err(Wrong::Reported(_))) if harmless => {
-                return self.coverage.add("damage that was noticed and reported", 1);
+                self.coverage.add("damage that was noticed and reported", 1);
+                return true;
             }
-            Ok(Err(what)) => return self.failures.push(Failure { replay, what }),
-            Err(panic) => return self.failures.push(Failure { replay, what: Wrong::Silent(panic) }),
+            Ok(Err(what)) => return self.fail(replay, what),
+            Err(panic) => return self.fail(replay, Wrong::Silent(panic)),
         };
         if harmless {
             self.coverage.add("damage that was repaired or did not matter", 1);
         }
         self.coverage.most("most pages lost to a crash in one database", found.lost_pages);
-        if !deep || found.states.is_empty() {
-            return;
+        if deep && !found.states.is_empty() {
+            let moments = std::mem::take(&mut *inner.lock());
+            // What was found is what must be found again, however recovery is disturbed.
+            let settled = Model::exactly(found.states);
+            let again = environment.disk().moment();
+            drop(environment);
+            self.coverage.add("states: recovered a second time", 1);
+            self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
+            if !harmless && !moments.is_empty() && depth <= DEPTH {
+                // What only the process's end left unsynced may still be lost while recovery makes it durable.
+                let allowed = if crash == Crash::ProcessOnly { model } else { &settled };
+                self.crash_recovery(&moments, allowed, &replay, &mut random, depth);
+            }
         }
-        // What was found is what must be found again, however recovery is disturbed.
-        let settled = Model::exactly(found.states);
-        let again = environment.disk().moment();
-        self.coverage.add("states: recovered a second time", 1);
-        self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
-        let moments = std::mem::take(&mut *inner.lock());
-        if harmless || moments.is_empty() || depth > DEPTH {
-            return;
-        }
+        true
+    }
+
+    fn fail(&mut self, replay: String, what: Wrong) -> bool {
+        self.failures.push(Failure { replay, what });
+        true
+    }
+
+    /// Crashes a recovery at some of its syncs.
+    fn crash_recovery(
+        &mut self,
+        moments: &[Moment],
+        allowed: &Model,
+        replay: &str,
+        random: &mut Random,
+        depth: u32,
+    ) {
         for _ in 0..2 {
             let at = random.below(moments.len());
             let seed = random.next_u64();
-            let outermost = crash;
             let crash = [Crash::Random(seed), Crash::Torn { survivors: seed, seed }][random.below(2)];
             let replay = format!("{replay}+{at}/{}", describe(crash));
-            // What only the process's end left unsynced may still be lost while recovery makes it durable.
-            let allowed = if outermost == Crash::ProcessOnly { model } else { &settled };
             self.try_state(&moments[at], allowed, crash, replay, depth + 1);
         }
     }
@@ -259,7 +361,7 @@ impl<'h> Explorer<'h> {
         let shared: Arc<dyn Environment> = environment.clone();
         STAGE.set("opening");
         environment.run_until_complete(async {
-            let db = Database::open_in(shared, self.plan.options()).await?;
+            let db = Database::open_in(shared, self.options.clone()).await?;
             environment.disk().stop_observing();
             let report = db.report();
             self.coverage
@@ -274,8 +376,24 @@ impl<'h> Explorer<'h> {
                 self.coverage.add("states: gone on with", 1);
                 go_on(&db, &found).await?;
             }
+            self.note_tier(&db.clean_tier());
             Ok(found)
         })
+    }
+
+    fn note_tier(&mut self, tier: &CleanTierStatus) {
+        let coverage = &mut self.coverage;
+        coverage.add("states with pages of the clean tier kept", u64::from(tier.restored > 0));
+        coverage.add("pages of the clean tier kept in recovered states", tier.restored);
+        coverage.add("states with pages served from the clean tier", u64::from(tier.hits > 0));
+        coverage.add("pages served from the clean tier in recovered states", tier.hits);
+        for (what, count) in [
+            ("pages of the clean tier refused: another page", tier.mismatches_misdirected),
+            ("pages of the clean tier refused: another version", tier.mismatches_stale),
+            ("pages of the clean tier refused: damaged", tier.mismatches_corrupt),
+        ] {
+            coverage.add(what, count);
+        }
     }
 
     fn note_disk(&mut self, environment: &SimulatedEnvironment, outcome: &CrashOutcome, depth: u32) {
@@ -326,7 +444,7 @@ pub fn parse(text: &str) -> Option<Crash> {
         "damaged" => {
             let seed = number()?;
             let file = parts.next()?;
-            let files = [".ibd", "undo_001", ".dblwr"].into_iter().find(|known| *known == file)?;
+            let files = DAMAGED.into_iter().find(|known| *known == file)?;
             Crash::Damaged { seed, files }
         }
         "process" => Crash::ProcessOnly,

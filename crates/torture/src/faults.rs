@@ -3,7 +3,8 @@
 //! A scene (making a directory, running on one, recovering one) is played once to count its calls to the disk, and then again
 //! and again with call 0, 1, 2, … failing: EIO, no space, a transfer in two steps. Whatever the engine answers must be true:
 //! an error somewhere, or none, but no acknowledged commit may be missing after a restart on a sound disk, nothing may
-//! panic and nothing may wait for ever.
+//! panic and nothing may wait for ever. Afterwards the process ends, or the power goes: at the scene's end, or (with one fault
+//! in four) soon after the failing call, while the engine still deals with it.
 
 use crate::check::{STAGE, Wrong, verify};
 use crate::coverage::Coverage;
@@ -18,6 +19,48 @@ use untorn::Database;
 
 /// The ways in which a call is made to fail.
 pub const KINDS: [FaultKind; 3] = [FaultKind::Eio, FaultKind::Enospc, FaultKind::Short];
+
+/// Faults that are tried with each call: each kind, and one of them with a power loss soon after.
+pub const FAULTS_PER_CALL: usize = KINDS.len() + 1;
+
+/// Calls between a failure and the power loss that follows it, at most.
+const POWER_LOSS_WITHIN: usize = 30;
+
+/// What goes wrong in a scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The call that fails, and how.
+    pub fault: Fault,
+    /// The call from which on there is no power, if that comes to it.
+    pub power_loss: Option<u64>,
+}
+
+impl Trouble {
+    /// One call that fails.
+    pub fn one(call: u64, kind: FaultKind) -> Trouble {
+        Trouble { fault: Fault { call, kind }, power_loss: None }
+    }
+
+    /// In words that [`Trouble::parse`] understands.
+    fn describe(&self) -> String {
+        let Fault { call, kind } = self.fault;
+        let power_loss = self.power_loss.map(|call| format!(":{call}"));
+        format!("{call}:{kind:?}{}", power_loss.unwrap_or_default())
+    }
+
+    /// The one that was described so.
+    pub fn parse(text: &str) -> Option<Trouble> {
+        let mut parts = text.split(':');
+        let call = parts.next()?.parse().ok()?;
+        let name = parts.next()?;
+        let kind = KINDS.into_iter().find(|known| format!("{known:?}") == name)?;
+        let power_loss = match parts.next() {
+            Some(call) => Some(call.parse().ok()?),
+            None => None,
+        };
+        Some(Trouble { fault: Fault { call, kind }, power_loss })
+    }
+}
 
 /// Virtual steps after which a scene counts as hanging.
 const STEPS_MAX: u64 = 3_000_000;
@@ -93,17 +136,28 @@ impl Play {
         Ok(play)
     }
 
-    fn failure(&self, fault: Option<Fault>, what: Wrong) -> Failure {
-        let fault =
-            fault.map_or_else(|| "none".to_owned(), |fault| format!("{}:{:?}", fault.call, fault.kind));
+    /// What is tried with a call.
+    pub fn faults(&self, call: u64) -> Vec<Trouble> {
+        let mut random = Random::new(self.plan.seed ^ call << 8 ^ 0xFA17);
+        let mut faults: Vec<Trouble> = KINDS.into_iter().map(|kind| Trouble::one(call, kind)).collect();
+        let power_loss = Some(call + 1 + random.below(POWER_LOSS_WITHIN) as u64);
+        faults.push(Trouble { power_loss, ..faults[random.below(KINDS.len())] });
+        faults
+    }
+
+    fn failure(&self, trouble: Option<Trouble>, what: Wrong) -> Failure {
+        let fault = trouble.map_or_else(|| "none".to_owned(), |trouble| trouble.describe());
         Failure { replay: format!("{}/{:?}/{fault}", self.plan.seed, self.scene), what }
     }
 
     /// Plays the scene with a fault.
-    fn perform(&self, fault: Option<Fault>) -> Outcome {
+    fn perform(&self, trouble: Option<Trouble>) -> Outcome {
         let (disk, _) = self.start.disk.crash(self.start.crash);
-        if let Some(fault) = fault {
+        if let Some(Trouble { fault, power_loss }) = trouble {
             disk.plan(fault);
+            if let Some(call) = power_loss {
+                disk.plan(Fault { call, kind: FaultKind::PowerLoss });
+            }
         }
         let environment = SimulatedEnvironment::with_storage(self.plan.seed, disk.clone());
         environment.limit_steps(STEPS_MAX);
@@ -151,7 +205,7 @@ impl Play {
     ///
     /// # Errors
     /// What was wrong.
-    pub fn try_fault(&self, fault: Fault, coverage: &mut Coverage) -> Result<(), Failure> {
+    pub fn try_fault(&self, trouble: Trouble, coverage: &mut Coverage) -> Result<(), Failure> {
         coverage.add(
             match self.scene {
                 Scene::Create => "calls failed while a directory is made",
@@ -160,17 +214,29 @@ impl Play {
             },
             1,
         );
-        let outcome = catch(|| self.perform(Some(fault)))
-            .map_err(|panic| self.failure(Some(fault), Wrong::Silent(panic)))?;
+        let outcome = catch(|| self.perform(Some(trouble)))
+            .map_err(|panic| self.failure(Some(trouble), Wrong::Silent(panic)))?;
         match &outcome.error {
             Some(error) if error.contains("SILENT") || error.contains("internal error") => {
-                return Err(self.failure(Some(fault), Wrong::Silent(error.clone())));
+                return Err(self.failure(Some(trouble), Wrong::Silent(error.clone())));
             }
             Some(_) => coverage.add("faults that ended in an error", 1),
             None => coverage.add("faults that were got over", 1),
         }
-        let mut random = Random::new(self.plan.seed ^ fault.call);
-        let crash = [Crash::ProcessOnly, Crash::Random(random.next_u64())][random.below(2)];
+        let mut random = Random::new(self.plan.seed ^ trouble.fault.call);
+        let power_loss = Crash::Random(random.next_u64());
+        let crash = match trouble.power_loss {
+            Some(_) => power_loss,
+            None => [Crash::ProcessOnly, power_loss][random.below(2)],
+        };
+        coverage.add(
+            match (trouble.power_loss, crash) {
+                (Some(_), _) => "faults with a power loss soon after",
+                (None, Crash::ProcessOnly) => "faults with the end of the process after the scene",
+                (None, _) => "faults with a power loss after the scene",
+            },
+            1,
+        );
         let (disk, _) = outcome.disk.moment().crash(crash);
         let environment = SimulatedEnvironment::with_storage(self.plan.seed, disk);
         environment.limit_steps(STEPS_MAX);
@@ -194,8 +260,8 @@ impl Play {
         };
         match checked {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(what)) => Err(self.failure(Some(fault), after(what))),
-            Err(panic) => Err(self.failure(Some(fault), after(Wrong::Silent(panic)))),
+            Ok(Err(what)) => Err(self.failure(Some(trouble), after(what))),
+            Err(panic) => Err(self.failure(Some(trouble), after(Wrong::Silent(panic)))),
         }
     }
 }

@@ -1,16 +1,22 @@
 //! One history: the whole engine run from a seed, with every moment remembered at which something became durable.
+//!
+//! What differs from seed to seed: page size, pool, redo log, doublewrite files, what the disk says of atomic writes and when
+//! it refuses them, and whether there is a clean tier. One with a tier has a pool that its data does not fit into, so that
+//! pages come and go; for some of those the disk under the tier lies all the time, in the history and in what is recovered.
 
+use crate::coverage::Coverage;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::workload::{Part, Stage, definer, indexer, interleave, maintenance, prepare, session};
 use disk::probe::Atomic;
-use disk::{Environment, Misbehaviour, Moment, Random, SimulatedEnvironment};
+use disk::{Environment, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
+use pagestore::PageSize;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use untorn::engine::Durability;
-use untorn::{Database, Doublewrite, Error, Options};
+use untorn::{CleanTierStatus, Database, Doublewrite, Error, Options};
 
 /// A negative control: one promise broken on purpose. A checker that does not notice is worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,6 +36,13 @@ pub enum Sabotage {
     /// Recovery finds no doublewrite files.
     NoDoublewriteFiles,
 }
+
+/// The clean tier's file; those of its map have the same name and more.
+pub const TIER: &str = "/data/clean_tier";
+/// Bytes of the clean tier: the smallest there is.
+const TIER_BYTES: u64 = 7 * (256 << 10);
+/// One call in so many on the files of a tier goes wrong, where the disk lies.
+const TIER_LIES_ONE_IN: usize = 12;
 
 /// What history to run.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +70,35 @@ impl Plan {
         self
     }
 
+    /// Whether the database has a clean tier.
+    pub fn has_tier(&self) -> bool {
+        self.sabotage == Sabotage::None && Random::new(self.seed ^ 0xB9E).one_in(3)
+    }
+
+    /// How the disk under the clean tier lies, if it does.
+    pub fn tier_lie(&self) -> Option<Misbehaviour> {
+        const LIES: [Misbehaviour; 8] = [
+            Misbehaviour::LostWrite,
+            Misbehaviour::FlippedWrite,
+            Misbehaviour::MisdirectedWrite,
+            Misbehaviour::DuplicatedWrite,
+            Misbehaviour::StaleRead,
+            Misbehaviour::TornRead,
+            Misbehaviour::FlippedRead,
+            Misbehaviour::MisdirectedRead,
+        ];
+        let mut random = Random::new(self.seed ^ 0x11E);
+        let lies = self.has_tier() && random.one_in(2);
+        lies.then(|| LIES[random.below(LIES.len())])
+    }
+
+    /// Lets the disk under the clean tier lie, if it does.
+    pub fn set_up_tier(&self, disk: &SimulatedStorage) {
+        if let Some(lie) = self.tier_lie() {
+            disk.misbehave(TIER, lie, TIER_LIES_ONE_IN);
+        }
+    }
+
     /// Settings of the database: tiny, so that a state costs little, and different from seed to seed.
     pub fn options(&self) -> Options {
         let mut random = Random::new(self.seed ^ 0x0971);
@@ -65,7 +107,8 @@ impl Plan {
         options.unchecked_sizes = true;
         options.page_size = Some(page);
         options.buffer_pool_bytes = u64::from(page) * (64 + random.below(64) as u64);
-        options.redo_capacity_bytes = 2 << 20;
+        // The least that takes every mini-transaction: the log goes round often, and reading it after a crash costs little.
+        options.redo_capacity_bytes = if random.one_in(4) { 2 << 20 } else { 5 << 18 };
         options.log_buffer_bytes = 1 << 20;
         options.lock_wait_timeout = Duration::from_millis(300);
         options.doublewrite_files = 1 + random.below(3);
@@ -76,6 +119,13 @@ impl Plan {
             Sabotage::None if random.one_in(2) => Doublewrite::Auto,
             _ => Doublewrite::On,
         };
+        if self.has_tier() {
+            // The tier's memory comes out of the pool's; what is left is less than the data.
+            let frames = u64::from(page) * (36 + random.below(24) as u64);
+            let memory = PageSize::new(page as usize).map_or(0, |size| bpe::memory_bytes(TIER_BYTES, size));
+            options.buffer_pool_bytes = frames + memory as u64;
+            options = options.clean_tier(TIER, TIER_BYTES);
+        }
         options
     }
 
@@ -113,6 +163,34 @@ pub struct History {
     pub failure: Option<String>,
     /// Figures of the engine at its end.
     pub figures: Vec<(&'static str, u64)>,
+    /// Those of the clean tier.
+    pub tier: Option<CleanTierStatus>,
+}
+
+impl History {
+    /// Counts what came up in it.
+    pub fn note(&self, coverage: &mut Coverage) {
+        coverage.add("histories", 1);
+        coverage.add("I/O calls recorded", self.calls);
+        for (name, total, histories) in [
+            ("Innodb_row_lock_waits", "row lock waits in histories", "histories with row lock waits"),
+            ("Innodb_deadlocks", "deadlocks in histories", "histories with deadlocks"),
+            ("Untorn_checkpoints", "checkpoints in histories", "histories with checkpoints"),
+        ] {
+            coverage.add(total, self.figure(name));
+            coverage.add(histories, u64::from(self.figure(name) > 0));
+        }
+        if let Some(tier) = self.tier.as_ref().filter(|tier| tier.file.is_some()) {
+            coverage.add("histories with a clean tier", 1);
+            coverage.add("pages taken by the clean tier in histories", tier.admitted);
+            coverage.add("pages served from the clean tier in histories", tier.hits);
+        }
+    }
+
+    /// A figure of the engine at the end.
+    pub fn figure(&self, name: &str) -> u64 {
+        self.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
+    }
 }
 
 /// Prepares the disk for a plan.
@@ -127,7 +205,7 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
         Sabotage::BrokenAtomicWrites => disk.break_atomic_writes(),
         Sabotage::SkippedSyncs(files) => disk.misbehave(files, Misbehaviour::SkippedSync, 1),
         Sabotage::PagesBeforeLog => disk.misbehave("#untorn_redo", Misbehaviour::SkippedSync, 1),
-        Sabotage::None | Sabotage::NoDoublewrite | Sabotage::NoDoublewriteFiles => {}
+        Sabotage::None | Sabotage::NoDoublewrite | Sabotage::NoDoublewriteFiles => plan.set_up_tier(disk),
     }
 }
 
@@ -152,26 +230,28 @@ pub fn record(plan: &Plan) -> History {
             set_up_disk(plan, &environment);
         }
         let failure = act(&db, &model, plan).await;
-        Ok::<_, Error>((db.status(), failure))
+        Ok::<_, Error>((db.status(), Some(db.clean_tier()), failure))
     });
     environment.disk().stop_observing();
-    let (figures, failure) = match outcome {
-        Ok((figures, failure)) => (figures, failure),
-        Err(error) => (Vec::new(), Some(error.to_string())),
+    let (figures, tier, failure) = match outcome {
+        Ok(ended) => ended,
+        Err(error) => (Vec::new(), None, Some(error.to_string())),
     };
     let last = Point { moment: environment.disk().moment(), model: model.lock().clone() };
     let mut points = std::mem::take(&mut *points.lock());
     points.push(last);
     let disk = environment.disk();
-    History { points, digest: disk.history(), calls: disk.calls(), failure, figures }
+    History { points, digest: disk.history(), calls: disk.calls(), failure, figures, tier }
 }
 
 /// Lets all actors act on a prepared database; what ended it, if not the plan.
 pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<String> {
     let mut random = Random::new(plan.seed ^ 0xAC7);
     let durability = if plan.relaxed { Durability::NoSync } else { Durability::Sync };
-    let stage =
-        Stage { db: db.clone(), model: model.clone(), durability, failure: Rc::new(RefCell::new(None)) };
+    // A tier writes what does not fill its buffer after a second: those histories are longer, by the clock.
+    let pace = if plan.has_tier() { 12 } else { 1 };
+    let failure = Rc::new(RefCell::new(None));
+    let stage = Stage { db: db.clone(), model: model.clone(), durability, pace, failure };
     let mut parts: Vec<Part> = Vec::new();
     for number in 0..SESSIONS {
         parts.push(Box::pin(session(stage.clone(), number, random.next_u64())));

@@ -1,15 +1,15 @@
 //! `untorn-torture`: the crash campaign. `cargo xtask crash` builds and runs it.
 
 use clap::{Parser, Subcommand};
-use disk::{Fault, FaultKind};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use untorn_torture::check::Wrong;
 use untorn_torture::coverage::Coverage;
-use untorn_torture::explore::{Effort, Explorer, Failure, parse};
-use untorn_torture::faults::{KINDS, Play, SCENES};
+use untorn_torture::explore::{Budget, Effort, Explorer, Failure, LONG_FROM, catch, parse};
+use untorn_torture::faults::{FAULTS_PER_CALL, Play, SCENES, Trouble};
 use untorn_torture::history::{Plan, record};
 
 /// Breaks the engine on purpose and checks what is left.
@@ -23,7 +23,8 @@ struct Arguments {
 enum Command {
     /// Runs histories and tries the states that crashes leave.
     States {
-        /// How many states.
+        /// How many states. Above 200000 this is the long form: every moment with at most 12 unsynced writes is tried with
+        /// every subset of them.
         #[arg(long, default_value_t = 40_000)]
         states: u64,
         /// Where the seeds of the histories begin.
@@ -32,7 +33,7 @@ enum Command {
         /// Threads.
         #[arg(long)]
         threads: Option<usize>,
-        /// States per history.
+        /// States after which the next history is begun (the long form finishes the moment it is at).
         #[arg(long, default_value_t = 2_000)]
         per_history: u64,
     },
@@ -45,7 +46,7 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// How many seeds.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 3)]
         seeds: u64,
         /// Threads.
         #[arg(long)]
@@ -74,36 +75,58 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Time between two words on how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
 #[derive(Default)]
 struct Totals {
     coverage: Coverage,
     failures: Vec<Failure>,
 }
 
-fn explore_states(states: u64, seed: u64, threads: usize, per_history: u64) -> ExitCode {
+/// Runs `work` on so many threads, and `progress` now and then until all are done.
+fn on_threads(threads: usize, work: impl Fn() + Sync, progress: impl Fn(Duration)) {
     let begin = Instant::now();
-    let effort = if states > 200_000 { Effort::LONG } else { Effort::QUICK };
-    println!("crash states: {states} from seed {seed}, {threads} threads, {effort:?}");
-    let (next, left) = (AtomicU64::new(seed), Mutex::new(states));
-    let totals = Mutex::new(Totals::default());
+    let (left, over) = (Mutex::new(threads), Condvar::new());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    let share = {
-                        let mut left = left.lock();
-                        let share = per_history.min(*left);
-                        *left -= share;
-                        share
-                    };
-                    if share == 0 || !totals.lock().failures.is_empty() {
-                        return;
-                    }
-                    let unused = one_history(next.fetch_add(1, Ordering::Relaxed), effort, share, &totals);
-                    *left.lock() += unused;
-                }
+                work();
+                *left.lock() -= 1;
+                over.notify_one();
             });
         }
+        let mut left = left.lock();
+        while *left > 0 {
+            if over.wait_for(&mut left, PROGRESS_EVERY).timed_out() {
+                progress(begin.elapsed());
+            }
+        }
+    });
+}
+
+fn explore_states(states: u64, seed: u64, threads: usize, per_history: u64) -> ExitCode {
+    let begin = Instant::now();
+    let effort = if states > LONG_FROM { Effort::LONG } else { Effort::QUICK };
+    println!("crash states: {states} from seed {seed}, {threads} threads, {effort:?}");
+    // Histories are handed out one by one, states from one common store: all threads work to the end.
+    let (next, budget) = (AtomicU64::new(seed), Budget::new(states));
+    let totals = Mutex::new(Totals::default());
+    let work = || {
+        while budget.left() > 0 && totals.lock().failures.is_empty() {
+            one_history(next.fetch_add(1, Ordering::Relaxed), effort, per_history, &budget, &totals);
+        }
+    };
+    on_threads(threads, work, |elapsed| {
+        let tried = states - budget.left();
+        let rate = tried as f64 / elapsed.as_secs_f64();
+        println!(
+            "{:>5.0} s: {tried} of {states} states, {rate:.0} states/s, {:.0} s to go, history {}, {} failures",
+            elapsed.as_secs_f64(),
+            budget.left() as f64 / rate.max(1.0),
+            next.load(Ordering::Relaxed),
+            totals.lock().failures.len()
+        );
     });
     let totals = totals.into_inner();
     let took = begin.elapsed().as_secs_f64();
@@ -113,40 +136,28 @@ fn explore_states(states: u64, seed: u64, threads: usize, per_history: u64) -> E
     report(&totals.failures)
 }
 
-/// Runs and explores one history; returns the states it did not need.
-fn one_history(seed: u64, effort: Effort, states: u64, totals: &Mutex<Totals>) -> u64 {
+/// Runs and explores one history.
+fn one_history(seed: u64, effort: Effort, states: u64, budget: &Budget, totals: &Mutex<Totals>) {
     let plan = Plan::new(seed);
-    let history = match untorn_torture::explore::catch(|| record(&plan)) {
+    let history = match catch(|| record(&plan)) {
         Ok(history) => history,
         Err(panic) => {
             println!("history {seed}: {panic}");
-            let what = untorn_torture::check::Wrong::Silent(panic);
+            let what = Wrong::Silent(panic);
             totals.lock().failures.push(Failure { replay: format!("{seed}/run"), what });
-            return 0;
+            return;
         }
     };
-    let mut explorer = Explorer::new(&plan, &history, effort, states, 3);
+    let mut explorer = Explorer::new(&plan, &history, effort, states, 3).within(budget);
     if let Some(failure) = &history.failure {
-        let what = untorn_torture::check::Wrong::Silent(failure.clone());
+        let what = Wrong::Silent(failure.clone());
         explorer.failures.push(Failure { replay: format!("{seed}/run"), what });
     }
-    explorer.coverage.add("histories", 1);
-    explorer.coverage.add("I/O calls recorded", history.calls);
-    for (name, value) in &history.figures {
-        let what = match *name {
-            "Innodb_deadlocks" => "deadlocks in histories",
-            "Innodb_row_lock_waits" => "row lock waits in histories",
-            "Untorn_checkpoints" => "checkpoints in histories",
-            _ => continue,
-        };
-        explorer.coverage.add(what, *value);
-    }
+    history.note(&mut explorer.coverage);
     explorer.run();
-    let tried = explorer.coverage.count("states");
     let mut totals = totals.lock();
     totals.coverage.merge(&explorer.coverage);
     totals.failures.extend(explorer.failures);
-    states.saturating_sub(tried)
 }
 
 fn fail_calls(stride: u64, seed: u64, seeds: u64, threads: usize) -> ExitCode {
@@ -165,27 +176,30 @@ fn fail_calls(stride: u64, seed: u64, seeds: u64, threads: usize) -> ExitCode {
             Err(failure) => totals.failures.push(failure),
         }
     }
+    let (all, calls) = (work.len() * FAULTS_PER_CALL, work.len());
+    println!("{calls} calls, {FAULTS_PER_CALL} faults each: {all} faults");
     let (work, totals) = (Mutex::new(work), Mutex::new(totals));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let next = work.lock().pop();
-                    let Some((play, call)) = next else { return };
-                    for kind in KINDS {
-                        let mut coverage = Coverage::default();
-                        let outcome = play.try_fault(Fault { call, kind }, &mut coverage);
-                        let mut totals = totals.lock();
-                        totals.coverage.merge(&coverage);
-                        totals.failures.extend(outcome.err());
-                    }
-                }
-            });
+    let work_off = || {
+        loop {
+            let next = work.lock().pop();
+            let Some((play, call)) = next else { return };
+            for fault in play.faults(call) {
+                let mut coverage = Coverage::default();
+                let outcome = play.try_fault(fault, &mut coverage);
+                let mut totals = totals.lock();
+                totals.coverage.merge(&coverage);
+                totals.failures.extend(outcome.err());
+            }
         }
+    };
+    on_threads(threads, work_off, |elapsed| {
+        let left = work.lock().len() * FAULTS_PER_CALL;
+        let failures = totals.lock().failures.len();
+        println!("{:>5.0} s: {} of {all} faults, {failures} failures", elapsed.as_secs_f64(), all - left);
     });
     let totals = totals.into_inner();
     println!("{}", totals.coverage);
-    println!("in {:.1} s, {} failures", begin.elapsed().as_secs_f64(), totals.failures.len());
+    println!("{all} faults in {:.1} s, {} failures", begin.elapsed().as_secs_f64(), totals.failures.len());
     report(&totals.failures)
 }
 
@@ -222,15 +236,13 @@ fn replay(state: &str) -> ExitCode {
     report(&explorer.failures)
 }
 
-/// `seed/scene/call:kind`, as a failure of [`fail_calls`] printed it.
+/// `seed/scene/call:kind` or `seed/scene/call:kind:call`, as a failure of [`fail_calls`] printed it.
 fn replay_fault(state: &str) -> Option<ExitCode> {
     let mut parts = state.splitn(3, '/');
     let seed = parts.next()?.parse().ok()?;
     let name = parts.next()?;
     let scene = SCENES.into_iter().find(|scene| format!("{scene:?}") == name)?;
-    let (call, kind) = parts.next()?.split_once(':')?;
-    let kind = KINDS.into_iter().find(|known: &FaultKind| format!("{known:?}") == kind)?;
-    let fault = Fault { call: call.parse().ok()?, kind };
+    let fault = Trouble::parse(parts.next()?)?;
     let outcome = Play::new(scene, seed).and_then(|play| play.try_fault(fault, &mut Coverage::default()));
     Some(report(&outcome.err().into_iter().collect::<Vec<_>>()))
 }

@@ -38,6 +38,8 @@ pub struct Stage {
     pub model: SharedModel,
     /// How commits are made durable.
     pub durability: Durability,
+    /// How many times longer everybody sleeps.
+    pub pace: u32,
     /// The first error that ended an actor.
     pub failure: Rc<RefCell<Option<String>>>,
 }
@@ -49,7 +51,7 @@ impl Stage {
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.db.environment().sleep(duration).await;
+        self.db.environment().sleep(duration * self.pace).await;
     }
 }
 
@@ -164,8 +166,9 @@ async fn run_session(stage: &Stage, number: usize, seed: u64) -> Result<(), Erro
         transaction.begin();
         let mut state = ActorState::clone(&stage.model.lock().journals[number].acknowledged);
         let rows = &mut state.entry(SHARED.to_owned()).or_default().rows;
-        let outcome = match random.below(3) {
-            0 => transfer(&mut transaction, number, &mut random, rows).await,
+        let outcome = match random.below(6) {
+            0 | 1 => transfer(stage, &mut transaction, number, &mut random, rows).await,
+            2 => audit(stage, &mut transaction, number, &mut random, rows).await,
             _ => change_rows(&mut transaction, number, &mut random, rows).await,
         };
         match outcome {
@@ -185,7 +188,41 @@ async fn run_session(stage: &Stage, number: usize, seed: u64) -> Result<(), Erro
     }
 }
 
+/// Goes away in the middle of a transaction, its locks held, so that the others run into them.
+async fn hesitate(stage: &Stage, random: &mut Random) {
+    if random.one_in(2) {
+        stage.sleep(Duration::from_micros(random.below(400) as u64)).await;
+    }
+}
+
+/// Locks all accounts against changes, sums them up, and then moves something between them: two that do so at a time
+/// wait for each other, and one of them has to give up.
+async fn audit(
+    stage: &Stage,
+    transaction: &mut Transaction,
+    session: usize,
+    random: &mut Random,
+    rows: &mut BTreeMap<i64, Row>,
+) -> Result<(), Error> {
+    let accounts = transaction.open_table(DATABASE, ACCOUNT, PATIENCE).await?;
+    let mut sum = 0;
+    transaction
+        .for_each(&accounts, &Range::all().lock(Lock::Share), |row| {
+            if let Some(Value::Int(balance)) = row.get(1) {
+                sum += balance;
+            }
+            true
+        })
+        .await?;
+    if sum != ACCOUNTS * BALANCE {
+        return Err(Error::Internal(format!("the balances, locked, sum up to {sum}")));
+    }
+    hesitate(stage, random).await;
+    transfer(stage, transaction, session, random, rows).await
+}
+
 async fn transfer(
+    stage: &Stage,
     transaction: &mut Transaction,
     session: usize,
     random: &mut Random,
@@ -209,6 +246,7 @@ async fn transfer(
         let counter = rows.get(&key).map_or(0, |row| row.counter) + change;
         let row = Row { counter, byte: 0, length: 0 };
         put(transaction, &table, key, row, rows).await?;
+        hesitate(stage, random).await;
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 //! `cargo xtask crash`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use disk::{Crash, Fault};
+use disk::Crash;
 use untorn_torture::coverage::Coverage;
 use untorn_torture::explore::{Effort, Explorer, describe, parse};
-use untorn_torture::faults::{KINDS, Play, SCENES};
+use untorn_torture::faults::{Play, SCENES};
 use untorn_torture::history::{Plan, record};
 
 #[test]
@@ -38,18 +38,67 @@ fn crash_states_recover_to_what_was_acknowledged() {
 }
 
 #[test]
+fn sessions_wait_for_each_other_and_deadlock() {
+    let mut coverage = Coverage::default();
+    const HISTORIES: u64 = 6;
+    for seed in 1..=HISTORIES {
+        record(&Plan::new(seed)).note(&mut coverage);
+    }
+    println!("{coverage}");
+    for (what, least) in [("histories with row lock waits", HISTORIES), ("histories with deadlocks", 1)] {
+        assert!(coverage.count(what) >= least, "too few {what}\n{coverage}");
+    }
+}
+
+/// Also that what the tier returns is what counts: every row is compared.
+#[test]
+fn recovered_states_are_served_from_a_kept_clean_tier() {
+    let mut coverage = Coverage::default();
+    for seed in (1..).filter(|seed| Plan::new(*seed).has_tier()).take(3) {
+        let plan = Plan::new(seed);
+        let history = record(&plan);
+        assert_eq!(history.failure, None, "history {seed}");
+        history.note(&mut coverage);
+        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 150, 1);
+        explorer.run();
+        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
+        coverage.merge(&explorer.coverage);
+    }
+    println!("{coverage}");
+    for what in ["states with pages of the clean tier kept", "states with pages served from the clean tier"] {
+        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
+    }
+}
+
+#[test]
+fn a_moment_that_was_begun_is_tried_with_every_subset() {
+    let plan = Plan::new(2);
+    let history = record(&plan);
+    let effort = Effort { exhaustive_units: 6, whole_moments: true, ..Effort::QUICK };
+    let mut explorer = Explorer::new(&plan, &history, effort, 60, 1);
+    explorer.run();
+    println!("{}", explorer.coverage);
+    assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
+    let whole = "moments: every subset of up to 12 unsynced writes tried";
+    assert!(explorer.coverage.count(whole) > 0);
+    assert_eq!(explorer.coverage.count("moments: broken off, the states were used up"), 0);
+}
+
+#[test]
 fn a_failing_call_ends_in_an_error_or_is_got_over_and_never_in_a_lie() {
     let mut coverage = Coverage::default();
     for scene in SCENES {
         let play = Play::new(scene, 11).unwrap();
         assert!(play.calls > 20, "{scene:?} makes {} calls", play.calls);
         for (at, call) in (0..play.calls).step_by(9).enumerate() {
-            let fault = Fault { call, kind: KINDS[at % KINDS.len()] };
-            play.try_fault(fault, &mut coverage).unwrap();
+            let faults = play.faults(call);
+            play.try_fault(faults[at % faults.len()], &mut coverage).unwrap();
         }
     }
     println!("{coverage}");
-    assert!(coverage.count("faults that ended in an error") > 0);
+    for what in ["faults that ended in an error", "faults with a power loss soon after"] {
+        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
+    }
 }
 
 #[test]

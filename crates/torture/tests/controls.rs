@@ -5,9 +5,10 @@
 use untorn_torture::explore::{Effort, Explorer, Failure};
 use untorn_torture::history::{Plan, Sabotage, record};
 
-/// States tried per history, and histories, before a control counts as not noticed.
+/// States tried per history, and histories, before a control counts as not noticed. (The rarest is a copy lost from the
+/// doublewrite file together with a page that is torn.)
 const STATES: u64 = 300;
-const HISTORIES: u64 = 12;
+const HISTORIES: u64 = 60;
 
 /// Explores histories until something is found.
 fn first_failure(plan: impl Fn(u64) -> Plan) -> Option<Failure> {
