@@ -30,6 +30,7 @@ mod entry;
 mod error;
 #[cfg_attr(loom, allow(dead_code, unused_imports))]
 mod lock;
+#[cfg(not(loom))]
 mod marked;
 #[cfg(not(loom))]
 mod purge;
