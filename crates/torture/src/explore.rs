@@ -297,6 +297,8 @@ impl<'h> Explorer<'h> {
         let recovered = catch(|| self.recover(&environment, model, deep && depth == 1));
         environment.disk().stop_observing();
         environment.shutdown();
+        let again = deep.then(|| environment.disk().moment());
+        environment.disk().abandon_requests();
         let harmless = matches!(crash, Crash::Damaged { .. }) && outcome.damaged > 0;
         let found = match recovered {
             Ok(Ok(found)) => found,
@@ -311,12 +313,10 @@ impl<'h> Explorer<'h> {
             self.coverage.add("damage that was repaired or did not matter", 1);
         }
         self.coverage.most("most pages lost to a crash in one database", found.lost_pages);
-        if deep && !found.states.is_empty() {
+        if let Some(again) = again.filter(|_| !found.states.is_empty()) {
             let moments = std::mem::take(&mut *inner.lock());
             // What was found is what must be found again, however recovery is disturbed.
             let settled = Model::exactly(found.states);
-            let again = environment.disk().moment();
-            drop(environment);
             self.coverage.add("states: recovered a second time", 1);
             self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
             if !harmless && !moments.is_empty() && depth <= DEPTH {

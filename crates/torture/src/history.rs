@@ -240,7 +240,9 @@ pub fn record(plan: &Plan) -> History {
     let last = Point { moment: environment.disk().moment(), model: model.lock().clone() };
     let mut points = std::mem::take(&mut *points.lock());
     points.push(last);
+    environment.shutdown();
     let disk = environment.disk();
+    disk.abandon_requests();
     History { points, digest: disk.history(), calls: disk.calls(), failure, figures, tier }
 }
 
