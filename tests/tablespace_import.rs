@@ -256,16 +256,22 @@ async fn exported(db: &Database, environment: &SimulatedEnvironment, name: &str)
     (file("ibd"), file("cfg"))
 }
 
+/// A database whose table `source` is filled, and the files that it exports.
+async fn with_source(environment: &Arc<SimulatedEnvironment>, def: TableDef) -> (Database, Vec<u8>, Vec<u8>) {
+    let db = open(environment).await;
+    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    db.create_table("test", "source", def).await.unwrap();
+    fill(&db, "source").await;
+    let (ibd, cfg) = exported(&db, environment, "source").await;
+    (db, ibd, cfg)
+}
+
 #[test]
 fn our_own_table_comes_back_as_another() {
     for (clustered, with_cfg) in [(true, true), (true, false), (false, true), (false, false)] {
         let environment = SimulatedEnvironment::new(3);
         environment.run_until_complete(async {
-            let db = open(&environment).await;
-            db.create_database("test", Collation::Utf8mb4Bin).unwrap();
-            db.create_table("test", "source", own_def(clustered)).await.unwrap();
-            fill(&db, "source").await;
-            let (ibd, cfg) = exported(&db, &environment, "source").await;
+            let (db, ibd, cfg) = with_source(&environment, own_def(clustered)).await;
             discarded(&db, own_def(clustered)).await;
             put(&environment, "t.ibd", &ibd);
             if with_cfg {
@@ -454,11 +460,7 @@ const DAMAGE: &[Damage] = &[
 fn damaged_files_are_refused_and_stay_as_they_were() {
     let environment = SimulatedEnvironment::new(8);
     environment.run_until_complete(async {
-        let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
-        db.create_table("test", "source", own_def(true)).await.unwrap();
-        fill(&db, "source").await;
-        let (ibd, cfg) = exported(&db, &environment, "source").await;
+        let (db, ibd, cfg) = with_source(&environment, own_def(true)).await;
         discarded(&db, own_def(true)).await;
         for (what, damage, said) in DAMAGE {
             for with_cfg in [false, true] {
@@ -491,11 +493,7 @@ fn damaged_files_are_refused_and_stay_as_they_were() {
 fn a_file_of_another_definition_is_refused() {
     let environment = SimulatedEnvironment::new(9);
     environment.run_until_complete(async {
-        let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
-        db.create_table("test", "source", own_def(true)).await.unwrap();
-        fill(&db, "source").await;
-        let (ibd, cfg) = exported(&db, &environment, "source").await;
+        let (db, ibd, cfg) = with_source(&environment, own_def(true)).await;
         let mut narrower = own_def(true);
         narrower.columns[2].kind = ColumnType::varchar(20);
         let mut other_type = own_def(true);
