@@ -310,7 +310,8 @@ impl Cleaner {
             if !victims.dirty.is_empty() {
                 let mut collected = Collected::default();
                 store.add_neighbours(&mut victims.dirty);
-                store.start_batches(victims.dirty, FlushPurpose::Lru, &mut collected);
+                let candidates = store.fill_gaps(victims.dirty);
+                store.start_batches(candidates, FlushPurpose::Lru, &mut collected);
                 done += collected.pages;
             }
         }

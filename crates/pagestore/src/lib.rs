@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 #[cfg(not(loom))]
-pub mod checksum;
+mod candidate;
 #[cfg(not(loom))]
+pub mod checksum;
 mod cleaner;
 #[cfg(not(loom))]
 mod controller;
@@ -26,6 +27,7 @@ mod frame;
 mod free;
 #[cfg(not(loom))]
 pub mod fsp;
+mod gaps;
 #[cfg(not(loom))]
 mod guard;
 mod latch;
