@@ -52,7 +52,7 @@ impl PageStore {
         candidates.sort_unstable_by_key(Candidate::page_id);
         let Some(tier) = self.tier_to_use().filter(|tier| tier.pays()) else { return candidates };
         let mut fillers = Vec::new();
-        let mut room = self.flight_room().min(2 * candidates.len());
+        let mut room = self.flight_room().min(4 * candidates.len());
         let pages: Vec<PageId> = candidates.iter().map(Candidate::page_id).collect();
         for of_space in pages.chunk_by(|a, b| a.space == b.space) {
             let Ok(space) = self.spaces.get(of_space[0].space) else { continue };
@@ -122,28 +122,42 @@ impl Filling<'_> {
 
     /// Completes aligned blocks of up to `most` pages, a power of two.
     fn complete_blocks(&mut self, pages: &[u32], most: u32) {
+        let most = most.min(std::env::var("BLOCK").ok().and_then(|v| v.parse().ok()).unwrap_or(4));
         for block in pages.chunk_by(|a, b| a / most == b / most) {
-            self.complete(block, block[0] / most * most, most);
+            let first = block[0] / most * most;
+            let table = self.store.spaces.directory.get(self.space.id).unwrap();
+            let mut all = block.to_vec();
+            for page in first..first + most {
+                if block.binary_search(&page).is_err()
+                    && let Some(index) = table.get(page)
+                    && self.store.frames.get(index).is_dirty()
+                {
+                    all.push(page);
+                }
+            }
+            all.sort_unstable();
+            self.complete(&all, block, first, most);
         }
     }
 
     /// The block, or else its halves.
-    fn complete(&mut self, pages: &[u32], first: u32, len: u32) {
-        if pages.len() < 2 || len < 2 {
+    fn complete(&mut self, pages: &[u32], had: &[u32], first: u32, len: u32) {
+        if pages.len() < 2 || len < 2 || had.is_empty() {
             return;
         }
         let halves = cost_of_halves(pages, first, len);
         let whole = Cost { requests: 1, pages: len };
-        if whole.requests < halves.requests && whole.worth() <= halves.worth() {
+        if whole.requests <= halves.requests && whole.worth() <= halves.worth() {
             let missing: Vec<u32> =
-                (first..first + len).filter(|page| pages.binary_search(page).is_err()).collect();
+                (first..first + len).filter(|page| had.binary_search(page).is_err()).collect();
             if self.fill(&missing) {
                 return;
             }
         }
         let (low, high) = pages.split_at(pages.partition_point(|page| *page < first + len / 2));
-        self.complete(low, first, len / 2);
-        self.complete(high, first + len / 2, len / 2);
+        let (had_low, had_high) = had.split_at(had.partition_point(|page| *page < first + len / 2));
+        self.complete(low, had_low, first, len / 2);
+        self.complete(high, had_high, first + len / 2, len / 2);
     }
 
     /// Adds all of these pages or none.
