@@ -105,7 +105,9 @@ pub struct Status {
     pub overtaken: u64,
     /// Reads that failed.
     pub read_errors: u64,
-    /// Times it was suspended, and resumed.
+    /// Times nothing was found for a moment, to see what the data files take alone.
+    pub trials: u64,
+    /// Times it was suspended.
     pub suspensions: u64,
     /// Times it was resumed.
     pub resumptions: u64,
@@ -175,6 +177,7 @@ impl Tier {
             mismatches_corrupt: get(Counter::Corrupt),
             overtaken: get(Counter::Overtaken),
             read_errors: get(Counter::ReadErrors),
+            trials: get(Counter::Trials),
             suspensions: get(Counter::Suspensions),
             resumptions: get(Counter::Resumptions),
             failures: get(Counter::Failures),

@@ -12,7 +12,7 @@ use pagestore::Lsn;
 use pagestore::tier::{CleanTier, Found, History, Offered, Refusal, Source, Ticket};
 use parking_lot::{Mutex, RwLock};
 
-use crate::adapt::Adapt;
+use crate::adapt::{Adapt, Mode};
 use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
@@ -352,14 +352,24 @@ impl Tier {
 
 impl CleanTier for Tier {
     fn find(&self, page: PageId) -> Option<Found> {
+        let mode = self.adapt.mode();
+        if mode == Mode::Suspended && !self.adapt.probes(page) {
+            return None;
+        }
         let current = self.current.read();
         let store = current.store.as_ref()?;
         if !self.recovered.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return None;
         }
-        store.with_ghosts(page, |ghosts| ghosts.looked_up(page));
-        if !self.adapt.answers() {
-            return None;
+        match mode {
+            Mode::Active => store.with_ghosts(page, |ghosts| ghosts.looked_up(page)),
+            // As if it were not there, but for the estimates: pages are taken meanwhile.
+            Mode::Trial => {
+                store.with_ghosts(page, |ghosts| ghosts.looked_up(page));
+                return None;
+            }
+            // No page is admitted to the simulations of the estimates now, so none is looked up in them.
+            Mode::Suspended => {}
         }
         let entry = if self.dead.contains(page.space) { None } else { store.table.find(page) };
         let Some(entry) = entry else {
