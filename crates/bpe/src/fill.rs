@@ -168,6 +168,26 @@ impl Filler {
         Some(Full { chunk, region, ends_region })
     }
 
+    /// A buffer is used up. One who does not keep it gives its memory back.
+    fn take_back(&mut self, buf: AlignedBuf, keep: bool) {
+        if keep {
+            self.spare.push(buf);
+        } else {
+            self.buffers -= 1;
+        }
+    }
+
+    /// Gives the memory of the buffers back that nobody uses.
+    pub(crate) fn give_back_spare(&mut self) {
+        self.buffers -= self.spare.len();
+        self.spare = Vec::new();
+    }
+
+    /// Buffers there are, in use or spare.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers
+    }
+
     fn is_idle(&self) -> bool {
         self.writing.is_empty() && self.cleaning.is_none()
     }
@@ -297,7 +317,7 @@ impl Tier {
         }
         let mut filler = store.filler.lock();
         match buf {
-            Some(buf) => filler.spare.push(buf),
+            Some(buf) => filler.take_back(buf, !self.adapt.is_suspended()),
             None => filler.buffers -= 1,
         }
         if let Some(at) = filler.writing.iter().position(|region| *region == write.region) {
@@ -389,7 +409,7 @@ impl Tier {
         }
         filler.cleaning = None;
         match buf {
-            Some(buf) => filler.spare.push(buf),
+            Some(buf) => filler.take_back(buf, !self.adapt.is_suspended()),
             None => filler.buffers -= 1,
         }
         filler.tell_when_closed();

@@ -238,6 +238,10 @@ impl Tier {
         let Some(store) = self.store() else { return };
         self.write_partial(&store, PARTIAL_AFTER);
         self.report(self.adapt.look_at_trial(self.env.now()));
+        if self.adapt.is_suspended() {
+            // At every look: what was on its way comes back later. An open chunk is written when it is a second old.
+            store.filler.lock().give_back_spare();
+        }
         if looks.is_multiple_of(LOOKS_PER_JUDGEMENT) {
             self.report(self.adapt.look(self.env.now()));
             match self.env.storage().exists(&store.path) {

@@ -289,6 +289,15 @@ impl Tier {
         );
     }
 
+    /// Bytes of memory a store takes: with all the buffers it may ask for, or, while the tier is suspended, those it has.
+    pub(crate) fn memory_of(&self, store: &Store) -> usize {
+        let all = store.geometry.memory_bytes();
+        if !self.adapt.is_suspended() {
+            return all;
+        }
+        all - store.geometry.buffer_bytes() + store.filler.lock().buffers() * store.geometry.region_bytes
+    }
+
     fn store_and_next(&self) -> (Option<Arc<Store>>, Option<Arc<Store>>) {
         let current = self.current.read();
         (current.store.clone(), current.next.clone())
@@ -415,6 +424,10 @@ impl CleanTier for Tier {
     }
 
     fn wants(&self, page: PageId, history: History) -> bool {
+        if self.adapt.is_suspended() {
+            self.counters.count_refusal(Refusal::Off);
+            return false;
+        }
         let store = self.store();
         match self.refuse(store.as_ref(), page, history) {
             Ok(()) => true,
@@ -484,8 +497,12 @@ impl CleanTier for Tier {
             && self.current.read().store.is_some()
     }
 
+    fn takes_pages(&self) -> bool {
+        !self.adapt.is_suspended() && self.is_on()
+    }
+
     fn memory_bytes(&self) -> usize {
-        self.current.read().store.as_ref().map_or(0, |store| store.geometry.memory_bytes())
+        self.current.read().store.as_ref().map_or(0, |store| self.memory_of(store))
     }
 }
 

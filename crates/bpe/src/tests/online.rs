@@ -204,11 +204,18 @@ fn is_suspended_while_it_is_not_faster() {
             world.env.advance(Duration::from_millis(200));
         }
     };
+    let memory_before = world.tier.memory_bytes();
     measure(&world, 2, 2);
     assert_eq!(world.status().state, State::Suspended);
-    assert!(!world.tier.wants(pages[0], WANTED));
+    assert!(!world.tier.wants(pages[0], WANTED) && !world.tier.takes_pages() && world.tier.is_on());
+    // Its buffers are the pool's again.
+    let buffers = memory_before - world.tier.memory_bytes();
+    assert_eq!(buffers, world.tier.store().unwrap().geometry.buffer_bytes());
+    assert_eq!(world.status().memory_bytes, world.tier.memory_bytes() as u64);
+    let samples = world.status().estimate.samples;
     let found = pages.iter().filter(|id| world.tier.find(**id).is_some()).count();
     assert!(found <= 1, "probes only: {found}");
+    assert_eq!(world.status().estimate.samples, samples, "nothing is admitted, so nothing is estimated");
     // A change counts while it is suspended.
     let changed = pages[1];
     world.change(changed).unwrap();
@@ -219,6 +226,7 @@ fn is_suspended_while_it_is_not_faster() {
         (State::On, 1, 1)
     );
     assert!(world.look_at_all().unwrap() > 50);
+    assert_eq!(world.tier.memory_bytes(), memory_before);
     let now = world.env.now();
     assert!(now > Duration::ZERO);
 }
