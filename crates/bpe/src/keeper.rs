@@ -116,7 +116,7 @@ impl Tier {
             path: old.path.clone(),
             file: old.file.clone(),
             geometry,
-            table: Table::new(geometry.slots()),
+            table: Table::new(geometry.slots(), geometry.slots_per_region()),
             fifo,
             journal: old.journal.clone(),
             loaded_from: old.loaded_from,
