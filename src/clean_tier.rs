@@ -248,6 +248,7 @@ impl Database {
             ("Untorn_bpe_overtaken", status.overtaken),
             ("Untorn_bpe_read_errors", status.read_errors),
             ("Untorn_bpe_failures", status.failures),
+            ("Untorn_bpe_trials", status.trials),
             ("Untorn_bpe_suspensions", status.suspensions),
             ("Untorn_bpe_resumptions", status.resumptions),
             ("Untorn_bpe_pages_kept", status.restored),

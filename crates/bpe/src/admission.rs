@@ -71,6 +71,10 @@ pub(crate) fn judge(
 }
 
 /// Bytes that may be written: fills at the budgeted rate, up to one second's worth or two regions.
+///
+/// What is saved when a region is cleaned is taken in advance: to let a page go that is there would cost the same bytes when
+/// it comes back, and a read of the data file. What was taken so is missing to the admissions that follow, so
+/// the rate is kept.
 pub(crate) struct WriteBudget {
     /// Bytes per second; 0 is no limit.
     rate: AtomicU64,
@@ -79,7 +83,8 @@ pub(crate) struct WriteBudget {
 }
 
 struct Bucket {
-    bytes: u64,
+    /// Less than nothing when bytes were taken in advance.
+    bytes: i64,
     filled_at: Duration,
 }
 
@@ -90,7 +95,7 @@ impl WriteBudget {
         WriteBudget {
             rate: AtomicU64::new(rate),
             burst_min,
-            bucket: Mutex::new(Bucket { bytes: rate.max(burst_min), filled_at: now }),
+            bucket: Mutex::new(Bucket { bytes: signed(rate.max(burst_min)), filled_at: now }),
         }
     }
 
@@ -105,17 +110,25 @@ impl WriteBudget {
     /// Takes `bytes` from the bucket if they are there.
     pub(crate) fn take(&self, bytes: u64, now: Duration) -> bool {
         self.with_bucket(now, |bucket| {
-            let enough = bucket.bytes >= bytes;
+            let enough = bucket.bytes >= signed(bytes);
             if enough {
-                bucket.bytes -= bytes;
+                bucket.bytes -= signed(bytes);
             }
             enough
         })
     }
 
+    /// Takes `bytes` whether or not they are there.
+    pub(crate) fn take_in_advance(&self, bytes: u64, now: Duration) {
+        self.with_bucket(now, |bucket| {
+            bucket.bytes = bucket.bytes.saturating_sub(signed(bytes));
+            true
+        });
+    }
+
     /// Whether `bytes` are there.
     pub(crate) fn has(&self, bytes: u64, now: Duration) -> bool {
-        self.with_bucket(now, |bucket| bucket.bytes >= bytes)
+        self.with_bucket(now, |bucket| bucket.bytes >= signed(bytes))
     }
 
     fn with_bucket(&self, now: Duration, act: impl FnOnce(&mut Bucket) -> bool) -> bool {
@@ -129,10 +142,15 @@ impl WriteBudget {
         // Less than a byte is left to grow.
         if earned > 0 {
             bucket.filled_at = now;
-            bucket.bytes = bucket.bytes.saturating_add(earned).min(rate.max(self.burst_min));
+            let most = signed(rate.max(self.burst_min));
+            bucket.bytes = bucket.bytes.saturating_add(signed(earned)).min(most);
         }
         act(&mut bucket)
     }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -186,6 +204,10 @@ mod tests {
         // Many short steps add up to the same.
         let steps: usize = (1..=1000).map(|ms| taken_until(second * 60 + second * ms / 1000)).sum();
         assert!((9..=10).contains(&steps), "{steps}");
+        // What was taken in advance is missing afterwards.
+        budget.take_in_advance(30 << 20, second * 62);
+        assert_eq!(taken_until(second * 64), 0);
+        assert_eq!(taken_until(second * 65), 10);
         budget.set_rate(0);
         assert!(budget.take(u64::MAX, second * 61));
     }

@@ -34,6 +34,7 @@ pub(crate) enum Counter {
     Corrupt,
     Overtaken,
     ReadErrors,
+    Trials,
     Suspensions,
     Resumptions,
     Failures,

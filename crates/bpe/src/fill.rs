@@ -8,11 +8,21 @@
 //! Nothing waits: no buffer or no free region means that the page is refused. A page is in the table from the moment
 //! it is copied, *pending*, so that a change of it in the meantime drops it; it can be found when the write is over.
 //!
-//! **Second chance.** Two regions are kept free by cleaning the oldest. If at least half of its slots were hit since they
-//! were written, the region goes to the young end of the FIFO as it is, at most [`KEEP_MAX`] times in a row.
-//! Otherwise the pages that were hit are read with one read of the region and copied like offered ones (so a
-//! region that is cleaned costs at most half a region of writes, which the write budget must allow), and the rest is dropped.
-//! A page that was saved has to be hit again to be saved again.
+//! **Cleaning** keeps two regions free. What is saved is read with one read of the region and copied like offered pages.
+//!
+//! - *Holes.* Where pages are changed, regions lose them: what is left of a region is worth its copy. So the oldest region
+//!   with at most half of its slots in use is taken first, and all that is in it is saved, like a log-structured file
+//!   system compacts its segments. As long as the pages of the tier are no more than half of its slots there always is
+//!   such a region (those that are free or being filled aside), so no page is lost that could have been kept.
+//! - *Second chance.* Where there is none the tier is full, and the oldest region goes. If at least half of its slots were
+//!   hit since they were written, the region goes to the young end of the FIFO as it is, at most [`KEEP_MAX`] times in a
+//!   row. Otherwise the pages that were hit are saved, half a region of them at most, and the rest is dropped. A page that
+//!   was saved has to be hit again to be saved again.
+//!
+//! So a region that is cleaned costs at most half a region of writes. They count in the write budget, which admissions
+//! then lack. Cleaning goes on by itself, from the end of a write or of a read to the next region, until two are
+//! free. For what is saved there are always room and a buffer: offers leave the last free region alone, and, while a
+//! region is being cleaned, the last buffer. A tier that is suspended needs no room and cleans nothing.
 //!
 //! **Order with the kept map.** A page that leaves its slot here can no longer be dropped by a change. So its drop is
 //! recorded like that of a changed page: under the lock of its shard, while it leaves.
@@ -57,7 +67,7 @@ pub(crate) struct Full {
     ends_region: bool,
 }
 
-/// A region to be read for its hot pages.
+/// A region to be read for what is saved of it.
 pub(crate) struct Salvage {
     region: u32,
     buf: AlignedBuf,
@@ -114,11 +124,22 @@ impl Filler {
         self.free.len() > FREE_REGIONS
     }
 
+    /// Regions that hold nothing.
+    #[cfg(test)]
+    pub(crate) fn free_regions(&self) -> usize {
+        self.free.len()
+    }
+
     /// The regions that hold pages, oldest first.
     pub(crate) fn order(&self) -> VecDeque<u32> {
         let mut order = self.fifo.clone();
         order.extend(self.position.map(|(region, _)| region));
         order
+    }
+
+    /// Buffers that may be had now.
+    fn buffers_left(&self, geometry: &Geometry) -> usize {
+        self.spare.len() + geometry.buffers().saturating_sub(self.buffers)
     }
 
     fn buffer(&mut self, geometry: &Geometry) -> Option<AlignedBuf> {
@@ -131,15 +152,18 @@ impl Filler {
         })
     }
 
-    /// Makes sure that a chunk with room is open. While a region is being cleaned the last free one is for what is saved.
+    /// Makes sure that a chunk with room is open. The last free region is for what is saved, and so is the last buffer
+    /// while a region is being cleaned.
     fn open_chunk(&mut self, geometry: &Geometry, now: Duration, saving: bool) -> Option<&mut Chunk> {
         if self.open.is_none() {
             let (region, given) = match self.position {
                 Some(position) => position,
-                None if !saving && self.free.len() <= 1 && self.cleaning.is_some() => return None,
+                None if !saving && self.free.len() <= 1 => return None,
                 None => (self.free.pop_front()?, 0),
             };
-            let Some(buf) = self.buffer(geometry) else {
+            let reserved = usize::from(!saving && self.cleaning.is_some());
+            let buf = if self.buffers_left(geometry) > reserved { self.buffer(geometry) } else { None };
+            let Some(buf) = buf else {
                 if self.position.is_none() {
                     self.free.push_front(region);
                 }
@@ -166,6 +190,26 @@ impl Filler {
         self.position = (!ends_region).then_some((region, given));
         self.writing.push(region);
         Some(Full { chunk, region, ends_region })
+    }
+
+    /// A buffer is used up. One who does not keep it gives its memory back.
+    fn take_back(&mut self, buf: AlignedBuf, keep: bool) {
+        if keep {
+            self.spare.push(buf);
+        } else {
+            self.buffers -= 1;
+        }
+    }
+
+    /// Gives the memory of the buffers back that nobody uses.
+    pub(crate) fn give_back_spare(&mut self) {
+        self.buffers -= self.spare.len();
+        self.spare = Vec::new();
+    }
+
+    /// Buffers there are, in use or spare.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers
     }
 
     fn is_idle(&self) -> bool {
@@ -231,7 +275,7 @@ impl Tier {
         let mut filler = store.filler.lock();
         let is_old = |chunk: &Chunk| chunk.count > 0 && now.saturating_sub(chunk.since) >= older_than;
         let full = if filler.open.as_ref().is_some_and(is_old) { filler.cut(&store.geometry) } else { None };
-        let salvage = if filler.closed.is_none() { self.clean(store, &mut filler) } else { None };
+        let salvage = self.clean(store, &mut filler);
         drop(filler);
         self.submit(store, Work { full, salvage });
     }
@@ -295,9 +339,10 @@ impl Tier {
                 store.table.publish(slot, |entry| store.record_add(entry, &self.dead));
             }
         }
+        let went_well = buf.is_some();
         let mut filler = store.filler.lock();
         match buf {
-            Some(buf) => filler.spare.push(buf),
+            Some(buf) => filler.take_back(buf, !self.adapt.is_suspended()),
             None => filler.buffers -= 1,
         }
         if let Some(at) = filler.writing.iter().position(|region| *region == write.region) {
@@ -307,38 +352,41 @@ impl Tier {
             filler.fifo.push_back(write.region);
         }
         filler.tell_when_closed();
+        let salvage = if went_well { self.clean(store, &mut filler) } else { None };
+        drop(filler);
+        self.submit(store, Work { full: None, salvage });
     }
 
-    /// Keeps regions free. Returns the region whose hot pages are to be read, if there is one.
+    /// Keeps regions free. Returns the region that is to be read for what is saved of it, if there is one.
     fn clean(&self, store: &Arc<Store>, filler: &mut Filler) -> Option<Salvage> {
-        let page_bytes = store.geometry.page_bytes as u64;
-        // Each region is looked at once at most.
-        for _ in 0..filler.fifo.len() {
+        if filler.closed.is_some() || self.adapt.is_suspended() {
+            return None;
+        }
+        // Each region is looked at twice at most: as one with holes, and as the oldest.
+        for _ in 0..=filler.fifo.len() {
+            let geometry = &store.geometry;
             if filler.free.len() >= FREE_REGIONS || filler.cleaning.is_some() {
                 return None;
             }
-            let region = filler.fifo.pop_front()?;
-            if filler.writing.contains(&region) {
-                filler.fifo.push_back(region);
-                continue;
+            // One for the read and one for what is saved; until then the offers that come use up the room there is.
+            if filler.buffers_left(geometry) < 2 {
+                return None;
             }
-            let slots = store.geometry.slots_of(region);
-            let hot =
-                slots.clone().filter(|slot| store.table.peek(*slot).is_some_and(|(_, hit)| hit)).count();
-            if hot * 2 >= slots.len() && filler.kept_in_a_row < KEEP_MAX {
-                slots.for_each(|slot| store.table.forget_reference(slot));
-                filler.fifo.push_back(region);
-                filler.kept_in_a_row += 1;
-                self.counters.count(Counter::RegionsKept);
-                continue;
-            }
+            let half = geometry.slots_per_region() / 2;
+            let with_holes = (0..filler.fifo.len()).find(|at| {
+                let region = filler.fifo[*at];
+                store.table.live(region) <= half && !filler.writing.contains(&region)
+            });
+            let region = match with_holes {
+                Some(at) => filler.fifo.remove(at)?,
+                None => match self.oldest_to_go(store, filler)? {
+                    Oldest::Goes(region) => region,
+                    Oldest::Stays => continue,
+                },
+            };
             filler.kept_in_a_row = 0;
-            let saved_max = hot.min(slots.len() / 2) as u64;
-            if hot > 0
-                && !self.adapt.is_suspended()
-                && self.budget.has(saved_max * page_bytes, self.env.now())
-                && let Some(buf) = filler.buffer(&store.geometry)
-            {
+            if self.worth_saving(store, region) {
+                let buf = filler.buffer(geometry)?;
                 filler.cleaning = Some(region);
                 return Some(Salvage { region, buf });
             }
@@ -346,6 +394,34 @@ impl Tier {
             filler.free.push_back(region);
         }
         None
+    }
+
+    /// Takes the oldest region out of the FIFO, or gives it a second chance.
+    fn oldest_to_go(&self, store: &Store, filler: &mut Filler) -> Option<Oldest> {
+        let region = filler.fifo.pop_front()?;
+        if filler.writing.contains(&region) {
+            filler.fifo.push_back(region);
+            return Some(Oldest::Stays);
+        }
+        let slots = store.geometry.slots_of(region);
+        let hit = |slot: &u32| store.table.peek(*slot).is_some_and(|(_, hit)| hit);
+        if filler.kept_in_a_row < KEEP_MAX && slots.clone().filter(hit).count() * 2 >= slots.len() {
+            slots.for_each(|slot| store.table.forget_reference(slot));
+            filler.fifo.push_back(region);
+            filler.kept_in_a_row += 1;
+            self.counters.count(Counter::RegionsKept);
+            return Some(Oldest::Stays);
+        }
+        Some(Oldest::Goes(region))
+    }
+
+    /// Whether anything in a region would be saved.
+    fn worth_saving(&self, store: &Store, region: u32) -> bool {
+        let with_holes = is_with_holes(store, region);
+        store
+            .geometry
+            .slots_of(region)
+            .any(|slot| store.table.peek(slot).is_some_and(|(_, hit)| hit || with_holes))
     }
 
     /// Drops what a region holds.
@@ -356,7 +432,7 @@ impl Tier {
         self.counters.count(Counter::RegionsCleaned);
     }
 
-    /// The region was read: copies its hot pages, drops the rest.
+    /// The region was read: copies what is to be saved, drops the rest, and goes on with the next.
     fn salvaged(&self, store: &Arc<Store>, region: u32, result: disk::Result<IoKind>) {
         let buf = match result {
             Ok(IoKind::Read { buf: IoBuf::Owned(buf, _), .. }) => Some(buf),
@@ -373,9 +449,11 @@ impl Tier {
         {
             let slots = store.geometry.slots_of(region);
             let mut left = slots.len() / 2;
+            // It may have lost pages while it was read.
+            let with_holes = is_with_holes(store, region);
             for slot in slots {
-                let Some((entry, true)) = store.table.peek(slot) else { continue };
-                if left > 0 && self.save(store, &mut filler, region, &entry, buf) {
+                let Some((entry, hit)) = store.table.peek(slot) else { continue };
+                if left > 0 && (hit || with_holes) && self.save(store, &mut filler, region, &entry, buf) {
                     left -= 1;
                     works.push(self.cut_if_full(store, &mut filler));
                 }
@@ -388,15 +466,18 @@ impl Tier {
             filler.fifo.push_front(region);
         }
         filler.cleaning = None;
+        let went_well = buf.is_some();
         match buf {
-            Some(buf) => filler.spare.push(buf),
+            Some(buf) => filler.take_back(buf, !self.adapt.is_suspended()),
             None => filler.buffers -= 1,
         }
+        let salvage = if went_well { self.clean(store, &mut filler) } else { None };
         filler.tell_when_closed();
         drop(filler);
         for full in works {
             self.submit(store, Work { full, salvage: None });
         }
+        self.submit(store, Work { full: None, salvage });
     }
 
     fn cut_if_full(&self, store: &Store, filler: &mut Filler) -> Option<Full> {
@@ -413,19 +494,28 @@ impl Tier {
             self.count_mismatch(mismatch);
             return false;
         }
-        if !self.budget.take(page_bytes as u64, now) {
-            return false;
-        }
         let Some(chunk) = filler.open_chunk(&store.geometry, now, true) else { return false };
         chunk.place(page_bytes).copy_from_slice(bytes);
         let drop_old = || store.record(&Record::Drop { slot: entry.slot });
         if store.table.relocate(entry, chunk.first + chunk.count, drop_old) {
             chunk.count += 1;
+            self.budget.take_in_advance(page_bytes as u64, now);
             self.counters.count(Counter::Saved);
             return true;
         }
         false
     }
+}
+
+/// Whether at most half of a region is in use.
+fn is_with_holes(store: &Store, region: u32) -> bool {
+    store.table.live(region) <= store.geometry.slots_per_region() / 2
+}
+
+/// What becomes of the oldest region.
+enum Oldest {
+    Goes(u32),
+    Stays,
 }
 
 impl Chunk {

@@ -81,13 +81,13 @@ impl Geometry {
         self.buffers() * self.region_bytes
     }
 
-    /// Bytes of memory a tier of this geometry takes: table, filter, ghosts, order of the regions, and the buffers of
+    /// Bytes of memory a tier of this geometry takes: table, filter, ghosts, order and fill of the regions, and the buffers of
     /// regions on their way.
     pub(crate) fn memory_bytes(&self) -> usize {
         Table::memory_bytes(self.slots())
             + crate::admission::SeenBefore::memory_bytes(self.slots())
             + crate::ghost::Ghosts::memory_bytes(self.slots())
-            + self.regions as usize * 2 * size_of::<u32>()
+            + self.regions as usize * 3 * size_of::<u32>()
             + self.buffer_bytes()
     }
 }

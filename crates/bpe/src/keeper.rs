@@ -116,7 +116,7 @@ impl Tier {
             path: old.path.clone(),
             file: old.file.clone(),
             geometry,
-            table: Table::new(geometry.slots()),
+            table: Table::new(geometry.slots(), geometry.slots_per_region()),
             fifo,
             journal: old.journal.clone(),
             loaded_from: old.loaded_from,
@@ -237,8 +237,13 @@ impl Tier {
         self.bury_spaces().await;
         let Some(store) = self.store() else { return };
         self.write_partial(&store, PARTIAL_AFTER);
+        self.report(self.adapt.look_at_trial(self.env.now()));
+        if self.adapt.is_suspended() {
+            // At every look: what was on its way comes back later. An open chunk is written when it is a second old.
+            store.filler.lock().give_back_spare();
+        }
         if looks.is_multiple_of(LOOKS_PER_JUDGEMENT) {
-            self.judge_latencies();
+            self.report(self.adapt.look(self.env.now()));
             match self.env.storage().exists(&store.path) {
                 Ok(true) => {}
                 Ok(false) => self.fail(store.id, &format!("its file {} has vanished", store.path.display())),
@@ -250,13 +255,20 @@ impl Tier {
         }
     }
 
-    fn judge_latencies(&self) {
-        let verdict = self.adapt.look(self.env.now());
+    /// Counts and logs what was decided of the tier.
+    fn report(&self, verdict: Verdict) {
+        if verdict == Verdict::Unchanged {
+            return;
+        }
         let (tier, data) = self.adapt.latencies();
         let microseconds = |seconds: Option<f64>| seconds.unwrap_or_default() * 1e6;
         let (tier, data) = (microseconds(tier), microseconds(data));
         match verdict {
             Verdict::Unchanged => {}
+            Verdict::Trial => self.counters.count(Counter::Trials),
+            Verdict::Acquitted => {
+                tracing::debug!("the clean tier goes on after a trial without it: it reads in {tier:.0} us");
+            }
             Verdict::Suspended => {
                 self.counters.count(Counter::Suspensions);
                 tracing::info!(

@@ -123,7 +123,7 @@ impl Tier {
             path: path.to_owned(),
             file,
             geometry,
-            table: Table::new(geometry.slots()),
+            table: Table::new(geometry.slots(), geometry.slots_per_region()),
             fifo: VecDeque::new(),
             journal,
             loaded_from: 0,

@@ -184,7 +184,7 @@ impl Replay {
     fn new(geometry: Geometry) -> Replay {
         Replay {
             geometry,
-            table: Table::new(geometry.slots()),
+            table: Table::new(geometry.slots(), geometry.slots_per_region()),
             dead: Vec::new(),
             newest: vec![0; geometry.regions as usize],
             records: 0,

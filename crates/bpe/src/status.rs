@@ -51,7 +51,7 @@ pub struct Status {
     pub pages_max: u64,
     /// Pages in it.
     pub pages: u64,
-    /// Bytes of memory it takes: table, filter, ghosts, buffers.
+    /// Bytes of memory it takes: table, filter, ghosts, buffers (none of them while it is suspended).
     pub memory_bytes: u64,
     /// Pages read from it and used.
     pub hits: u64,
@@ -59,7 +59,7 @@ pub struct Status {
     pub misses: u64,
     /// Pages taken.
     pub admitted: u64,
-    /// Refused because it was off or suspended.
+    /// Refused because it was off or suspended. The pool offers little to a suspended tier.
     pub refused_off: u64,
     /// Refused because this version was there.
     pub refused_present: u64,
@@ -105,7 +105,9 @@ pub struct Status {
     pub overtaken: u64,
     /// Reads that failed.
     pub read_errors: u64,
-    /// Times it was suspended, and resumed.
+    /// Times nothing was found for a moment, to see what the data files take alone.
+    pub trials: u64,
+    /// Times it was suspended.
     pub suspensions: u64,
     /// Times it was resumed.
     pub resumptions: u64,
@@ -121,7 +123,7 @@ pub struct Status {
     pub write_budget: u64,
     /// Times its size that it writes per day, at the rate since it was opened.
     pub drive_writes_per_day: f64,
-    /// Hit ratios it would have at half, the same and twice the size.
+    /// Hit ratios it would have at half, the same and twice the size; as they were before while it is suspended.
     pub estimate: Estimate,
 }
 
@@ -148,7 +150,7 @@ impl Tier {
             page_bytes: self.options.page_size.bytes() as u64,
             pages_max: geometry.map_or(0, |geometry| u64::from(geometry.slots())),
             pages: store.as_ref().map_or(0, |store| store.table.len() as u64),
-            memory_bytes: geometry.map_or(0, |geometry| geometry.memory_bytes() as u64),
+            memory_bytes: store.as_ref().map_or(0, |store| self.memory_of(store) as u64),
             hits: get(Counter::Hits),
             misses: get(Counter::Misses),
             admitted: get(Counter::Admitted),
@@ -175,6 +177,7 @@ impl Tier {
             mismatches_corrupt: get(Counter::Corrupt),
             overtaken: get(Counter::Overtaken),
             read_errors: get(Counter::ReadErrors),
+            trials: get(Counter::Trials),
             suspensions: get(Counter::Suspensions),
             resumptions: get(Counter::Resumptions),
             failures: get(Counter::Failures),

@@ -9,6 +9,8 @@
 //! tombstones and a look-up of a page that is not there stays short. The tag saves most of the visits to slots
 //! of other pages.
 //!
+//! How many slots of a region hold pages is counted along, so that whoever cleans regions finds the empty ones by a load each.
+//!
 //! Rules that make the atomics enough:
 //! - While a slot is in the hash table its fields change only under the lock of the shard of its page.
 //! - A slot that is not in the table is written only by whoever fills regions (one at a time, the filler's lock).
@@ -73,6 +75,9 @@ struct Shard {
 /// See the module's essay.
 pub(crate) struct Table {
     slots: Box<[Slot]>,
+    slots_per_region: u32,
+    /// Pages of each region, pending ones too.
+    live: Box<[AtomicU32]>,
     shards: Box<[Mutex<Shard>]>,
 }
 
@@ -149,12 +154,18 @@ impl Slot {
 }
 
 impl Table {
-    pub(crate) fn new(slots: u32) -> Table {
+    pub(crate) fn new(slots: u32, slots_per_region: u32) -> Table {
         assert!(slots > 0 && slots <= SLOTS_MAX, "{slots} slots");
+        let regions = slots.div_ceil(slots_per_region);
         let shards = (slots / SHARD_SLOTS).max(1).next_power_of_two() as usize;
         let places = places_per_shard(slots);
         let shard = |_| Mutex::new(Shard { places: vec![EMPTY; places].into(), used: 0 });
-        Table { slots: (0..slots).map(|_| Slot::empty()).collect(), shards: (0..shards).map(shard).collect() }
+        Table {
+            slots: (0..slots).map(|_| Slot::empty()).collect(),
+            slots_per_region,
+            live: (0..regions).map(|_| AtomicU32::new(0)).collect(),
+            shards: (0..shards).map(shard).collect(),
+        }
     }
 
     /// Bytes of memory of a table with that many slots.
@@ -175,6 +186,15 @@ impl Table {
     /// Number of pages in the table, pending ones too.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().used).sum()
+    }
+
+    /// Number of pages in a region, pending ones too.
+    pub(crate) fn live(&self, region: u32) -> u32 {
+        self.live[region as usize].load(Ordering::Relaxed)
+    }
+
+    fn live_of(&self, slot: u32) -> &AtomicU32 {
+        &self.live[(slot / self.slots_per_region) as usize]
     }
 
     fn home(&self, page: PageId) -> Home {
@@ -254,6 +274,7 @@ impl Table {
         }
         shard.places[at] = home.tag << SLOT_BITS | entry.slot;
         shard.used += 1;
+        self.live_of(entry.slot).fetch_add(1, Ordering::Relaxed);
         Inserted::Done
     }
 
@@ -320,6 +341,8 @@ impl Table {
         self.slot(place).clear();
         self.slots[to as usize].fill(&Entry { slot: to, ..*entry });
         shard.places[at] = home.tag << SLOT_BITS | to;
+        self.live_of(entry.slot).fetch_sub(1, Ordering::Relaxed);
+        self.live_of(to).fetch_add(1, Ordering::Relaxed);
         tell();
         true
     }
@@ -372,6 +395,7 @@ impl Table {
     /// Empties a place and moves those back that were pushed on by it (Knuth 6.4, algorithm R).
     fn take_out(&self, shard: &mut Shard, at: usize) {
         self.slot(shard.places[at]).clear();
+        self.live_of(shard.places[at] & SLOT_MASK).fetch_sub(1, Ordering::Relaxed);
         shard.used -= 1;
         let len = shard.places.len();
         let (mut hole, mut from) = (at, at);

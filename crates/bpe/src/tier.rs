@@ -12,7 +12,7 @@ use pagestore::Lsn;
 use pagestore::tier::{CleanTier, Found, History, Offered, Refusal, Source, Ticket};
 use parking_lot::{Mutex, RwLock};
 
-use crate::adapt::Adapt;
+use crate::adapt::{Adapt, Mode};
 use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
@@ -289,6 +289,15 @@ impl Tier {
         );
     }
 
+    /// Bytes of memory a store takes: with all the buffers it may ask for, or, while the tier is suspended, those it has.
+    pub(crate) fn memory_of(&self, store: &Store) -> usize {
+        let all = store.geometry.memory_bytes();
+        if !self.adapt.is_suspended() {
+            return all;
+        }
+        all - store.geometry.buffer_bytes() + store.filler.lock().buffers() * store.geometry.region_bytes
+    }
+
     fn store_and_next(&self) -> (Option<Arc<Store>>, Option<Arc<Store>>) {
         let current = self.current.read();
         (current.store.clone(), current.next.clone())
@@ -353,14 +362,24 @@ impl Tier {
 
 impl CleanTier for Tier {
     fn find(&self, page: PageId) -> Option<Found> {
+        let mode = self.adapt.mode();
+        if mode == Mode::Suspended && !self.adapt.probes(page) {
+            return None;
+        }
         let current = self.current.read();
         let store = current.store.as_ref()?;
         if !self.recovered.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return None;
         }
-        store.with_ghosts(page, |ghosts| ghosts.looked_up(page));
-        if !self.adapt.answers() {
-            return None;
+        match mode {
+            Mode::Active => store.with_ghosts(page, |ghosts| ghosts.looked_up(page)),
+            // As if it were not there, but for the estimates: pages are taken meanwhile.
+            Mode::Trial => {
+                store.with_ghosts(page, |ghosts| ghosts.looked_up(page));
+                return None;
+            }
+            // No page is admitted to the simulations of the estimates now, so none is looked up in them.
+            Mode::Suspended => {}
         }
         let entry = if self.dead.contains(page.space) { None } else { store.table.find(page) };
         let Some(entry) = entry else {
@@ -421,6 +440,10 @@ impl CleanTier for Tier {
     }
 
     fn wants(&self, page: PageId, history: History) -> bool {
+        if self.adapt.is_suspended() {
+            self.counters.count_refusal(Refusal::Off);
+            return false;
+        }
         let store = self.store();
         match self.refuse(store.as_ref(), page, history) {
             Ok(()) => true,
@@ -490,8 +513,12 @@ impl CleanTier for Tier {
             && self.current.read().store.is_some()
     }
 
+    fn takes_pages(&self) -> bool {
+        !self.adapt.is_suspended() && self.is_on()
+    }
+
     fn memory_bytes(&self) -> usize {
-        self.current.read().store.as_ref().map_or(0, |store| store.geometry.memory_bytes())
+        self.current.read().store.as_ref().map_or(0, |store| self.memory_of(store))
     }
 }
 

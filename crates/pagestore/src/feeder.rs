@@ -35,7 +35,7 @@ pub(crate) struct Fed {
 
 /// Offers clean pages ahead of the LRU tail; `demand` frames are taken from one look to the next.
 pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
-    let Some(tier) = store.tier_to_use() else { return Fed::default() };
+    let Some(tier) = store.tier_to_use().filter(|tier| tier.takes_pages()) else { return Fed::default() };
     let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frame_count() / 4);
     offer_each(store, &*tier, ahead_of_tail(store, depth))
 }
@@ -85,6 +85,10 @@ pub(crate) fn is_new(frame: FrameRef) -> bool {
 
 /// Offers a pinned page, if it is clean and nobody is changing it.
 pub(crate) fn offer(store: &PageStore, tier: &dyn CleanTier, frame: FrameRef) -> Option<Offered> {
+    if !tier.takes_pages() {
+        // Not of this page's making: it is offered when the tier takes pages again.
+        return None;
+    }
     let (id, history) = (frame.page_id(), frame.history());
     if !tier.wants(id, history) {
         frame.offered.store(true, Ordering::Relaxed);

@@ -288,7 +288,7 @@ impl Resizer {
 
     /// Offers the clean pages to the clean tier.
     fn offer(store: &PageStore, range: Range<u32>) {
-        let Some(tier) = store.tier_to_use() else { return };
+        let Some(tier) = store.tier_to_use().filter(|tier| tier.takes_pages()) else { return };
         let frames = range.map(|index| store.frames.get(index));
         let pinned = frames.filter(|frame| feeder::is_new(*frame) && frame.pins.try_pin()).collect();
         feeder::offer_each(store, &*tier, pinned);

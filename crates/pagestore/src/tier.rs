@@ -146,6 +146,11 @@ pub trait CleanTier: Send + Sync {
     /// Whether pages can be found or offered at present.
     fn is_on(&self) -> bool;
 
+    /// Whether it would take any page at present, so that the pool need not look for pages to offer. A load or two.
+    fn takes_pages(&self) -> bool {
+        self.is_on()
+    }
+
     /// Bytes of memory the tier takes at present. The pool has so many frames fewer. Short.
     fn memory_bytes(&self) -> usize {
         0

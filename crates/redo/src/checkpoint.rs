@@ -80,7 +80,7 @@ impl RedoLog {
     }
 
     /// The block that says that the checkpoint is at `lsn`, which is durable.
-    fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
+    pub(crate) fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
         let flushed = self.flushed();
         debug_assert!(lsn <= flushed);
         let scan_start = if lsn == state.groups.start {
@@ -99,12 +99,17 @@ impl RedoLog {
             checkpoint: lsn,
             scan_start,
             flushed,
+            reach: state.layout.reach(self.options.buffer_size),
             closed: false,
         }
     }
 
     /// Starts the write of a block; the event is set when it is durable and in force, or the log has stopped.
-    fn write_block(&self, mut state: parking_lot::MutexGuard<'_, State>, block: CheckpointBlock) -> Event {
+    pub(crate) fn write_block(
+        &self,
+        mut state: parking_lot::MutexGuard<'_, State>,
+        block: CheckpointBlock,
+    ) -> Event {
         let over = Event::new();
         state.checkpoint_over = Some(over.clone());
         state.syncs += 1;
@@ -127,9 +132,9 @@ impl RedoLog {
     fn block_in_force(&self, block: CheckpointBlock) {
         let prepare = {
             let mut state = self.state.lock();
+            state.checkpoints += u64::from(block.checkpoint > state.block.checkpoint);
             state.block = block;
             state.checkpoint_over = None;
-            state.checkpoints += 1;
             while state.groups.starts.front().is_some_and(|start| *start < block.scan_start) {
                 state.groups.starts.pop_front();
             }
@@ -160,6 +165,8 @@ impl BlockWrite {
             Err(error) => self.log.stop(&error.to_string()),
         }
         self.over.set();
+        // What became durable while this block was written.
+        self.log.mark_if_due();
     }
 }
 

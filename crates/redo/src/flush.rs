@@ -141,7 +141,7 @@ impl RedoLog {
             return None;
         }
         state.next = None;
-        let how = how.unwrap_or(Flush::Write);
+        let how = self.mark_needs_sync(state).or(how).unwrap_or(Flush::Write);
         let groups: Vec<Sealed> = state.groups.sealed.drain(..).collect();
         let upto = state.groups.start;
         state.groups_written += groups.len() as u64;
@@ -279,6 +279,9 @@ impl RedoLog {
         event.set();
         if let Some(prepare) = prepare {
             prepare.set();
+        }
+        if how == Flush::Sync {
+            self.mark_if_due();
         }
     }
 }

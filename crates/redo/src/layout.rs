@@ -11,8 +11,12 @@
 //! ```text
 //!  0 magic "UNTORNRL"   8 crc32c of 12..96   12 version u32    16 sequence u64   24 epoch u32    28 block size u32
 //! 32 area u64          40 origin u64         48 checkpoint u64 56 scan start u64 64 flushed u64  72 epoch floor u32
-//! 76 flags u32 (1: closed in order)
+//! 76 flags u32 (1: closed in order)               80 reach u64
 //! ```
+//!
+//! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than that. So a
+//! recovery that finds both blocks whole need not look further for what the log may have lost ([`crate::scan`]). 0
+//! promises nothing; programs before this field wrote 0. [`crate::mark`] keeps the promise.
 //!
 //! The blocks are written alternately, each with one more in `sequence`; the valid one with the higher sequence
 //! counts. What the older one would need is overwritten only after the newer one is durable. All fields lie in the first 512
@@ -34,6 +38,8 @@ const COVERED: usize = 96;
 const CLOSED: u32 = 1;
 /// The smallest log that works at all; the setting's minimum is [`CAPACITY_MIN`].
 pub(crate) const CAPACITY_FLOOR: u64 = 256 << 10;
+/// A reach is at least this: otherwise small logs would write checkpoint blocks all the time.
+const REACH_MIN: u64 = 4 << 20;
 /// Minimum of `innodb_redo_log_capacity` in bytes, as in MySQL.
 pub const CAPACITY_MIN: u64 = 8 << 20;
 
@@ -68,6 +74,15 @@ impl Layout {
     /// Bytes the file has when all of the circle exists.
     pub(crate) fn file_size(&self) -> u64 {
         FRONT + self.area
+    }
+
+    /// How far the log may end behind the `flushed` of the newest checkpoint block; 0 for no such bound. A sixteenth of the
+    /// circle is read quickly. It is more where single mini-transactions are large, because there must always be room
+    /// for one of them; where that is half of the circle the bound is worth nothing.
+    pub(crate) fn reach(&self, buffer_size: usize) -> u64 {
+        let largest = (self.usable() / 4).min(buffer_size as u64 / 2);
+        let reach = (self.area / 16).max(REACH_MIN).max(3 * largest) & !(CHECKPOINT_BLOCK as u64 - 1);
+        if reach >= self.area / 2 { 0 } else { reach }
     }
 
     /// The next block boundary at or after `lsn`.
@@ -109,6 +124,8 @@ pub(crate) struct CheckpointBlock {
     pub scan_start: Lsn,
     /// The log was durable up to here when the block was written.
     pub flushed: Lsn,
+    /// While this block is the newest the log ends no further behind `flushed` than this; 0 for no such promise.
+    pub reach: u64,
     /// Nothing was appended after `checkpoint`.
     pub closed: bool,
 }
@@ -134,6 +151,7 @@ impl CheckpointBlock {
         put(64, &self.flushed.0.to_le_bytes());
         put(72, &self.epoch_floor.to_le_bytes());
         put(76, &(if self.closed { CLOSED } else { 0 }).to_le_bytes());
+        put(80, &self.reach.to_le_bytes());
         let crc = crc32c::crc32c(&block[12..COVERED]);
         block[8..12].copy_from_slice(&crc.to_le_bytes());
         block
@@ -166,6 +184,7 @@ impl CheckpointBlock {
             checkpoint: Lsn(u64_at(bytes, 48)),
             scan_start: Lsn(u64_at(bytes, 56)),
             flushed: Lsn(u64_at(bytes, 64)),
+            reach: u64_at(bytes, 80),
             closed: u32_at(bytes, 76) & CLOSED != 0,
         };
         Ok(Some(block).filter(CheckpointBlock::is_sane))
@@ -184,14 +203,23 @@ impl CheckpointBlock {
             && self.scan_start.0.is_multiple_of(block)
             && self.flushed.since(self.scan_start) <= area
             && self.epoch_floor <= self.epoch
+            && self.reach <= area
     }
 
-    /// The block in force: `front` is the first 8192 bytes of the file.
+    /// The block in force: `front` is the first 8192 bytes of the file. If the other one is not the one before, the newest
+    /// may have been damaged: then this one's promise of a reach is not believed.
     pub(crate) fn newest(front: &[u8], path: &Path) -> Result<CheckpointBlock> {
         let (first, second) = front.split_at(front.len().min(CHECKPOINT_BLOCK));
         let first = CheckpointBlock::decode(first, path)?;
         let second = CheckpointBlock::decode(second, path)?;
-        first.into_iter().chain(second).max_by_key(|block| block.sequence).ok_or_else(|| {
+        let follow = match (&first, &second) {
+            (Some(first), Some(second)) => first.sequence.abs_diff(second.sequence) == 1,
+            _ => false,
+        };
+        let newest = first.into_iter().chain(second).max_by_key(|block| block.sequence);
+        let newest =
+            newest.map(|block| CheckpointBlock { reach: if follow { block.reach } else { 0 }, ..block });
+        newest.ok_or_else(|| {
             let why = "neither of its two checkpoint blocks is valid: it is damaged or not a redo log of this program; restore the data directory from a backup".to_owned();
             Error::Unusable { path: path.to_path_buf(), why }
         })

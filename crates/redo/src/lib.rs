@@ -35,6 +35,7 @@ mod layout;
 #[cfg(not(loom))]
 mod log;
 mod lsn;
+mod mark;
 #[cfg(not(loom))]
 mod open;
 mod record;

@@ -145,12 +145,18 @@ impl State {
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         let all_prepared = self.prepared >= self.layout.area;
         end.since(self.block.scan_start) <= self.layout.area
+            && (self.block.reach == 0 || end.since(self.block.flushed) <= self.block.reach)
             && (all_prepared || end.since(self.layout.origin) <= self.prepared)
     }
 
     /// How far promises may go.
     pub(crate) fn file_limit(&self) -> Lsn {
-        let limit = self.block.scan_start.plus(self.layout.usable());
+        let mut limit = self.block.scan_start.plus(self.layout.usable());
+        if self.block.reach > 0 {
+            // As in `usable`, something is left for what admissions do not count.
+            let reach = self.block.reach - self.block.reach / 32 - 4 * self.layout.block;
+            limit = limit.min(self.block.flushed.plus(reach));
+        }
         if self.prepared >= self.layout.area {
             return limit;
         }
@@ -263,6 +269,7 @@ impl RedoLog {
         match refusal {
             Refusal::File(notice) => {
                 self.space_wanted.lock().set();
+                self.hurry_mark();
                 let prepare = self.state.lock().prepare_wanted.clone();
                 if let Some(prepare) = prepare {
                     prepare.set();

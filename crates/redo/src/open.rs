@@ -49,6 +49,7 @@ impl RedoLog {
             checkpoint: layout.origin,
             scan_start: layout.origin,
             flushed: layout.origin,
+            reach: layout.reach(options.buffer_size),
             closed: false,
         };
         file.write_at(&block.encode(), block.place())?;

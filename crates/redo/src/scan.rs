@@ -14,7 +14,14 @@
 //!   may follow (`epoch floor`).
 //! - *A group that had been durable is damaged* (bit rot, a stray write): losing it and all after it would lose acknowledged
 //!   commits, so the log refuses to open. It is known to have been durable when the checkpoint block, or a valid group
-//!   further on, says that the log was flushed beyond its start. The rest of the circle is searched for such a group.
+//!   further on, says that the log was flushed beyond its start. Such a group is searched for as far as the log may
+//!   have gone: up to `flushed + reach` of the checkpoint block, beyond which no group was ever written in this lap
+//!   ([`crate::mark`]). So this finds what a search of the whole circle would find. The whole circle is searched
+//!   where the block promises no reach, or where the other block is not the one before it: then a newer one may have
+//!   been damaged, with which the log went further.
+//! - *Damage that cannot be told from an end*: from some group on everything up to the end of the log is gone, all of it
+//!   behind the `flushed` of the checkpoint block, so that neither that block nor any whole group knows of it. The
+//!   groups written last are no proof of themselves: a group is proved by the first one that was sealed after its sync.
 //! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since: the group there has
 //!   the LSN of a later lap, and its `flushed` is beyond: refused as well.
 
@@ -166,6 +173,7 @@ impl RedoLog {
                 );
             }
         }
+        block.reach = block.layout.reach(self.options.buffer_size);
         self.file.write_at(&block.encode(), block.place())?;
         self.file.sync_data()?;
         let mut length = self.file.len()?;
@@ -261,10 +269,15 @@ impl Reader {
         Ok(self.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
     }
 
-    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`.
+    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`: as far as the log
+    /// can have gone.
     fn find_proof(&mut self, end: Lsn, block: &CheckpointBlock) -> Result<Option<GroupHeader>> {
+        let mut limit = self.scan_start.plus(self.layout.area);
+        if block.reach > 0 {
+            limit = limit.min(block.flushed.plus(block.reach));
+        }
         let mut at = end;
-        while at.since(self.scan_start) < self.layout.area {
+        while at < limit {
             if let Some(header) = self.header(at)?
                 && header.lsn >= at
                 && header.lsn.since(at).is_multiple_of(self.layout.area)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use disk::{Environment, Fault, FaultKind, PageId, Storage};
-use pagestore::tier::{CleanTier, Source};
+use pagestore::tier::{CleanTier, Offered, Source};
 use std::time::Duration;
 
 use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, options};
@@ -204,11 +204,18 @@ fn is_suspended_while_it_is_not_faster() {
             world.env.advance(Duration::from_millis(200));
         }
     };
+    let memory_before = world.tier.memory_bytes();
     measure(&world, 2, 2);
     assert_eq!(world.status().state, State::Suspended);
-    assert!(!world.tier.wants(pages[0], WANTED));
+    assert!(!world.tier.wants(pages[0], WANTED) && !world.tier.takes_pages() && world.tier.is_on());
+    // Its buffers are the pool's again.
+    let buffers = memory_before - world.tier.memory_bytes();
+    assert_eq!(buffers, world.tier.store().unwrap().geometry.buffer_bytes());
+    assert_eq!(world.status().memory_bytes, world.tier.memory_bytes() as u64);
+    let samples = world.status().estimate.samples;
     let found = pages.iter().filter(|id| world.tier.find(**id).is_some()).count();
     assert!(found <= 1, "probes only: {found}");
+    assert_eq!(world.status().estimate.samples, samples, "nothing is admitted, so nothing is estimated");
     // A change counts while it is suspended.
     let changed = pages[1];
     world.change(changed).unwrap();
@@ -219,6 +226,42 @@ fn is_suspended_while_it_is_not_faster() {
         (State::On, 1, 1)
     );
     assert!(world.look_at_all().unwrap() > 50);
+    assert_eq!(world.tier.memory_bytes(), memory_before);
     let now = world.env.now();
     assert!(now > Duration::ZERO);
+}
+
+/// A warm tier beside idle data files is put on trial, not suspended: for a moment nothing is found, pages are taken and
+/// dropped as always, and it goes on when the data files turn out to be slow without it.
+#[test]
+fn during_a_trial_nothing_is_found_and_pages_are_taken() {
+    let mut world = World::new(701, 100, options(8));
+    let pages = world.all();
+    world.fill(&pages[..50]);
+    let measure = |world: &World, tier_ms: u64, data_ms: u64| {
+        for _ in 0..20 {
+            world.tier.read_took(Source::Tier, Duration::from_millis(tier_ms));
+            world.tier.read_took(Source::DataFile, Duration::from_millis(data_ms));
+        }
+        world.env.advance(Duration::from_millis(50));
+    };
+    for _ in 0..200 {
+        measure(&world, 2, 2);
+        if world.status().trials > 0 {
+            break;
+        }
+    }
+    assert_eq!((world.status().trials, world.status().state), (1, State::On));
+    assert!(pages.iter().all(|id| world.tier.find(*id).is_none()));
+    assert!(world.tier.wants(pages[60], WANTED));
+    world.access(pages[60]).unwrap();
+    assert_eq!(world.evict(pages[60], WANTED), Some(Offered::Taken));
+    world.change(pages[1]).unwrap();
+    for _ in 0..10 {
+        measure(&world, 2, 10);
+    }
+    world.settle();
+    assert_eq!((world.status().suspensions, world.status().state), (0, State::On));
+    assert!(world.tier.find(pages[60]).is_some() && world.tier.find(pages[2]).is_some());
+    assert!(world.tier.find(pages[1]).is_none());
 }

@@ -7,6 +7,7 @@ use pagestore::tier::{CleanTier, History, Offered, Refusal};
 use pagestore::{Lsn, page};
 
 use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, image, options};
+use crate::options::Options;
 use crate::tier::Tier;
 
 const ONCE: History = History { touched_again: false, read_ahead_unused: false, from_scan: false };
@@ -151,4 +152,87 @@ fn nothing_is_served_before_recovery_has_ended() {
     assert_eq!(tier.offer(id, Lsn(500), &image(id, 500), WANTED), Offered::Taken);
     world.env.advance(Duration::from_secs(3));
     assert!(tier.find(id).is_some());
+}
+
+/// A tier of `regions` that holds `pages` pages of the model, a third of which are read again and again, and all of which
+/// are changed now and then. Returns the world and how many of the last looks found the page.
+fn change_and_come_back(seed: u64, regions: usize, pages: u32, options: Options) -> (World, f64) {
+    let mut world = World::new(seed, pages, options);
+    let all = world.all();
+    world.fill(&all);
+    let (mut looks, mut found) = (0, 0);
+    let rounds = 12 * regions * SLOTS_PER_REGION;
+    for round in 0..rounds {
+        let id = match world.random.one_in(3) {
+            // (The cold ones are hardly ever hit before they are changed.)
+            true => all[world.random.below(all.len())],
+            false => all[world.random.below(all.len() / 3)],
+        };
+        if round > rounds / 2 {
+            looks += 1;
+            found += usize::from(world.tier.find(id).is_some());
+        }
+        world.access(id).unwrap();
+        if world.random.one_in(2) {
+            world.change(id).unwrap();
+        }
+        world.evict(id, WANTED);
+        world.env.run_until_idle();
+    }
+    let ratio = found as f64 / looks as f64;
+    (world, ratio)
+}
+
+/// Where pages are changed the tier compacts: as long as they fit into half of it, none is lost but for the moment that it is
+/// on its way.
+#[test]
+fn pages_that_fill_half_of_it_stay_whatever_is_changed() {
+    let (regions, slots) = (32, 32 * SLOTS_PER_REGION as u32);
+    let (world, found) = change_and_come_back(7, regions, slots / 2, options(regions));
+    let status = world.status();
+    assert_eq!(status.evicted, 0, "{} saved", status.pages_saved);
+    assert_eq!(status.refused_busy, 0);
+    assert!(found > 0.95, "{found} found");
+    assert!(status.pages_saved > 0 && status.regions_cleaned > 5 * regions as u64, "{status:?}");
+    assert!(status.pages_saved <= status.regions_cleaned * SLOTS_PER_REGION as u64 / 2);
+    // Each page was written once when it was taken, and a region that is cleaned costs half a region at most.
+    let writes = (status.admitted + status.pages_saved) * 4096;
+    assert!(status.bytes_written - status.bytes_written_map <= writes);
+}
+
+/// The same with a budget that is too small for it: the copies count in it.
+#[test]
+fn what_is_saved_counts_in_the_budget() {
+    let mut options = options(16);
+    options.write_budget = 1 << 20;
+    let (world, _) = change_and_come_back(8, 16, 8 * SLOTS_PER_REGION as u32, options);
+    let status = world.status();
+    let data = (status.bytes_written - status.bytes_written_map) as f64;
+    let allowed = (world.env.now().as_secs_f64() + 1.0) * (1 << 20) as f64 + 3.0 * REGION_BYTES as f64;
+    assert!(status.refused_budget > 0 && data < allowed, "{data} bytes, {allowed} allowed");
+}
+
+/// One region after the other is cleaned until enough are free, without an offer or a look of the keeper between.
+#[test]
+fn cleaning_goes_on_by_itself() {
+    let mut world = World::new(9, 16 * SLOTS_PER_REGION as u32, options(12));
+    let all = world.all();
+    world.fill(&all[..9 * SLOTS_PER_REGION]);
+    for id in all[..9 * SLOTS_PER_REGION].iter().step_by(2) {
+        world.change(*id).unwrap();
+    }
+    let before = world.status();
+    assert_eq!(before.regions_cleaned, 0);
+    // Offers that come faster than anything is written, to the end of the region before the last free one.
+    let mut number = 2_000_000;
+    while offer(&world, number, WANTED) == Offered::Taken {
+        number += 1;
+    }
+    let free = |world: &World| world.tier.store().unwrap().filler.lock().free_regions();
+    assert_eq!(free(&world), 1);
+    // What is saved of the first region begins the last free one: after it there are not more than before.
+    world.env.run_until_idle();
+    let status = world.status();
+    assert_eq!((free(&world), status.evicted), (2, 0));
+    assert_eq!((status.regions_cleaned, status.pages_saved), (2, SLOTS_PER_REGION as u64));
 }

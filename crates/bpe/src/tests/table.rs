@@ -17,7 +17,7 @@ fn is_a_map_from_pages_to_slots() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let slots = [1, 5, 64, 3000][seed as usize % 4];
-        let table = Table::new(slots);
+        let table = Table::new(slots, 64);
         let mut model: HashMap<u32, u32> = HashMap::new();
         let mut free: Vec<u32> = (0..slots).collect();
         for _ in 0..20_000 {
@@ -73,7 +73,7 @@ fn is_a_map_from_pages_to_slots() {
 #[test]
 fn a_full_table_takes_every_slot() {
     for slots in [64, 2048, 100_000] {
-        let table = Table::new(slots);
+        let table = Table::new(slots, 64);
         for slot in 0..slots {
             assert_eq!(table.insert(&entry(slot, slot), true), Inserted::Done);
         }

@@ -68,6 +68,8 @@ pub(super) struct ReferenceTier {
     pub(super) refused: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) offers: Mutex<Vec<(PageId, History)>>,
+    /// It takes no page at present.
+    pub(super) takes_nothing: AtomicBool,
     /// What it says it takes of the pool's memory.
     pub(super) memory: AtomicUsize,
 }
@@ -86,6 +88,7 @@ impl ReferenceTier {
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             offers: Mutex::default(),
+            takes_nothing: AtomicBool::new(false),
             memory: AtomicUsize::new(0),
         }
     }
@@ -213,6 +216,10 @@ impl CleanTier for ReferenceTier {
 
     fn is_on(&self) -> bool {
         true
+    }
+
+    fn takes_pages(&self) -> bool {
+        !self.takes_nothing.load(Ordering::Relaxed)
     }
 
     fn memory_bytes(&self) -> usize {

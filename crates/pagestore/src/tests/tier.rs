@@ -244,6 +244,30 @@ fn the_tier_learns_how_a_page_was_used() {
     });
 }
 
+/// A tier that is suspended is left alone, and what it was not offered then it is offered later.
+#[test]
+fn a_tier_that_takes_nothing_is_offered_nothing_until_it_does() {
+    let (env, dir) = (real_environment(), TempDir::new("idle"));
+    let (store, tier) = with_tier(&env, &dir, 64, 200);
+    block_on(async {
+        for page in 0..40 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        tier.takes_nothing.store(true, Ordering::Relaxed);
+        store.flush_all().await.unwrap();
+        feed(&store);
+        // As a write does that makes room.
+        for frame in (0..40).map(|index| store.frames.get(index)).filter(|frame| frame.pins.try_pin()) {
+            crate::feeder::offer(&store, &*tier, frame);
+            frame.pins.unpin();
+        }
+        assert_eq!(tier.offers.lock().len(), 0);
+        tier.takes_nothing.store(false, Ordering::Relaxed);
+        feed(&store);
+        assert!(tier.offers.lock().len() >= 10, "{}", tier.offers.lock().len());
+    });
+}
+
 /// Threads change and read pages while the tier is taken away, put back and exchanged.
 #[test]
 fn the_tier_may_come_and_go_under_load() {
