@@ -9,14 +9,15 @@ mod disk;
 mod load;
 mod soak;
 
+pub use disk::{CapKind, CappedDisk};
 pub use soak::{SoakSettings, soak};
 
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};
 use crate::steps;
+use crate::throttle::Cap;
 use anyhow::{Context, Result};
 use chart::Line;
-use disk::CappedDisk;
 use load::{Load, Run, status};
 use std::path::{Path, PathBuf};
 
@@ -55,10 +56,16 @@ pub struct Settings {
     /// Clients.
     #[arg(long, default_value_t = 64)]
     pub threads: u32,
-    /// Cap of the data disk: requests per second, reads and writes each.
+    /// What the cap of the data disk counts: reads and writes together, or each.
+    #[arg(long, value_enum, default_value = "shared")]
+    pub cap: CapKind,
+    /// Flushes of the data disk are answered at once, as by a volume with a safe cache; with a shared cap.
+    #[arg(long)]
+    pub no_flushes: bool,
+    /// Cap of the data disk: requests per second.
     #[arg(long, default_value_t = 3000)]
     pub iops: u64,
-    /// Cap of the data disk: MB per second, reads and writes each.
+    /// Cap of the data disk: MB per second.
     #[arg(long, default_value_t = 160)]
     pub mb_per_second: u64,
     /// Also run a stock server on a disk like it: `mariadb` for the one of this machine, or `NAME=COMMAND` with a shell command
@@ -93,7 +100,12 @@ impl Stage {
         tier_bytes: u64,
     ) -> Result<Stage> {
         let place = Scratch::new(name)?;
-        let disk = CappedDisk::create(place.path(), 3 * load.rows * 4 * 240 + 3072 * MIB)?;
+        let mut disk = CappedDisk::create(
+            place.path(),
+            3 * load.rows * 4 * 240 + 3072 * MIB,
+            settings.cap,
+            !settings.no_flushes,
+        )?;
         let tier = place.path().join("tier");
         let program = disk.under_the_cap(program)?;
         let mut options =
@@ -112,7 +124,7 @@ impl Stage {
         load.prepare(&server)?;
         let took = server.stop()?;
         println!("orderly stop in {:.1} s", took.as_secs_f64());
-        disk.limit(settings.iops, settings.mb_per_second * 1_000_000)?;
+        disk.limit(Cap { operations: settings.iops, bytes: settings.mb_per_second * 1_000_000 })?;
         let server = start(&program, disk.path(), &options)?;
         Ok(Stage { server, program, settings: options, tier, disk, _place: place })
     }
@@ -140,11 +152,13 @@ fn describe_machine(settings: &Settings) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
-        "machine: {cores} cores, Linux {}, load {}; data disk capped at {} requests/s and {} MB/s, tier not capped",
+        "machine: {cores} cores, Linux {}, load {}; data disk capped at {} requests/s and {} MB/s, {}{}; tier not capped",
         read("/proc/sys/kernel/osrelease").trim(),
         read("/proc/loadavg").split(' ').next().unwrap_or("?"),
         settings.iops,
-        settings.mb_per_second
+        settings.mb_per_second,
+        settings.cap,
+        if settings.no_flushes { ", flushes answered at once" } else { "" },
     );
 }
 
