@@ -164,7 +164,12 @@ enum Experiment {
     /// What the tier gives: reads, writes and both with the tier off and on; a table and a chart.
     Bpe(ExperimentArguments),
     /// What it costs where it cannot help.
-    BpeCost(ExperimentArguments),
+    BpeCost {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: clean_tier::CostSettings,
+    },
     /// How soon the server is warm after `kill -9`, with the tier kept and without.
     BpeRamp(ExperimentArguments),
 }
@@ -271,8 +276,10 @@ fn main() -> Result<()> {
         Command::Experiment { experiment: Experiment::Bpe(arguments) } => {
             clean_tier_experiment(&mut steps, arguments, clean_tier::experiment)?;
         }
-        Command::Experiment { experiment: Experiment::BpeCost(arguments) } => {
-            clean_tier_experiment(&mut steps, arguments, clean_tier::cost)?;
+        Command::Experiment { experiment: Experiment::BpeCost { target, settings } } => {
+            let program = target.program(&mut steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("experiment", || clean_tier::cost(&program, &settings));
         }
         Command::Experiment { experiment: Experiment::BpeRamp(arguments) } => {
             clean_tier_experiment(&mut steps, arguments, clean_tier::ramp)?;
