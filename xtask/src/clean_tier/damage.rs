@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 /// Of tiers below 16 GiB.
 const HEADER: u64 = 256 << 10;
 const PAGE: usize = 16 << 10;
-/// Where a page says its number, and its tablespace.
+/// Where a page says its number, its version and its tablespace.
 const PAGE_NUMBER: std::ops::Range<usize> = 4..8;
+const LSN: std::ops::Range<usize> = 16..24;
 const SPACE: std::ops::Range<usize> = 34..38;
 /// Slots damaged in one go.
 const SLOTS: usize = 60;
@@ -30,7 +31,7 @@ pub enum Slots {
     Torn,
     /// Copied, to be put back when there may be newer versions.
     Remembered,
-    /// Put back as they were copied.
+    /// Put back as they were copied, over a newer version where there is one.
     Stale,
     /// Overwritten with another slot's page that says it were this one's.
     Forged,
@@ -94,16 +95,34 @@ pub fn slots(path: &Path, what: Slots, random: &mut Random, remembered: &mut Rem
     Ok(damaged)
 }
 
+/// Old copies go where the tier has the same page now, mostly another slot than theirs: a tier writes round and round. Those whose
+/// page is not there go back to their own slot.
 fn put_back(remembered: &mut Remembered) -> Result<usize> {
     let mut damaged = 0;
     for (path, at, page) in remembered.0.drain(..) {
         // The file may have been deleted meanwhile.
-        if let Ok(file) = OpenOptions::new().write(true).open(path) {
-            file.write_all_at(&page, at)?;
-            damaged += 1;
-        }
+        let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else { continue };
+        let at = slot_of_newer(&file, &page)?.unwrap_or(at);
+        file.write_all_at(&page, at)?;
+        damaged += 1;
     }
     Ok(damaged)
+}
+
+/// Where another version of a page lies.
+fn slot_of_newer(file: &File, old: &[u8]) -> Result<Option<u64>> {
+    let mut header = [0; SPACE.end];
+    for at in (HEADER..file.metadata()?.len()).step_by(PAGE) {
+        // The last slot may be cut.
+        if file.read_at(&mut header, at)? < header.len() {
+            break;
+        }
+        let same = |field: std::ops::Range<usize>| header[field.clone()] == old[field];
+        if same(PAGE_NUMBER) && same(SPACE) && !same(LSN) {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// A slot with a page in it, if one is found at once.

@@ -26,6 +26,9 @@ use std::time::{Duration, Instant};
 const CHECKERS: u32 = 3;
 /// From so many kills on, chance is no excuse for a counter that did not move.
 const LONG: u32 = 20;
+/// The first of what is done that leaves the tier and its file where they are, see [`Meddler::meddle`].
+const KEEPS_THE_FILE: usize = 9;
+const KINDS: usize = 24;
 const PAUSE_MILLISECONDS: usize = 300;
 /// Reasons for which a page from the tier is refused.
 const REASONS: [&str; 3] = ["misdirected", "stale", "corrupt"];
@@ -63,6 +66,8 @@ struct Meddler {
     tables: Tables,
     remembered: Remembered,
     done: BTreeMap<&'static str, u64>,
+    /// In this life the tier stays where it is and as large as it is, so that the next finds it.
+    calm: bool,
 }
 
 impl Meddler {
@@ -77,14 +82,15 @@ impl Meddler {
 
     /// One thing; false when the server is gone.
     fn meddle(&mut self, connection: &mut Conn, data: &Path) -> Result<bool> {
-        let Meddler { files, random, tables, remembered, done } = self;
+        let Meddler { files, random, tables, remembered, done, calm } = self;
         let size = (random.below(6) + 1) as u64 * 16 * MIB;
         // Mostly the file the server starts with, which a restart can find.
-        let file = &files[usize::from(random.one_in(4))];
+        let file = &files[usize::from(!*calm && random.one_in(4))];
         let mut sql = |what, text: String| {
             answered(connection.query_drop(&text)).map(|go_on| (what, go_on)).with_context(|| text.clone())
         };
-        let (what, go_on) = match random.below(24) {
+        let from = if *calm { KEEPS_THE_FILE } else { 0 };
+        let (what, go_on) = match from + random.below(KINDS - from) {
             0 => sql("off", "SET GLOBAL untorn_bpe = OFF".to_owned())?,
             1..=3 => sql("on", "SET GLOBAL untorn_bpe = ON".to_owned())?,
             4 => sql("resize", format!("SET GLOBAL untorn_bpe_size = {size}"))?,
@@ -215,10 +221,12 @@ fn soak_in(program: &Program, settings: &SoakSettings, seed: u64, place: &Path) 
         tables: Tables::new(),
         remembered: Remembered::default(),
         done: BTreeMap::new(),
+        calm: false,
     };
     let mut totals = Totals::default();
     let begin = Instant::now();
     for kill in 1..=settings.kills {
+        meddler.calm = meddler.random.one_in(2);
         let mut command = load.run_command(&server, "oltp_read_write", 3600);
         let sysbench = Background(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let time = Duration::from_secs(settings.seconds);
