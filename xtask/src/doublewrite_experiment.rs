@@ -5,6 +5,7 @@
 //! the data; rounds go through all of them so that a drift of the machine hits all alike. Figures come from sysbench, from
 //! `/proc/<pid>/stat` and from the block device's own counters.
 
+use crate::block_device::Counters;
 use crate::file_system::{FileSystem, FileSystemKind};
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess, processor_time};
@@ -71,16 +72,6 @@ struct Figures {
     percentile_ms: f64,
 }
 
-/// Counters of a block device: sectors written and flushes.
-fn device_counters(device: &str) -> Result<(u64, u64)> {
-    let name = device.rsplit('/').next().unwrap_or(device);
-    let text = std::fs::read_to_string(format!("/sys/block/{name}/stat"))?;
-    let fields: Vec<u64> =
-        text.split_ascii_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
-    // Fields 7 and 16 of Documentation/block/stat.rst; flushes are counted since Linux 5.5.
-    Ok((*fields.get(6).context("a short stat file")?, fields.get(15).copied().unwrap_or(0)))
-}
-
 /// Runs all contestants and prints the table.
 pub fn run(program: &Program, setup: &Setup) -> Result<()> {
     match &setup.place {
@@ -141,7 +132,8 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
         }
     }
     let cap = Cap { operations: setup.operations, bytes: setup.megabytes * 1_000_000 };
-    let throttle = Throttle::new(disk.device()?, cap)?;
+    let throttle = Throttle::new(disk.device()?)?;
+    throttle.limit(cap)?;
     let mut figures: Vec<Vec<Figures>> = contestants.iter().map(|_| Vec::new()).collect();
     for round in 1..=setup.rounds {
         for (contestant, figures) in contestants.iter().zip(&mut figures) {
@@ -199,10 +191,10 @@ fn measure(
     let more = ["--rand-type=special", "--percentile=99"];
     load.run("oltp_write_only", "run", &[&*seconds(setup.warm_up), more[0]])?;
     let processor = processor_time(server.id())?;
-    let (sectors, flushes) = device_counters(disk.device()?)?;
+    let before = Counters::of(disk.device()?)?;
     let output = load.run("oltp_write_only", "run", &[&*seconds(setup.time), more[0], more[1]])?;
     let processor = processor_time(server.id())?.saturating_sub(processor);
-    let (sectors_after, flushes_after) = device_counters(disk.device()?)?;
+    let device = Counters::of(disk.device()?)?.since(&before);
     server.stop()?;
     let transactions =
         sysbench::figure(&output, "transactions:").context("no transactions: in the output")?;
@@ -210,8 +202,8 @@ fn measure(
     Ok(Figures {
         transactions_per_second: transactions / f64::from(setup.time),
         processor_us: Duration::as_secs_f64(&processor) * 1e6 / transactions,
-        written_kib: (sectors_after - sectors) as f64 / 2.0 / transactions,
-        flushes: (flushes_after - flushes) as f64 / transactions,
+        written_kib: device.bytes_written as f64 / 1024.0 / transactions,
+        flushes: device.flushes as f64 / transactions,
         percentile_ms: sysbench::figure(&output, "99th percentile:").unwrap_or(f64::NAN),
     })
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long a file system may stay busy after its last user ended: the kernel closes files a little later than that.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long when it is dropped, perhaps after an error that left it busy for good.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
 
 /// Which file system, by the name `mkfs.*` has for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +28,19 @@ pub struct FileSystem {
     image: PathBuf,
     device: Option<String>,
     mount: PathBuf,
+    /// For `mount -o`.
+    options: &'static str,
+}
+
+/// Makes a file system in an image.
+pub fn format(image: &Path, kind: FileSystemKind) -> Result<()> {
+    let (program, options): (_, &[&str]) = match kind {
+        FileSystemKind::Xfs => ("mkfs.xfs", &["-q", "-f"]),
+        // No blocks reserved for root: the server under test is root.
+        FileSystemKind::Ext4 => ("mkfs.ext4", &["-q", "-F", "-m", "0"]),
+        FileSystemKind::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
+    };
+    captured(administration(program).args(options).arg(image)).map(drop)
 }
 
 impl FileSystem {
@@ -36,21 +51,25 @@ impl FileSystem {
         }
         let image = directory.join(format!("{name}.img"));
         std::fs::File::create(&image)?.set_len(mib << 20)?;
-        let (program, options): (_, &[&str]) = match kind {
-            FileSystemKind::Xfs => ("mkfs.xfs", &["-q", "-f"]),
-            // No blocks reserved for root: the server under test is root.
-            FileSystemKind::Ext4 => ("mkfs.ext4", &["-q", "-F", "-m", "0"]),
-            FileSystemKind::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
-        };
-        captured(administration(program).args(options).arg(&image))?;
+        format(&image, kind)?;
         FileSystem::of_image(directory, name, kind)
     }
 
     /// Mounts an image that holds a file system already.
     pub fn of_image(directory: &Path, name: &str, kind: FileSystemKind) -> Result<FileSystem> {
         let (image, mount) = (directory.join(format!("{name}.img")), directory.join(name));
+        FileSystem::mounted(image, mount, kind, "defaults")
+    }
+
+    /// Mounts what any file holds, with options for `mount -o`.
+    pub fn mounted(
+        image: PathBuf,
+        mount: PathBuf,
+        kind: FileSystemKind,
+        options: &'static str,
+    ) -> Result<FileSystem> {
         std::fs::create_dir_all(&mount)?;
-        let mut file_system = FileSystem { kind, image, device: None, mount };
+        let mut file_system = FileSystem { kind, image, device: None, mount, options };
         file_system.mount()?;
         Ok(file_system)
     }
@@ -78,16 +97,20 @@ impl FileSystem {
         };
         let device = attach(&["--direct-io=on"]).or_else(|_| attach(&[])).context("no loop device")?;
         self.device = Some(device.trim().to_owned());
-        captured(administration("mount").arg(device.trim()).arg(&self.mount))?;
+        captured(administration("mount").args(["-o", self.options]).arg(device.trim()).arg(&self.mount))?;
         Ok(())
     }
 
     /// Unmounts when its users have ended, and detaches.
     pub fn unmount(&mut self) -> Result<()> {
+        self.unmount_within(PATIENCE)
+    }
+
+    fn unmount_within(&mut self, patience: Duration) -> Result<()> {
         let Some(device) = self.device.clone() else { return Ok(()) };
         let begin = Instant::now();
         while let Err(error) = captured(administration("umount").arg(&self.mount)) {
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > patience {
                 return Err(error.context("the file system stays busy"));
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -110,6 +133,9 @@ impl FileSystem {
 impl Drop for FileSystem {
     fn drop(&mut self) {
         // What fails here was undone already, or shows up in `losetup --list`.
+        if self.unmount_within(PATIENCE_AT_THE_END).is_ok() {
+            return;
+        }
         if let Some(device) = &self.device {
             let _ = administration("umount").arg("--lazy").arg(&self.mount).output();
             let _ = administration("losetup").args(["--detach", device]).output();

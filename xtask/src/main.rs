@@ -7,6 +7,7 @@
 mod bad_input;
 mod ballast;
 mod bench;
+mod block_device;
 mod clean_tier;
 mod client_checks;
 mod crash_states;
@@ -26,6 +27,7 @@ mod steps;
 mod sysbench;
 mod terminal;
 mod throttle;
+mod volume;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -137,6 +139,9 @@ enum Command {
         #[command(flatten)]
         settings: clean_tier::SoakSettings,
     },
+    /// The process behind a disk with a shared cap; started by the experiments themselves.
+    #[command(hide = true)]
+    ServeVolume(volume::ServeArguments),
     /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
     Bench {
         /// Seconds per script.
@@ -154,10 +159,17 @@ enum Experiment {
         #[command(flatten)]
         setup: doublewrite_experiment::Setup,
     },
+    /// Does the cap of the slow disk hold, and what does it cost: direct reads and writes against requests and bytes per second.
+    Disk(volume::CheckArguments),
     /// What the tier gives: reads, writes and both with the tier off and on; a table and a chart.
     Bpe(ExperimentArguments),
     /// What it costs where it cannot help.
-    BpeCost(ExperimentArguments),
+    BpeCost {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: clean_tier::CostSettings,
+    },
     /// How soon the server is warm after `kill -9`, with the tier kept and without.
     BpeRamp(ExperimentArguments),
 }
@@ -255,11 +267,19 @@ fn main() -> Result<()> {
             steps.step("packages", packages::install_missing);
             steps.step("experiment", || doublewrite_experiment::run(&program, &setup));
         }
+        Command::Experiment { experiment: Experiment::Disk(arguments) } => {
+            steps.step("packages", packages::install_missing);
+            steps.step("disk with a cap", || volume::check(&arguments));
+        }
+        // Not a step: its output is its protocol.
+        Command::ServeVolume(arguments) => return volume::serve(&arguments),
         Command::Experiment { experiment: Experiment::Bpe(arguments) } => {
             clean_tier_experiment(&mut steps, arguments, clean_tier::experiment)?;
         }
-        Command::Experiment { experiment: Experiment::BpeCost(arguments) } => {
-            clean_tier_experiment(&mut steps, arguments, clean_tier::cost)?;
+        Command::Experiment { experiment: Experiment::BpeCost { target, settings } } => {
+            let program = target.program(&mut steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("experiment", || clean_tier::cost(&program, &settings));
         }
         Command::Experiment { experiment: Experiment::BpeRamp(arguments) } => {
             clean_tier_experiment(&mut steps, arguments, clean_tier::ramp)?;

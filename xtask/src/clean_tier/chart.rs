@@ -1,5 +1,6 @@
 //! A chart of queries per second over time, as SVG.
 
+use super::load::Run;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 use std::path::Path;
@@ -51,4 +52,13 @@ pub fn write(path: &Path, charts: &[(String, Vec<Line>)]) -> Result<()> {
         labels.background_style(WHITE.mix(0.8)).border_style(BLACK).draw().map_err(|error| wrong(&error))?;
     }
     root.present().map_err(|error| wrong(&error))
+}
+
+/// The seconds of the first of several runs.
+pub fn line(name: &str, runs: &[Run]) -> Line {
+    let seconds = runs.first().map_or(&[][..], |run| &run.seconds);
+    Line {
+        name: name.to_owned(),
+        points: seconds.iter().enumerate().map(|(at, rate)| (at as f64 + 1.0, *rate)).collect(),
+    }
 }

@@ -1,102 +1,122 @@
-//! A slow disk: an XFS file system in a file, on a loop device whose rate is capped for one control group.
+//! A slow disk: an XFS file system in a file, on a loop device with a cap.
 //!
-//! Needs root. The cap is the kernel's (`blkio.throttle.*`, or `io.max` of the second version of control groups), for
-//! reads and for writes each. A server is put under the cap by starting it through a small script that enters the
-//! group first. Everything is removed at the end.
+//! Needs root. Shared, the cap counts reads and writes together ([`crate::volume`]); each, it is the kernel's for one control group
+//! ([`crate::throttle`]), which a server enters by a small script. Everything is removed at the end.
 
-use crate::server_process::{Kind, Program};
-use crate::steps::{captured, checked};
-use anyhow::{Context, Result, ensure};
-use std::fs;
+use crate::file_system::{self, FileSystem, FileSystemKind};
+use crate::server_process::Program;
+use crate::throttle::{Cap, Throttle};
+use crate::volume::Volume;
+use anyhow::{Result, ensure};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
+
+/// Fewer and larger writes of XFS's own log.
+const MOUNT_OPTIONS: &str = "logbsize=256k";
+
+/// What a cap counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum CapKind {
+    /// Reads and writes together, as volumes of clouds do.
+    Shared,
+    /// Reads and writes each, by a control group.
+    Each,
+}
+
+impl fmt::Display for CapKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            CapKind::Shared => "reads and writes together",
+            CapKind::Each => "reads and writes each",
+        })
+    }
+}
 
 /// A mounted slow disk.
 pub struct CappedDisk {
-    image: PathBuf,
-    mount: PathBuf,
-    device: String,
-    group: PathBuf,
-    /// Second version of control groups.
-    unified: bool,
+    // Dropped in this order: what is mounted on the volume goes before it.
+    file_system: FileSystem,
+    way: Way,
+    place: PathBuf,
+}
+
+enum Way {
+    Shared(Volume),
+    Each(Throttle),
 }
 
 impl CappedDisk {
     /// Makes and mounts one of `bytes` bytes below `place`, not capped yet.
-    pub fn create(place: &Path, bytes: u64) -> Result<CappedDisk> {
-        ensure!(nix::unistd::geteuid().is_root(), "a loop device and control groups need root");
-        if captured(Command::new("sh").args(["-c", "command -v mkfs.xfs"])).is_err() {
-            checked(Command::new("apt-get").args(["install", "-y", "-qq", "xfsprogs"]))?;
-        }
+    pub fn create(place: &Path, bytes: u64, kind: CapKind, flushes: bool) -> Result<CappedDisk> {
+        ensure!(nix::unistd::geteuid().is_root(), "a loop device and a cap need root");
+        ensure!(flushes || kind == CapKind::Shared, "only a shared cap can answer flushes at once");
         let (image, mount) = (place.join("capped-disk.img"), place.join("capped-disk"));
-        fs::create_dir_all(&mount)?;
-        fs::File::create(&image)?.set_len(bytes)?;
-        checked(Command::new("mkfs.xfs").args(["-q", "-f"]).arg(&image))?;
-        let device =
-            captured(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&image))?;
-        let device = device.trim().to_owned();
-        let unified = !Path::new("/sys/fs/cgroup/blkio").exists();
-        let root = if unified { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/blkio" };
-        let group = Path::new(root).join(format!("untorn-slow-{}", std::process::id()));
-        let disk = CappedDisk { image, mount, device, group, unified };
-        checked(Command::new("mount").arg(&disk.device).arg(&disk.mount))?;
-        if unified {
-            // It may be enabled already, or not be ours to enable; the write of the cap below tells.
-            let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+io");
-        }
-        fs::create_dir_all(&disk.group)?;
+        std::fs::File::create(&image)?.set_len(bytes)?;
+        file_system::format(&image, FileSystemKind::Xfs)?;
+        let mounted =
+            |file: PathBuf| FileSystem::mounted(file, mount.clone(), FileSystemKind::Xfs, MOUNT_OPTIONS);
+        let (file_system, way) = match kind {
+            CapKind::Shared => {
+                let volume = Volume::new(&image, &place.join("volume"), flushes)?;
+                (mounted(volume.file())?, Way::Shared(volume))
+            }
+            CapKind::Each => {
+                let file_system = mounted(image)?;
+                let throttle = Throttle::new(file_system.device()?)?;
+                (file_system, Way::Each(throttle))
+            }
+        };
+        let disk = CappedDisk { file_system, way, place: place.to_path_buf() };
+        disk.hint()?;
         Ok(disk)
+    }
+
+    /// What to do when this program is killed.
+    fn hint(&self) -> Result<()> {
+        let (mount, device) = (self.path().display(), self.device()?);
+        let volume = match &self.way {
+            Way::Shared(_) => format!("; umount {}", self.place.join("volume").display()),
+            Way::Each(_) => String::new(),
+        };
+        println!(
+            "when this is killed, clean up with: umount {mount}; losetup --detach {device}{volume}; rm -r {}",
+            self.place.display()
+        );
+        Ok(())
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
-        &self.mount
+        self.file_system.path()
     }
 
-    /// Caps reads and writes each, for those in the group; 0 lifts a cap.
-    pub fn limit(&self, iops: u64, bytes_per_second: u64) -> Result<()> {
-        let name = Path::new(&self.device).file_name().context("a device has a name")?;
-        let number = fs::read_to_string(Path::new("/sys/block").join(name).join("dev"))?;
-        let number = number.trim();
-        if self.unified {
-            let or_max = |value: u64| if value == 0 { "max".to_owned() } else { value.to_string() };
-            let (iops, bytes) = (or_max(iops), or_max(bytes_per_second));
-            let line = format!("{number} rbps={bytes} wbps={bytes} riops={iops} wiops={iops}");
-            return fs::write(self.group.join("io.max"), line).context("io.max: is the io controller there?");
+    /// The loop device.
+    pub fn device(&self) -> Result<&str> {
+        self.file_system.device()
+    }
+
+    /// Caps from now on; 0 lifts a cap.
+    pub fn limit(&mut self, cap: Cap) -> Result<()> {
+        match &mut self.way {
+            Way::Shared(volume) => volume.limit(cap),
+            Way::Each(throttle) => throttle.limit(cap),
         }
-        for direction in ["read", "write"] {
-            let file = |unit: &str| self.group.join(format!("blkio.throttle.{direction}_{unit}_device"));
-            fs::write(file("iops"), format!("{number} {iops}"))?;
-            fs::write(file("bps"), format!("{number} {bytes_per_second}"))?;
-        }
-        Ok(())
     }
 
     /// The same program, started under the cap.
     pub fn under_the_cap(&self, program: &Program) -> Result<Program> {
-        use std::os::unix::fs::PermissionsExt;
-        if program.kind == Kind::Command {
-            let text = format!("echo $$ > {}/cgroup.procs; {}", self.group.display(), program.path.display());
-            return Ok(Program { path: text.into(), ..program.clone() });
+        match &self.way {
+            Way::Shared(_) => Ok(program.clone()),
+            Way::Each(throttle) => throttle.around(program, &self.place),
         }
-        let path = self.image.with_file_name(format!("capped-{:?}", program.kind));
-        let text = format!(
-            "#!/bin/sh\necho $$ > {}/cgroup.procs\nexec {} \"$@\"\n",
-            self.group.display(),
-            program.path.display()
-        );
-        fs::write(&path, text)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-        Ok(Program { path, ..program.clone() })
     }
-}
 
-impl Drop for CappedDisk {
-    fn drop(&mut self) {
-        // Each as far as it goes: what is left is named by the commands' own messages.
-        let _ = checked(Command::new("umount").arg(&self.mount));
-        let _ = checked(Command::new("losetup").args(["-d", &self.device]));
-        let _ = fs::remove_file(&self.image);
-        let _ = fs::remove_dir(&self.group);
+    /// Processor time that a shared cap took so far.
+    pub fn processor_time(&self) -> Result<Duration> {
+        match &self.way {
+            Way::Shared(volume) => volume.processor_time(),
+            Way::Each(_) => Ok(Duration::ZERO),
+        }
     }
 }

@@ -25,6 +25,7 @@ pub struct Load {
 #[derive(Clone, Default)]
 pub struct Run {
     pub queries_per_second: f64,
+    pub transactions_per_second: f64,
     /// Milliseconds.
     pub p99: f64,
     /// Queries in each second.
@@ -73,12 +74,25 @@ impl Load {
             bail!("sysbench {script}: {line}");
         }
         let queries = figure(&output, "queries:").context("no queries: in the output")?;
+        let transactions = figure(&output, "transactions:").context("no transactions: in the output")?;
         let total = figure(&output, "total time:").context("no total time: in the output")?;
         Ok(Run {
             queries_per_second: queries / total,
+            transactions_per_second: transactions / total,
             p99: figure(&output, "99th percentile:").unwrap_or_default(),
             seconds: seconds_of(&output),
         })
+    }
+}
+
+/// A load that ends with its value, also after an error.
+pub struct Background(pub std::process::Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Both only fail when it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -1,35 +1,43 @@
 //! A soak of the clean tier: load, DDL, truncates and imports while the tier is switched, moved, resized, and its file is cut,
-//! deleted or filled with garbage, and the buffer pool grows and shrinks; `kill -9` in between; all contents checked.
+//! deleted, filled with garbage or single slots of it are exchanged, and the buffer pool grows and shrinks; `kill -9` in
+//! the middle of all that; all contents checked.
 //!
-//! Checkers know what their rows hold: each has rows of its own, counts every change that was acknowledged, and reads them
-//! back all the time; after a kill the one change that was under way may or may not be there. The pool is so
-//! small that nearly every read leaves it. sysbench runs beside them.
+//! The pool is so small that nearly every read leaves it. Rows are compared all the time and after every restart ([`super::checker`],
+//! [`super::tables`]); sysbench runs beside them. A soak in which the tier served nothing, or never had to refuse a
+//! page, tested nothing, so it fails.
 
-use super::load::{Load, status};
+use super::MIB;
+use super::checker::{Checker, answered};
+use super::damage::{self, Remembered, Slots};
+use super::load::{Background, Load};
+use super::tables::Tables;
 use crate::scratch::Scratch;
-use crate::server_process::{Program, ServerProcess};
+use crate::server_process::{Program, ServerProcess, status_number};
 use anyhow::{Context, Result, ensure};
 use disk::Random;
 use mysql::Conn;
 use mysql::prelude::Queryable;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const MIB: u64 = 1 << 20;
 const CHECKERS: u32 = 3;
-/// Rows of each checker, of about 1 KiB.
-const ROWS: u32 = 12_000;
-const PAD: usize = 1000;
+/// From so many kills on, chance is no excuse for a counter that did not move.
+const LONG: u32 = 20;
+/// The first of what is done that leaves the tier and its file where they are, see [`Meddler::meddle`].
+const KEEPS_THE_FILE: usize = 9;
+const KINDS: usize = 24;
+const PAUSE_MILLISECONDS: usize = 300;
+/// Reasons for which a page from the tier is refused.
+const REASONS: [&str; 3] = ["misdirected", "stale", "corrupt"];
 
 /// How long and how often.
 #[derive(clap::Args, Clone, Debug)]
 pub struct SoakSettings {
     /// Seconds between kills.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 8)]
     pub seconds: u64,
     /// `kill -9` and restart so many times.
     #[arg(long, default_value_t = 10)]
@@ -39,224 +47,156 @@ pub struct SoakSettings {
     pub seed: Option<u64>,
 }
 
-/// One checker's rows: the value acknowledged last, and one that may be there instead.
-struct Checker {
-    number: u32,
-    values: Vec<u64>,
-    unsure: Option<(u32, u64)>,
-    checked: u64,
+/// What the tier did, over all lives.
+#[derive(Default)]
+struct Totals {
+    /// Pages from the tier before kills.
+    served: u64,
+    refused: [u64; REASONS.len()],
+    /// Restarts that found a tier to keep, the pages in it, and those served while everything was compared.
+    restarts_kept: u64,
+    kept: u64,
+    served_kept: u64,
 }
 
-fn pad(id: u32, value: u64) -> String {
-    format!("{id}-{value}-").repeat(PAD / 4 + 1)[..PAD].to_owned()
+/// Who does things to the tier and beside it, and what there was done so far.
+struct Meddler {
+    files: [PathBuf; 2],
+    random: Random,
+    tables: Tables,
+    remembered: Remembered,
+    done: BTreeMap<&'static str, u64>,
+    /// In this life the tier stays where it is and as large as it is, so that the next finds it.
+    calm: bool,
 }
 
-impl Checker {
-    fn id(&self, row: u32) -> u32 {
-        self.number * ROWS + row
-    }
-
-    fn create(&self, connection: &mut Conn) -> Result<()> {
-        for start in (0..ROWS).step_by(200) {
-            let rows =
-                (start..start + 200).map(|row| format!("({},0,'{}')", self.id(row), pad(self.id(row), 0)));
-            connection
-                .query_drop(format!("INSERT INTO checked VALUES {}", rows.collect::<Vec<_>>().join(",")))?;
+impl Meddler {
+    /// Until the server is gone.
+    fn work(&mut self, connection: &mut Conn, data: &Path, killed: &AtomicBool) -> Result<()> {
+        while !killed.load(Ordering::Acquire) && self.meddle(connection, data)? {
+            // A pace, not a wait for anything: this is a soak.
+            std::thread::sleep(Duration::from_millis(self.random.below(PAUSE_MILLISECONDS) as u64));
         }
         Ok(())
     }
 
-    /// Until the server is gone or time is up. An error of the connection is the kill; a wrong row is not.
-    fn work(&mut self, connection: &mut Conn, random: &mut Random, running: &AtomicBool) -> Result<()> {
-        while running.load(Ordering::Relaxed) {
-            let row = random.below(ROWS as usize) as u32;
-            let id = self.id(row);
-            if random.one_in(3) {
-                let value = self.values[row as usize] + 1;
-                self.unsure = Some((row, value));
-                let sql =
-                    format!("UPDATE checked SET v = {value}, pad = '{}' WHERE id = {id}", pad(id, value));
-                if connection.query_drop(sql).is_err() {
-                    return Ok(());
-                }
-                self.values[row as usize] = value;
-                self.unsure = None;
-            } else {
-                let sql = format!("SELECT v, pad FROM checked WHERE id = {id}");
-                let Ok(found) = connection.query_first::<(u64, String), _>(sql) else { return Ok(()) };
-                let (value, text) = found.with_context(|| format!("row {id} is gone"))?;
-                let expected = self.values[row as usize];
-                ensure!(
-                    value == expected && text == pad(id, value),
-                    "row {id} is {value}, expected {expected}"
-                );
-                self.checked += 1;
+    /// One thing; false when the server is gone.
+    fn meddle(&mut self, connection: &mut Conn, data: &Path) -> Result<bool> {
+        let Meddler { files, random, tables, remembered, done, calm } = self;
+        let size = (random.below(6) + 1) as u64 * 16 * MIB;
+        // Mostly the file the server starts with, which a restart can find.
+        let file = &files[usize::from(!*calm && random.one_in(4))];
+        let mut sql = |what, text: String| {
+            answered(connection.query_drop(&text)).map(|go_on| (what, go_on)).with_context(|| text.clone())
+        };
+        let from = if *calm { KEEPS_THE_FILE } else { 0 };
+        let (what, go_on) = match from + random.below(KINDS - from) {
+            0 => sql("off", "SET GLOBAL untorn_bpe = OFF".to_owned())?,
+            1..=3 => sql("on", "SET GLOBAL untorn_bpe = ON".to_owned())?,
+            4 => sql("resize", format!("SET GLOBAL untorn_bpe_size = {size}"))?,
+            5 => sql("move", format!("SET GLOBAL untorn_bpe_file = '{}'", file.display()))?,
+            // A file may just not be there.
+            6 => (damage::garbage(file, random).map_or("no file to damage", |()| "garbage"), true),
+            7 => (damage::delete(file).map_or("no file to delete", |()| "delete"), true),
+            8 => (damage::cut(file).map_or("no file to cut", |()| "cut"), true),
+            9 | 10 => {
+                let bytes = 8 * MIB + random.below(56 * MIB as usize + 1) as u64;
+                sql("pool", format!("SET GLOBAL innodb_buffer_pool_size = {bytes}"))?
             }
-        }
-        Ok(())
-    }
-
-    /// Every row, after a restart.
-    fn verify(&mut self, connection: &mut Conn) -> Result<()> {
-        let (from, to) = (self.id(0), self.id(ROWS));
-        let sql = format!("SELECT id, v, pad FROM checked WHERE id >= {from} AND id < {to} ORDER BY id");
-        let rows: Vec<(u32, u64, String)> = connection.query(sql)?;
-        ensure!(rows.len() == ROWS as usize, "{} rows of {ROWS}", rows.len());
-        for (row, (id, value, text)) in rows.into_iter().enumerate() {
-            let expected = self.values[row];
-            let unsure = self.unsure == Some((row as u32, value));
-            ensure!(
-                value == expected || unsure,
-                "after the restart row {id} is {value}, expected {expected}"
-            );
-            ensure!(text == pad(id, value), "after the restart row {id} is half of another version");
-            self.values[row] = value;
-        }
-        self.unsure = None;
-        self.checked += u64::from(ROWS);
-        Ok(())
-    }
-}
-
-fn damage(path: &Path, random: &mut Random) -> std::io::Result<()> {
-    let file = OpenOptions::new().write(true).open(path)?;
-    let len = file.metadata()?.len();
-    for _ in 0..200 {
-        let garbage: Vec<u8> = (0..4096).map(|_| random.next_u64() as u8).collect();
-        file.write_all_at(&garbage, random.below(len as usize + 1) as u64)?;
-    }
-    Ok(())
-}
-
-/// A table exported, copied, discarded and imported again under its name: its pages are those of the copy, not those
-/// that pool and tier had of the table in between.
-fn carry_table(connection: &mut Conn, data: &Path, round: u64) -> Result<()> {
-    let mut sql = |text: &str| connection.query_drop(text).with_context(|| text.to_owned());
-    sql("DROP TABLE IF EXISTS carried")?;
-    sql("CREATE TABLE carried (id INT PRIMARY KEY, v BIGINT, pad VARCHAR(200), KEY (v))")?;
-    for from in 0..4 {
-        let rows = (0..250).map(|row| format!("({0},{round},REPEAT('{round} ', 5))", from * 250 + row));
-        sql(&format!("INSERT INTO carried VALUES {}", rows.collect::<Vec<_>>().join(",")))?;
-    }
-    sql("FLUSH TABLES carried FOR EXPORT")?;
-    let file = |suffix: &str| data.join("soak/carried").with_extension(suffix);
-    for suffix in ["ibd", "cfg"] {
-        std::fs::copy(file(suffix), data.join(format!("carried.{suffix}.copy")))?;
-    }
-    sql("UNLOCK TABLES")?;
-    sql("UPDATE carried SET v = 0, pad = 'another'")?;
-    sql("ALTER TABLE carried DISCARD TABLESPACE")?;
-    for suffix in ["ibd", "cfg"] {
-        std::fs::rename(data.join(format!("carried.{suffix}.copy")), file(suffix))?;
-    }
-    sql("ALTER TABLE carried IMPORT TABLESPACE")?;
-    let pad = format!("{round} ").repeat(5);
-    let counted = format!("SELECT COUNT(*) FROM carried WHERE v = {round} AND pad = '{pad}'");
-    let found: Option<u64> = connection.query_first(counted)?;
-    ensure!(found == Some(1000), "{found:?} of 1000 rows are those of the imported file");
-    Ok(())
-}
-
-/// Things done to the tier and beside it.
-fn meddle(
-    connection: &mut Conn,
-    data: &Path,
-    files: &[PathBuf; 2],
-    random: &mut Random,
-    round: u64,
-) -> Result<&'static str> {
-    let size = (random.below(6) + 1) as u64 * 16 * MIB;
-    let file = &files[random.below(2)];
-    let mut sql = |text: String| connection.query_drop(text).map_err(anyhow::Error::from);
-    Ok(match random.below(12) {
-        0 => sql("SET GLOBAL untorn_bpe = OFF".to_owned()).map(|()| "off")?,
-        1 | 2 => sql("SET GLOBAL untorn_bpe = ON".to_owned()).map(|()| "on")?,
-        3 => sql(format!("SET GLOBAL untorn_bpe_size = {size}")).map(|()| "resize")?,
-        4 => sql(format!("SET GLOBAL untorn_bpe_file = '{}'", file.display())).map(|()| "move")?,
-        // The file may just not be there.
-        5 => damage(file, random).map_or("no file to damage", |()| "garbage"),
-        6 => std::fs::remove_file(file).map_or("no file to delete", |()| "delete"),
-        7 => File::options()
-            .write(true)
-            .open(file)
-            .and_then(|file| file.set_len(MIB))
-            .map_or("no file to cut", |()| "cut"),
-        8 | 9 => {
-            let bytes = 8 * MIB + random.below(56 * MIB as usize + 1) as u64;
-            sql(format!("SET GLOBAL innodb_buffer_pool_size = {bytes}")).map(|()| "pool")?
-        }
-        10 => carry_table(connection, data, round % 1_000_000).map(|()| "import")?,
-        _ => {
-            sql(format!(
-                "CREATE TABLE IF NOT EXISTS t{} (id INT PRIMARY KEY, v VARCHAR(200), KEY (v))",
-                round % 4
-            ))?;
-            sql(format!("TRUNCATE TABLE t{}", round % 4))?;
-            for from in 0..4 {
-                let rows = (0..250).map(|row| format!("({}, REPEAT('{}', 20))", from * 250 + row, row % 10));
-                sql(format!("INSERT INTO t{} VALUES {}", round % 4, rows.collect::<Vec<_>>().join(",")))?;
+            11 | 12 => ("import", tables.carry(connection, data, random)?),
+            13..=15 => ("tables", tables.change(connection, random)?),
+            _ => {
+                let kind = Slots::ALL[random.below(Slots::ALL.len())];
+                // Cut or deleted while it was read: nothing more to damage.
+                let damaged = damage::slots(file, kind, random, remembered).unwrap_or(0);
+                *done.entry(kind.name()).or_default() += damaged as u64;
+                ("slots", true)
             }
-            sql(format!("DROP TABLE IF EXISTS t{}", (round + 2) % 4)).map(|()| "tables")?
-        }
-    })
+        };
+        *done.entry(what).or_default() += 1;
+        Ok(go_on)
+    }
 }
 
-/// One life of the server: load, checks, meddling, for some seconds.
+/// One life of the server: load, checks, meddling, and `kill -9` in the middle of it.
 fn life(
-    server: &ServerProcess,
+    server: &mut ServerProcess,
     checkers: &mut [Checker],
-    files: &[PathBuf; 2],
-    random: &mut Random,
+    meddler: &mut Meddler,
     time: Duration,
-) -> Result<String> {
-    let running = AtomicBool::new(true);
-    let mut meddler = server.connect(Some("soak"))?;
-    let mut done = std::collections::BTreeMap::new();
+    totals: &mut Totals,
+) -> Result<()> {
+    let killed = AtomicBool::new(false);
+    let data = server.data.clone();
+    let mut watcher = server.connect(None)?;
     std::thread::scope(|scope| -> Result<()> {
         let mut workers = Vec::new();
         for checker in checkers.iter_mut() {
             let mut connection = server.connect(Some("soak"))?;
-            let (mut random, running) = (Random::new(random.next_u64()), &running);
-            workers.push(scope.spawn(move || checker.work(&mut connection, &mut random, running)));
+            let mut random = Random::new(meddler.random.next_u64());
+            workers.push(scope.spawn(move || checker.work(&mut connection, &mut random)));
         }
+        let mut connection = server.connect(Some("soak"))?;
+        let (data, killed) = (&data, &killed);
+        workers.push(scope.spawn(move || meddler.work(&mut connection, data, killed)));
         let begin = Instant::now();
-        let mut outcome = Ok(());
-        while begin.elapsed() < time && outcome.is_ok() && !workers.iter().any(|worker| worker.is_finished())
-        {
-            let round = random.next_u64();
-            outcome = meddle(&mut meddler, &server.data, files, random, round)
-                .map(|what| *done.entry(what).or_insert(0) += 1);
-            // A pace, not a wait for anything: this is a soak.
-            std::thread::sleep(Duration::from_millis(random.below(700) as u64));
+        while begin.elapsed() < time && !workers.iter().any(|worker| worker.is_finished()) {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        running.store(false, Ordering::Relaxed);
+        let early = workers.iter().any(|worker| worker.is_finished());
+        let counted = count(&mut watcher, totals);
+        killed.store(true, Ordering::Release);
+        server.kill();
         for worker in workers {
             match worker.join() {
                 Ok(result) => result?,
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        outcome
-    })?;
-    Ok(done
-        .into_iter()
-        .map(|(what, count): (&str, u32)| format!("{what} {count}"))
-        .collect::<Vec<_>>()
-        .join(", "))
+        ensure!(!early, "the server was gone before it was killed");
+        counted
+    })
 }
 
-fn load_in_background(server: &ServerProcess, load: &Load) -> Result<Child> {
-    let mut command = load.run_command(server, "oltp_read_write", 3600);
-    Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+fn count(connection: &mut Conn, totals: &mut Totals) -> Result<()> {
+    totals.served += status_number(connection, "Untorn_bpe_hits")?;
+    for (total, reason) in totals.refused.iter_mut().zip(REASONS) {
+        *total += status_number(connection, &format!("Untorn_bpe_mismatches_{reason}"))?;
+    }
+    Ok(())
+}
+
+/// Everything there is, after a restart.
+fn verify(
+    server: &ServerProcess,
+    checkers: &mut [Checker],
+    tables: &mut Tables,
+    totals: &mut Totals,
+) -> Result<()> {
+    let mut connection = server.connect(Some("soak"))?;
+    let kept = status_number(&mut connection, "Untorn_bpe_pages_kept")?;
+    for checker in checkers {
+        checker.verify(&mut connection)?;
+    }
+    tables.verify(&mut connection)?;
+    if kept > 0 {
+        totals.restarts_kept += 1;
+        totals.kept += kept;
+        totals.served_kept += status_number(&mut connection, "Untorn_bpe_hits")?;
+    }
+    Ok(())
 }
 
 /// The soak.
 pub fn soak(program: &Program, settings: &SoakSettings) -> Result<()> {
     let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
     println!("seed {seed}");
-    let mut random = Random::new(seed);
-    let place = Scratch::new("clean-tier-soak")?;
-    let files = [place.path().join("tier-a"), place.path().join("tier-b")];
+    Scratch::with("clean-tier-soak", |place| soak_in(program, settings, seed, place))
+        .with_context(|| format!("seed {seed}"))
+}
+
+fn soak_in(program: &Program, settings: &SoakSettings, seed: u64, place: &Path) -> Result<()> {
+    let files = [place.join("tier-a"), place.join("tier-b")];
     let options = [
         "--innodb-buffer-pool-size=8M".to_owned(),
         "--innodb-redo-log-capacity=32M".to_owned(),
@@ -264,50 +204,82 @@ pub fn soak(program: &Program, settings: &SoakSettings) -> Result<()> {
         format!("--untorn-bpe-size={}", 64 * MIB),
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut server = ServerProcess::start(program, place.path(), &options)?;
+    let mut server = ServerProcess::start(program, place, &options)?;
     let load = Load::of_bytes(32 * MIB, 4);
     load.prepare(&server)?;
     server.feed(
         "",
         "CREATE DATABASE soak; CREATE TABLE soak.checked (id INT PRIMARY KEY, v BIGINT, pad VARCHAR(1000), KEY (v));",
     )?;
-    let mut checkers: Vec<Checker> = (0..CHECKERS)
-        .map(|number| Checker { number, values: vec![0; ROWS as usize], unsure: None, checked: 0 })
-        .collect();
+    let mut checkers: Vec<Checker> = (0..CHECKERS).map(Checker::new).collect();
     for checker in &checkers {
         checker.create(&mut server.connect(Some("soak"))?)?;
     }
-    let (mut served, mut refused, mut kept) = (0.0, 0.0, 0.0);
-    for kill in 0..=settings.kills {
-        let mut sysbench = load_in_background(&server, &load)?;
-        let done = life(&server, &mut checkers, &files, &mut random, Duration::from_secs(settings.seconds));
-        let done = done.with_context(|| {
-            format!("seed {seed}, life {kill}; the log ends with:\n{}", server.log_tail())
-        })?;
-        served += status(&server, "Untorn_bpe_hits")?;
-        for kind in ["misdirected", "stale", "corrupt"] {
-            refused += status(&server, &format!("Untorn_bpe_mismatches_{kind}"))?;
-        }
-        server.kill();
-        // It fails when it has ended by itself.
-        let _ = sysbench.kill();
-        let _ = sysbench.wait();
-        server = ServerProcess::start(program, place.path(), &options)?;
-        kept += status(&server, "Untorn_bpe_pages_kept")?;
-        for checker in &mut checkers {
-            let verified = checker.verify(&mut server.connect(Some("soak"))?);
-            verified.with_context(|| format!("seed {seed}, after kill {kill}"))?;
-        }
-        println!("life {kill}: {done}");
+    let mut meddler = Meddler {
+        files,
+        random: Random::new(seed),
+        tables: Tables::new(),
+        remembered: Remembered::default(),
+        done: BTreeMap::new(),
+        calm: false,
+    };
+    let mut totals = Totals::default();
+    let begin = Instant::now();
+    for kill in 1..=settings.kills {
+        meddler.calm = meddler.random.one_in(2);
+        let mut command = load.run_command(&server, "oltp_read_write", 3600);
+        let sysbench = Background(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let time = Duration::from_secs(settings.seconds);
+        let lived = life(&mut server, &mut checkers, &mut meddler, time, &mut totals);
+        drop(sysbench);
+        lived.with_context(|| format!("life {kill}"))?;
+        server = ServerProcess::start(program, place, &options)?;
+        let verified = verify(&server, &mut checkers, &mut meddler.tables, &mut totals);
+        verified.with_context(|| format!("after kill {kill}"))?;
+        println!(
+            "kill {kill} after {:.0} s: served {}, refused {}, kept {} in {} restarts",
+            begin.elapsed().as_secs_f64(),
+            totals.served,
+            totals.refused.iter().sum::<u64>(),
+            totals.kept,
+            totals.restarts_kept
+        );
     }
     let tables = server.ask("sbtest", "CHECK TABLE sbtest1, sbtest2, sbtest3, sbtest4, soak.checked")?;
     ensure!(tables.lines().all(|line| line.ends_with("OK")), "CHECK TABLE: {tables}");
     server.stop()?;
     let checked: u64 = checkers.iter().map(|checker| checker.checked).sum();
+    report(settings.kills, checked, &meddler, &totals)
+}
+
+/// Prints all counts; fails when they say that nothing was tested.
+fn report(kills: u32, checked: u64, meddler: &Meddler, totals: &Totals) -> Result<()> {
+    let done: Vec<String> = meddler.done.iter().map(|(what, count)| format!("{what} {count}")).collect();
+    println!("done: {}", done.join(", "));
+    let tables = &meddler.tables.done;
     println!(
-        "{} kills, {checked} rows read and right, {served:.0} pages served by the tier, {refused:.0} refused, {kept:.0} kept over kills",
-        settings.kills + 1
+        "{kills} kills; {} restarts found a kept tier, {} pages kept",
+        totals.restarts_kept, totals.kept
     );
-    ensure!(served > 0.0, "the tier served nothing");
+    println!(
+        "{} rows read and right, {} imports, {} truncates",
+        checked + tables.rows,
+        tables.imports,
+        tables.truncates
+    );
+    println!(
+        "{} pages served before kills, {} served after restarts that kept the tier",
+        totals.served, totals.served_kept
+    );
+    let refused: Vec<String> =
+        REASONS.iter().zip(totals.refused).map(|(reason, count)| format!("{reason} {count}")).collect();
+    println!("pages refused: {}", refused.join(", "));
+    ensure!(totals.served > 0, "the tier served nothing");
+    if kills >= LONG {
+        let [misdirected, stale, corrupt] = totals.refused;
+        ensure!(misdirected + stale > 0, "no misdirected or stale page was refused");
+        ensure!(corrupt > 0, "no corrupt page was refused");
+        ensure!(totals.served_kept > 0, "nothing was served from a kept tier");
+    }
     Ok(())
 }

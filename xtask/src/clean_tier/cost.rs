@@ -1,0 +1,182 @@
+//! What the tier costs where it cannot help: data that fits the pool, and a tier on the data's own disk.
+//!
+//! To see 2 % on a machine that drifts by more, the load runs on without a break while the tier is switched every few seconds;
+//! what counts is the mean of the ratios of neighbouring stretches, and its standard error. Which of a pair comes
+//! first changes from pair to pair, so that a drift does not favour one of them.
+
+use super::load::{Background, Load};
+use super::stage::Stage;
+use super::{MIB, Settings, describe_machine};
+use crate::server_process::{Program, status_number};
+use anyhow::{Result, ensure};
+use mysql::Conn;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// What a switch itself takes is not counted.
+const SETTLING: Duration = Duration::from_millis(500);
+/// How long a tier on the data's own disk may take until it has suspended itself.
+const JUDGEMENT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// On the same disk pairs are so many times longer and fewer.
+const LONGER: u32 = 3;
+/// Seconds; longer than all pairs.
+const DAY: u32 = 86_400;
+const GOAL: f64 = 0.98;
+
+/// Sizes and times.
+#[derive(clap::Args, Clone, Debug)]
+pub struct CostSettings {
+    #[command(flatten)]
+    settings: Settings,
+    /// Pairs of stretches with the tier off and on, of each load; a third of them for a tier on the data's own disk.
+    #[arg(long, default_value_t = 30)]
+    pairs: u32,
+    /// Seconds of a stretch; three times as many for a tier on the data's own disk.
+    #[arg(long, default_value_t = 5.0)]
+    stretch: f64,
+}
+
+/// A load and its pairs.
+struct Case {
+    name: &'static str,
+    script: &'static str,
+    /// Stretches with the tier begin when it has been judged.
+    judged: bool,
+}
+
+/// Rates of neighbouring stretches.
+struct Pair {
+    off: f64,
+    on: f64,
+}
+
+/// Both cases, reads alone and with writes.
+pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
+    let settings = &arguments.settings;
+    describe_machine(settings);
+    let pool = settings.pool_mib * MIB;
+    let mut rows = Vec::new();
+    println!("\ndata fits the pool");
+    {
+        let load = Load::of_bytes(pool / 3, settings.threads);
+        let stage = Stage::new(program, settings, "clean-tier-fits", pool, &load, 8 * pool)?;
+        for (name, script) in [("fits, read-only", "oltp_read_only"), ("fits, read-write", "oltp_read_write")]
+        {
+            rows.push(pairs(&stage, &load, &Case { name, script, judged: false }, arguments)?);
+        }
+        stage.server.stop()?;
+    }
+    println!("\ntier on the data's own capped disk");
+    {
+        let load = Load::of_bytes(4 * pool, settings.threads);
+        let stage = Stage::new(program, settings, "clean-tier-same", pool, &load, 8 * pool)?;
+        let file = stage.disk.path().join("tier");
+        stage.server.feed("", &format!("SET GLOBAL untorn_bpe_file = '{}';", file.display()))?;
+        for (name, script) in
+            [("same disk, read-only", "oltp_read_only"), ("same disk, read-write", "oltp_read_write")]
+        {
+            rows.push(pairs(&stage, &load, &Case { name, script, judged: true }, arguments)?);
+        }
+        stage.server.stop()?;
+    }
+    println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
+    println!(
+        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | pairs |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|");
+    rows.iter().for_each(|row| println!("{row}"));
+    Ok(())
+}
+
+/// Runs the load of a case without a break, switches the tier under it, and returns its row.
+fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> Result<String> {
+    let longer = if case.judged { LONGER } else { 1 };
+    let count = (arguments.pairs / longer).max(2);
+    let stretch = Duration::from_secs_f64(arguments.stretch * f64::from(longer));
+    stage.switch(true)?;
+    load.run(&stage.server, case.script, arguments.settings.warm_up)?;
+    let mut command = load.run_command(&stage.server, case.script, DAY);
+    let mut sysbench = Background(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    let mut connection = stage.server.connect(None)?;
+    let (mut measured, mut suspended) = (Vec::new(), 0);
+    for number in 0..count {
+        let mut pair = Pair { off: 0.0, on: 0.0 };
+        for on in [number % 2 == 1, number % 2 == 0] {
+            stage.switch(on)?;
+            std::thread::sleep(SETTLING);
+            if on && case.judged {
+                wait_for_judgement(stage)?;
+            }
+            let rate = queries_per_second(&mut connection, stretch)?;
+            if on {
+                pair.on = rate;
+                suspended += u32::from(stage.tier_state()? == "SUSPENDED");
+            } else {
+                pair.off = rate;
+            }
+        }
+        ensure!(sysbench.0.try_wait()?.is_none(), "sysbench {} ended by itself", case.script);
+        ensure!(pair.off > 0.0, "no queries with the tier off");
+        println!(
+            "{:<22} pair {:>2}  off {:>8.0}  on {:>8.0} queries/s  ratio {:.3}",
+            case.name,
+            number + 1,
+            pair.off,
+            pair.on,
+            pair.on / pair.off
+        );
+        measured.push(pair);
+    }
+    println!(
+        "{}: the tier was suspended at the end of {suspended} of {count} stretches with it on",
+        case.name
+    );
+    let (ratio, error) = mean_and_error(&measured);
+    let mean = |of: fn(&Pair) -> f64| measured.iter().map(of).sum::<f64>() / measured.len() as f64;
+    Ok(format!(
+        "| {}{} | {:.0} | {:.0} | {ratio:.3} | {error:.3} | {count} |",
+        case.name,
+        if suspended > 0 { format!(" (suspended in {suspended})") } else { String::new() },
+        mean(|pair| pair.off),
+        mean(|pair| pair.on),
+    ))
+}
+
+/// Mean of the ratios and its standard error.
+fn mean_and_error(pairs: &[Pair]) -> (f64, f64) {
+    let ratios: Vec<f64> = pairs.iter().map(|pair| pair.on / pair.off).collect();
+    let count = ratios.len() as f64;
+    let mean = ratios.iter().sum::<f64>() / count;
+    let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
+}
+
+fn queries_per_second(connection: &mut Conn, stretch: Duration) -> Result<f64> {
+    let (before, begin) = (status_number(connection, "Questions")?, Instant::now());
+    std::thread::sleep(stretch);
+    let after = status_number(connection, "Questions")?;
+    Ok(after.saturating_sub(before) as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// A tier that stays on is an outcome too, which the count of suspended stretches shows.
+fn wait_for_judgement(stage: &Stage) -> Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < JUDGEMENT && stage.tier_state()? != "SUSPENDED" {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_that_of_the_mean() {
+        let pairs = [0.9, 1.0, 1.1].map(|on| Pair { off: 1.0, on });
+        let (mean, error) = mean_and_error(&pairs);
+        assert!((mean - 1.0).abs() < 1e-9);
+        assert!((error - 0.1 / 3.0_f64.sqrt()).abs() < 1e-9);
+    }
+}
