@@ -4,8 +4,9 @@
 //! it refuses them, and whether there is a clean tier. One with a tier has a pool that its data does not fit into, so that
 //! pages come and go; for some of those the disk under the tier lies all the time, in the history and in what is recovered.
 
-use crate::check::{Wrong, verify};
+use crate::check::{Wrong, verify_contents};
 use crate::coverage::Coverage;
+use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::workload::{
     KEYS, Part, Stage, definer, indexer, interleave, maintenance, prepare, session, stock_up, tier_mover,
@@ -74,6 +75,8 @@ pub enum TierPlan {
     Undisturbed,
     /// There is one, undisturbed, and its disk lies in this way, one call in so many.
     Lying(Misbehaviour, usize),
+    /// The same, and it is switched, resized and moved while it is used.
+    LyingMoved(Misbehaviour, usize),
 }
 
 /// What history to run.
@@ -118,14 +121,18 @@ impl Plan {
 
     /// Whether the tier is switched, resized and moved while it is used.
     pub fn moves_tier(&self) -> bool {
-        self.tier == TierPlan::BySeed && self.has_tier() && Random::new(self.seed ^ 0x30BE).one_in(2)
+        match self.tier {
+            TierPlan::BySeed => self.has_tier() && Random::new(self.seed ^ 0x30BE).one_in(2),
+            TierPlan::LyingMoved(..) => true,
+            TierPlan::Undisturbed | TierPlan::Lying(..) => false,
+        }
     }
 
     /// How the disk under the clean tier lies, if it does: one call in so many.
     pub fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
         match self.tier {
             TierPlan::Undisturbed => None,
-            TierPlan::Lying(lie, one_in) => Some((lie, one_in)),
+            TierPlan::Lying(lie, one_in) | TierPlan::LyingMoved(lie, one_in) => Some((lie, one_in)),
             TierPlan::BySeed => {
                 let mut random = Random::new(self.seed ^ 0x11E);
                 let lies = self.has_tier() && random.one_in(2);
@@ -213,7 +220,7 @@ pub struct History {
 
 impl History {
     /// Counts what came up in it.
-    pub fn note(&self, coverage: &mut Coverage) {
+    pub fn note(&self, plan: &Plan, coverage: &mut Coverage) {
         coverage.add("histories", 1);
         coverage.add("I/O calls recorded", self.calls);
         for (name, total, histories) in [
@@ -229,6 +236,17 @@ impl History {
             coverage.add("pages taken by the clean tier in histories", tier.admitted);
             coverage.add("pages served from the clean tier in histories", tier.hits);
         }
+        coverage.add("histories that switch, resize and move the clean tier", u64::from(plan.moves_tier()));
+        if let Some(account) = self.account(plan) {
+            let false_pages = account.slots.sum();
+            coverage.add("false pages that the tier's disk returned in histories, each counted", false_pages);
+        }
+    }
+
+    /// What the clean tier counted and what its disk did, if that lies; nothing of a history that failed.
+    pub fn account(&self, plan: &Plan) -> Option<Account> {
+        let comparable = plan.tier_lie().is_some() && self.failure.is_none();
+        if comparable { Account::of(plan, self) } else { None }
     }
 
     /// A figure of the engine at the end.
@@ -299,9 +317,16 @@ pub fn record(plan: &Plan) -> History {
 
 /// Reads everything through the tier, again and again: what it serves is what the model knows.
 async fn look_through(db: &Database, model: &SharedModel, plan: &Plan) -> Result<(), Wrong> {
-    for _ in 0..plan.polls / POLLS_PER_LOOK {
+    if plan.moves_tier() {
+        db.switch_clean_tier(true).over().wait().await;
+    }
+    for look in 0..plan.polls / POLLS_PER_LOOK {
+        if plan.moves_tier() && look % 3 == 2 {
+            // In the background, as the pages are read.
+            drop(db.resize_clean_tier(TIER_BYTES * (2 + look % 2) / 2));
+        }
         let allowed = model.lock().clone();
-        verify(db, &allowed).await?;
+        verify_contents(db, &allowed).await?;
         // The cleaner offers what it is going to evict, and the tier writes what waits in its buffer.
         db.environment().sleep(Duration::from_millis(1200)).await;
     }
