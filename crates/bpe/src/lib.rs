@@ -27,6 +27,8 @@ mod ghost;
 mod image;
 mod journal;
 mod keeper;
+#[cfg(any(test, feature = "negative-control"))]
+pub mod negative_control;
 mod opening;
 mod options;
 mod record;

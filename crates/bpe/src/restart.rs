@@ -101,9 +101,18 @@ pub(crate) fn load(
             best = Some((side, survey, map));
         }
     }
-    let Some((side, survey, map)) = best else { return Err("there is no complete map of it".into()) };
-    let mut replay = Replay::new(geometry);
-    read_stream(&*map, &identity, |record| replay.apply(record)).map_err(|error| error.to_string())?;
+    let Some((side, _, map)) = best else { return Err("there is no complete map of it".into()) };
+    // What the first reading found decides which map is read, and nothing else: a disk that lies once in a while may have
+    // let it come further than this one, and an entry counts only with the records behind it that were read with it.
+    let (mut replay, mut survey) = (Replay::new(geometry), Survey::default());
+    read_stream(&*map, &identity, |record| {
+        survey.note(record);
+        replay.apply(record);
+    })
+    .map_err(|error| error.to_string())?;
+    if !survey.complete {
+        return Err("its map could not be read a second time".into());
+    }
     let (table, fifo) = replay.finish();
     Ok(Loaded { identity, geometry, table, fifo, covered: survey.covered, run: survey.run, side })
 }
@@ -116,15 +125,20 @@ struct Survey {
     run: u32,
 }
 
+impl Survey {
+    fn note(&mut self, record: &Record) {
+        match *record {
+            Record::Complete => self.complete = true,
+            Record::Covered { lsn, run } => (self.covered, self.run) = (self.covered.max(lsn), run),
+            _ => {}
+        }
+    }
+}
+
 fn survey_of(storage: &dyn Storage, path: &Path, identity: &Identity) -> Option<(Survey, Arc<dyn File>)> {
     let map = storage.open(path, OpenHow::READ_ONLY).ok()?;
     let mut survey = Survey::default();
-    read_stream(&*map, identity, |record| match *record {
-        Record::Complete => survey.complete = true,
-        Record::Covered { lsn, run } => (survey.covered, survey.run) = (survey.covered.max(lsn), run),
-        _ => {}
-    })
-    .ok()?;
+    read_stream(&*map, identity, |record| survey.note(record)).ok()?;
     Some((survey, map))
 }
 

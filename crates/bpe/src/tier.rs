@@ -17,6 +17,8 @@ use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
 use crate::image::{self, Mismatch};
+#[cfg(any(test, feature = "negative-control"))]
+use crate::negative_control::Promise;
 use crate::options::{Options, Restart};
 use crate::record::Record;
 use crate::store::{DeadSpaces, Store};
@@ -112,9 +114,8 @@ pub struct Tier {
     pub(crate) recovered_end: AtomicU64,
     pub(crate) next_id: AtomicU64,
     pub(crate) opened_at: Duration,
-    /// Negative control: what comes back is believed.
     #[cfg(any(test, feature = "negative-control"))]
-    pub(crate) believe_everything: AtomicBool,
+    broken: Option<Promise>,
 }
 
 impl Tier {
@@ -153,7 +154,7 @@ impl Tier {
             opened_at: now,
             env,
             #[cfg(any(test, feature = "negative-control"))]
-            believe_everything: AtomicBool::new(cfg!(feature = "negative-control")),
+            broken: crate::negative_control::broken(),
         });
         tier.open_at_start(&settings);
         tier
@@ -332,13 +333,8 @@ impl Tier {
     }
 
     #[cfg(any(test, feature = "negative-control"))]
-    fn believes(&self) -> bool {
-        self.believe_everything.load(Ordering::Relaxed)
-    }
-
-    #[cfg(not(any(test, feature = "negative-control")))]
-    fn believes(&self) -> bool {
-        false
+    fn breaks(&self, promise: Promise) -> bool {
+        self.broken == Some(promise)
     }
 
     fn refuse(&self, store: Option<&Arc<Store>>, page: PageId, history: History) -> Result<(), Refusal> {
@@ -413,7 +409,8 @@ impl CleanTier for Tier {
             }
             return true;
         };
-        if self.believes() {
+        #[cfg(any(test, feature = "negative-control"))]
+        if self.breaks(Promise::Compare) {
             self.counters.count(Counter::Hits);
             return true;
         }
@@ -469,6 +466,13 @@ impl CleanTier for Tier {
     }
 
     fn invalidate(&self, page: PageId) {
+        #[cfg(any(test, feature = "negative-control"))]
+        if self.breaks(match self.recovered.load(Ordering::Acquire) {
+            true => Promise::DropChanged,
+            false => Promise::DropRecovered,
+        }) {
+            return;
+        }
         let current = self.current.read();
         let mut dropped = false;
         for store in [&current.store, &current.next].into_iter().flatten() {

@@ -40,7 +40,8 @@ pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
 pub use retry::{HeldWaits, Interrupted, retry};
 pub use simulated::{
-    Crash, CrashOutcome, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, SimulatedStorage,
+    Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
+    SimulatedStorage,
 };
 pub use storage::{
     Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,

@@ -405,6 +405,47 @@ fn a_disk_lies_about_the_files_it_is_told_to_and_only_those() {
     assert_eq!(read_with(SkippedSync).unwrap(), filled(2)[..]);
 }
 
+/// What counts is what the reader got to see: not how often the disk meant to lie.
+#[test]
+fn a_watched_disk_tells_which_reads_were_false_and_no_others() {
+    use Misbehaviour::*;
+    for what in [StaleRead, MisdirectedRead, FlippedRead, TornRead, LostWrite, MisdirectedWrite, FlippedWrite]
+    {
+        let env = SimulatedEnvironment::new(21);
+        let disk = env.disk().clone();
+        let file = data_file(&disk);
+        let read = |page: u64| {
+            let kind = IoKind::Read { buf: IoBuf::owned(filled(0)), offset: page * LENGTH as u64 };
+            env.run_until_complete(submit_one(&*disk, &file, kind)).unwrap()
+        };
+        for page in 0..3 {
+            file.write_at(&filled(1), page * LENGTH as u64).unwrap();
+        }
+        disk.watch_reads("data/f");
+        read(0);
+        disk.misbehave("data/f", what, 1);
+        // What stands in another place, or stood here before, is the same: no harm is done.
+        if matches!(what, StaleRead | MisdirectedRead | TornRead) {
+            file.write_at(&filled(1), 0).unwrap();
+            read(0);
+        }
+        assert_eq!(disk.false_reads(), [], "{what:?}");
+        file.write_at(&filled(2), 0).unwrap();
+        file.write_at(&filled(2), 0).unwrap();
+        file.write_at(&filled(3), 0).unwrap();
+        let IoKind::Read { buf: IoBuf::Owned(buf, _), .. } = read(0) else {
+            panic!("it came back as another")
+        };
+        let mut other = filled(0);
+        file.read_at(&mut other, 0).unwrap();
+        let seen = disk.false_reads();
+        assert!(seen.iter().all(|read| read.honest == filled(3)[..] && read.offset == 0), "{what:?}");
+        assert!(seen.iter().all(|read| read.returned != read.honest), "{what:?}");
+        let returned: Vec<&[u8]> = seen.iter().map(|read| &read.returned[..]).collect();
+        assert_eq!(returned, [&buf[..], &other[..]], "{what:?}");
+    }
+}
+
 #[test]
 fn a_skipped_sync_says_yes_and_a_crash_says_no() {
     let disk = SimulatedStorage::new(18);

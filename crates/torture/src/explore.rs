@@ -11,7 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use untorn::{CleanTierStatus, Database, Options};
+use untorn::{CleanTierRestart, CleanTierStatus, Database, Options};
 
 /// How deep crashes of recoveries are crashed again.
 pub const DEPTH: u32 = 3;
@@ -294,7 +294,8 @@ impl<'h> Explorer<'h> {
             let to = inner.clone();
             environment.disk().observe_syncs(move |moment| to.lock().push(moment));
         }
-        let recovered = catch(|| self.recover(&environment, model, deep && depth == 1));
+        let options = self.options_of(&mut random, deep);
+        let recovered = catch(|| self.recover(&environment, options, model, deep && depth == 1));
         environment.disk().stop_observing();
         environment.shutdown();
         let again = deep.then(|| environment.disk().moment());
@@ -328,6 +329,26 @@ impl<'h> Explorer<'h> {
         true
     }
 
+    /// How a state is opened. One that is crashed and opened again after that is opened without the clean tier now and then,
+    /// or with one that keeps nothing: the next start must not believe what the files from before say.
+    fn options_of(&mut self, random: &mut Random, deep: bool) -> Options {
+        let mut options = self.options.clone();
+        if deep && self.plan.has_tier() {
+            match random.below(4) {
+                0 => {
+                    options.clean_tier.enabled = false;
+                    self.coverage.add("states opened without the clean tier", 1);
+                }
+                1 => {
+                    options.clean_tier.restart = CleanTierRestart::Discard;
+                    self.coverage.add("states whose clean tier discards what was kept", 1);
+                }
+                _ => {}
+            }
+        }
+        options
+    }
+
     fn fail(&mut self, replay: String, what: Wrong) -> bool {
         self.failures.push(Failure { replay, what });
         true
@@ -355,13 +376,14 @@ impl<'h> Explorer<'h> {
     fn recover(
         &mut self,
         environment: &Arc<SimulatedEnvironment>,
+        options: Options,
         model: &Model,
         use_it: bool,
     ) -> Result<Found, Wrong> {
         let shared: Arc<dyn Environment> = environment.clone();
         STAGE.set("opening");
         environment.run_until_complete(async {
-            let db = Database::open_in(shared, self.options.clone()).await?;
+            let db = Database::open_in(shared, options).await?;
             environment.disk().stop_observing();
             let report = db.report();
             self.coverage

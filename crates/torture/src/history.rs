@@ -4,11 +4,15 @@
 //! it refuses them, and whether there is a clean tier. One with a tier has a pool that its data does not fit into, so that
 //! pages come and go; for some of those the disk under the tier lies all the time, in the history and in what is recovered.
 
+use crate::check::{Wrong, verify_contents};
 use crate::coverage::Coverage;
+use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
-use crate::workload::{Part, Stage, definer, indexer, interleave, maintenance, prepare, session};
+use crate::workload::{
+    KEYS, Part, Stage, definer, indexer, interleave, maintenance, prepare, session, stock_up, tier_mover,
+};
 use disk::probe::Atomic;
-use disk::{Environment, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
 use pagestore::PageSize;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -39,10 +43,41 @@ pub enum Sabotage {
 
 /// The clean tier's file; those of its map have the same name and more.
 pub const TIER: &str = "/data/clean_tier";
+/// Another file that it moves to; what concerns files by the name of the one concerns this too.
+pub const OTHER_TIER: &str = "/data/clean_tier_moved";
+/// All ways in which the disk under the tier lies.
+pub const LIES: [Misbehaviour; 8] = [
+    Misbehaviour::LostWrite,
+    Misbehaviour::FlippedWrite,
+    Misbehaviour::MisdirectedWrite,
+    Misbehaviour::DuplicatedWrite,
+    Misbehaviour::StaleRead,
+    Misbehaviour::TornRead,
+    Misbehaviour::FlippedRead,
+    Misbehaviour::MisdirectedRead,
+];
 /// Bytes of the clean tier: the smallest there is.
-const TIER_BYTES: u64 = 7 * (256 << 10);
+pub const TIER_BYTES: u64 = 7 * (256 << 10);
+/// Keys of a session in a history that is only about the tier: more than the pool has room for.
+const TIER_KEYS: usize = 60;
+/// A history that is only about the tier is looked through once for so many polls.
+const POLLS_PER_LOOK: u64 = 400;
 /// One call in so many on the files of a tier goes wrong, where the disk lies.
 const TIER_LIES_ONE_IN: usize = 12;
+
+/// The clean tier of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TierPlan {
+    /// There may be one, and its disk may lie: the seed decides.
+    #[default]
+    BySeed,
+    /// There is one, and nobody moves it while it is used.
+    Undisturbed,
+    /// There is one, undisturbed, and its disk lies in this way, one call in so many.
+    Lying(Misbehaviour, usize),
+    /// The same, and it is switched, resized and moved while it is used.
+    LyingMoved(Misbehaviour, usize),
+}
 
 /// What history to run.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +90,14 @@ pub struct Plan {
     pub sabotage: Sabotage,
     /// Commits do not wait for the log.
     pub relaxed: bool,
+    /// Whether there is a clean tier, and on what.
+    pub tier: TierPlan,
 }
 
 impl Plan {
     /// The engine as it is.
     pub fn new(seed: u64) -> Plan {
-        Plan { seed, polls: 4_000, sabotage: Sabotage::None, relaxed: false }
+        Plan { seed, polls: 4_000, sabotage: Sabotage::None, relaxed: false, tier: TierPlan::BySeed }
     }
 
     /// The same with a promise broken.
@@ -70,32 +107,44 @@ impl Plan {
         self
     }
 
-    /// Whether the database has a clean tier.
-    pub fn has_tier(&self) -> bool {
-        self.sabotage == Sabotage::None && Random::new(self.seed ^ 0xB9E).one_in(3)
+    /// The same with a clean tier as asked for.
+    pub fn with_tier(mut self, tier: TierPlan) -> Plan {
+        self.tier = tier;
+        self
     }
 
-    /// How the disk under the clean tier lies, if it does.
-    pub fn tier_lie(&self) -> Option<Misbehaviour> {
-        const LIES: [Misbehaviour; 8] = [
-            Misbehaviour::LostWrite,
-            Misbehaviour::FlippedWrite,
-            Misbehaviour::MisdirectedWrite,
-            Misbehaviour::DuplicatedWrite,
-            Misbehaviour::StaleRead,
-            Misbehaviour::TornRead,
-            Misbehaviour::FlippedRead,
-            Misbehaviour::MisdirectedRead,
-        ];
-        let mut random = Random::new(self.seed ^ 0x11E);
-        let lies = self.has_tier() && random.one_in(2);
-        lies.then(|| LIES[random.below(LIES.len())])
+    /// Whether the database has a clean tier.
+    pub fn has_tier(&self) -> bool {
+        let by_seed = || self.sabotage == Sabotage::None && Random::new(self.seed ^ 0xB9E).one_in(3);
+        self.tier != TierPlan::BySeed || by_seed()
+    }
+
+    /// Whether the tier is switched, resized and moved while it is used.
+    pub fn moves_tier(&self) -> bool {
+        match self.tier {
+            TierPlan::BySeed => self.has_tier() && Random::new(self.seed ^ 0x30BE).one_in(2),
+            TierPlan::LyingMoved(..) => true,
+            TierPlan::Undisturbed | TierPlan::Lying(..) => false,
+        }
+    }
+
+    /// How the disk under the clean tier lies, if it does: one call in so many.
+    pub fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
+        match self.tier {
+            TierPlan::Undisturbed => None,
+            TierPlan::Lying(lie, one_in) | TierPlan::LyingMoved(lie, one_in) => Some((lie, one_in)),
+            TierPlan::BySeed => {
+                let mut random = Random::new(self.seed ^ 0x11E);
+                let lies = self.has_tier() && random.one_in(2);
+                lies.then(|| (LIES[random.below(LIES.len())], TIER_LIES_ONE_IN))
+            }
+        }
     }
 
     /// Lets the disk under the clean tier lie, if it does.
     pub fn set_up_tier(&self, disk: &SimulatedStorage) {
-        if let Some(lie) = self.tier_lie() {
-            disk.misbehave(TIER, lie, TIER_LIES_ONE_IN);
+        if let Some((lie, one_in)) = self.tier_lie() {
+            disk.misbehave(TIER, lie, one_in);
         }
     }
 
@@ -165,11 +214,13 @@ pub struct History {
     pub figures: Vec<(&'static str, u64)>,
     /// Those of the clean tier.
     pub tier: Option<CleanTierStatus>,
+    /// Reads of its files, where the disk lies, that returned something else than was stored. Until the same moment.
+    pub false_reads: Vec<FalseRead>,
 }
 
 impl History {
     /// Counts what came up in it.
-    pub fn note(&self, coverage: &mut Coverage) {
+    pub fn note(&self, plan: &Plan, coverage: &mut Coverage) {
         coverage.add("histories", 1);
         coverage.add("I/O calls recorded", self.calls);
         for (name, total, histories) in [
@@ -185,6 +236,17 @@ impl History {
             coverage.add("pages taken by the clean tier in histories", tier.admitted);
             coverage.add("pages served from the clean tier in histories", tier.hits);
         }
+        coverage.add("histories that switch, resize and move the clean tier", u64::from(plan.moves_tier()));
+        if let Some(account) = self.account(plan) {
+            let false_pages = account.slots.sum();
+            coverage.add("false pages that the tier's disk returned in histories, each counted", false_pages);
+        }
+    }
+
+    /// What the clean tier counted and what its disk did, if that lies; nothing of a history that failed.
+    pub fn account(&self, plan: &Plan) -> Option<Account> {
+        let comparable = plan.tier_lie().is_some() && self.failure.is_none();
+        if comparable { Account::of(plan, self) } else { None }
     }
 
     /// A figure of the engine at the end.
@@ -217,6 +279,9 @@ pub fn record(plan: &Plan) -> History {
     if plan.sabotage == Sabotage::None {
         set_up_disk(plan, &environment);
     }
+    if plan.tier_lie().is_some() {
+        environment.disk().watch_reads(TIER);
+    }
     let (to, shared) = (points.clone(), model.clone());
     environment.disk().observe_syncs(move |moment| {
         to.lock().push(Point { moment, model: shared.lock().clone() });
@@ -229,13 +294,17 @@ pub fn record(plan: &Plan) -> History {
             // The directory itself is whole; what is broken breaks from here on.
             set_up_disk(plan, &environment);
         }
-        let failure = act(&db, &model, plan).await;
-        Ok::<_, Error>((db.status(), Some(db.clean_tier()), failure))
+        let mut failure = act(&db, &model, plan).await;
+        if plan.tier != TierPlan::BySeed && failure.is_none() {
+            failure = look_through(&db, &model, plan).await.err().map(|wrong| format!("{wrong:?}"));
+        }
+        let false_reads = environment.disk().false_reads();
+        Ok::<_, Error>((db.status(), Some(db.clean_tier()), false_reads, failure))
     });
     environment.disk().stop_observing();
-    let (figures, tier, failure) = match outcome {
+    let (figures, tier, false_reads, failure) = match outcome {
         Ok(ended) => ended,
-        Err(error) => (Vec::new(), None, Some(error.to_string())),
+        Err(error) => (Vec::new(), None, Vec::new(), Some(error.to_string())),
     };
     let last = Point { moment: environment.disk().moment(), model: model.lock().clone() };
     let mut points = std::mem::take(&mut *points.lock());
@@ -243,7 +312,25 @@ pub fn record(plan: &Plan) -> History {
     environment.shutdown();
     let disk = environment.disk();
     disk.abandon_requests();
-    History { points, digest: disk.history(), calls: disk.calls(), failure, figures, tier }
+    History { points, digest: disk.history(), calls: disk.calls(), failure, figures, tier, false_reads }
+}
+
+/// Reads everything through the tier, again and again: what it serves is what the model knows.
+async fn look_through(db: &Database, model: &SharedModel, plan: &Plan) -> Result<(), Wrong> {
+    if plan.moves_tier() {
+        db.switch_clean_tier(true).over().wait().await;
+    }
+    for look in 0..plan.polls / POLLS_PER_LOOK {
+        if plan.moves_tier() && look % 3 == 2 {
+            // In the background, as the pages are read.
+            drop(db.resize_clean_tier(TIER_BYTES * (2 + look % 2) / 2));
+        }
+        let allowed = model.lock().clone();
+        verify_contents(db, &allowed).await?;
+        // The cleaner offers what it is going to evict, and the tier writes what waits in its buffer.
+        db.environment().sleep(Duration::from_millis(1200)).await;
+    }
+    Ok(())
 }
 
 /// Lets all actors act on a prepared database; what ended it, if not the plan.
@@ -253,7 +340,12 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     // A tier writes what does not fill its buffer after a second: those histories are longer, by the clock.
     let pace = if plan.has_tier() { 12 } else { 1 };
     let failure = Rc::new(RefCell::new(None));
-    let stage = Stage { db: db.clone(), model: model.clone(), durability, pace, failure };
+    let about_tier = plan.tier != TierPlan::BySeed;
+    let keys = if about_tier { TIER_KEYS } else { KEYS };
+    let stage = Stage { db: db.clone(), model: model.clone(), durability, pace, keys, failure };
+    if about_tier && let Err(error) = stock_up(&stage, plan.seed ^ 0x570C).await {
+        return Some(format!("stocking up: {error}"));
+    }
     let mut parts: Vec<Part> = Vec::new();
     for number in 0..SESSIONS {
         parts.push(Box::pin(session(stage.clone(), number, random.next_u64())));
@@ -267,6 +359,10 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     // A control is about one way of protecting pages; otherwise the ways are switched.
     let switches = plan.sabotage == Sabotage::None;
     parts.push(Box::pin(maintenance(stage.clone(), switches, random.next_u64())));
-    interleave(parts, random.next_u64(), plan.polls).await;
+    let order = random.next_u64();
+    if plan.moves_tier() {
+        parts.push(Box::pin(tier_mover(stage.clone(), random.next_u64())));
+    }
+    interleave(parts, order, plan.polls).await;
     stage.failure.borrow().clone()
 }

@@ -8,12 +8,13 @@
 //! turn, three deep, and must come to the same contents.
 //!
 //! The same seed is the same history to the byte, so a state has a name (`history/moment/crash`) by which it can be tried
-//! again. [`faults`] lets every single call to the disk fail once. [`history::Sabotage`] breaks one promise at a time; the tests demand that each is noticed.
+//! again. [`faults`] lets every single call to the disk fail once. [`lies`] holds what the clean tier counts against what the disk under it did. [`history::Sabotage`] breaks one promise at a time; the tests demand that each is noticed.
 
 pub mod check;
 pub mod coverage;
 pub mod explore;
 pub mod faults;
 pub mod history;
+pub mod lies;
 pub mod model;
 pub mod workload;

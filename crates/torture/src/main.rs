@@ -153,7 +153,10 @@ fn one_history(seed: u64, effort: Effort, states: u64, budget: &Budget, totals: 
         let what = Wrong::Silent(failure.clone());
         explorer.failures.push(Failure { replay: format!("{seed}/run"), what });
     }
-    history.note(&mut explorer.coverage);
+    if let Some(Err(what)) = history.account(&plan).map(|account| account.settle()) {
+        explorer.failures.push(Failure { replay: format!("{seed}/run"), what: Wrong::Silent(what) });
+    }
+    history.note(&plan, &mut explorer.coverage);
     explorer.run();
     let mut totals = totals.lock();
     totals.coverage.merge(&explorer.coverage);

@@ -3,6 +3,7 @@
 //! All draw from seeds and run on one thread; who goes on when is decided by the simulator's seed and by
 //! [`interleave`]. An actor ends only when the engine gives it an error that is nobody's fault but the disk's.
 
+use crate::history::{OTHER_TIER, TIER, TIER_BYTES};
 use crate::model::{
     ACCOUNT, ACCOUNTS, ActorState, BALANCE, DATABASE, DEFINER, INDEXER, Row, SESSIONS, SHARED, SharedModel,
     TableState, booking_key,
@@ -11,6 +12,7 @@ use disk::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use untorn::{Database, Doublewrite, Error, Lock, Range, Table, Transaction};
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Keys a session has in the shared table.
-const KEYS: usize = 24;
+pub const KEYS: usize = 24;
 /// Name of the index that comes and goes.
 pub const EXTRA: &str = "extra";
 
@@ -40,6 +42,8 @@ pub struct Stage {
     pub durability: Durability,
     /// How many times longer everybody sleeps.
     pub pace: u32,
+    /// Keys a session has in the shared table.
+    pub keys: usize,
     /// The first error that ended an actor.
     pub failure: Rc<RefCell<Option<String>>>,
 }
@@ -169,7 +173,7 @@ async fn run_session(stage: &Stage, number: usize, seed: u64) -> Result<(), Erro
         let outcome = match random.below(6) {
             0 | 1 => transfer(stage, &mut transaction, number, &mut random, rows).await,
             2 => audit(stage, &mut transaction, number, &mut random, rows).await,
-            _ => change_rows(&mut transaction, number, &mut random, rows).await,
+            _ => change_rows(stage, &mut transaction, number, &mut random, rows).await,
         };
         match outcome {
             Ok(()) if random.one_in(8) => transaction.rollback().await?,
@@ -283,7 +287,36 @@ fn random_row(random: &mut Random) -> Row {
     Row { counter: random.below(1000) as i64, byte, length: length as u32 }
 }
 
+/// Fills the shared table with long rows, so that what is there does not fit into the buffer pool.
+///
+/// # Errors
+/// Whatever the engine says.
+pub async fn stock_up(stage: &Stage, seed: u64) -> Result<(), Error> {
+    const ROWS_AT_A_TIME: usize = 6;
+    let mut random = Random::new(seed);
+    let table = stage.db.table(DATABASE, SHARED)?;
+    let mut transaction = stage.db.transaction();
+    for session in 0..SESSIONS {
+        for first in (0..stage.keys).step_by(ROWS_AT_A_TIME) {
+            transaction.begin();
+            let mut state = ActorState::clone(&stage.model.lock().journals[session].acknowledged);
+            let rows = &mut state.entry(SHARED.to_owned()).or_default().rows;
+            for key in first..stage.keys.min(first + ROWS_AT_A_TIME) {
+                let length = 3_000 + random.below(8_000) as u32;
+                let row = Row { counter: random.below(1000) as i64, byte: random.below(256) as u8, length };
+                put(&mut transaction, &table, (key * SESSIONS + session) as i64, row, rows).await?;
+            }
+            let state = Arc::new(state);
+            stage.model.lock().begin_step(session, state.clone());
+            transaction.commit(stage.durability).await?;
+            stage.model.lock().end_step(session, state);
+        }
+    }
+    Ok(())
+}
+
 async fn change_rows(
+    stage: &Stage,
     transaction: &mut Transaction,
     session: usize,
     random: &mut Random,
@@ -291,7 +324,7 @@ async fn change_rows(
 ) -> Result<(), Error> {
     let table = transaction.open_table(DATABASE, SHARED, PATIENCE).await?;
     for _ in 0..1 + random.below(5) {
-        let key = (random.below(KEYS) * SESSIONS + session) as i64;
+        let key = (random.below(stage.keys) * SESSIONS + session) as i64;
         let mark = transaction.statement_mark();
         let before = rows.clone();
         if rows.contains_key(&key) && random.one_in(3) {
@@ -459,6 +492,24 @@ async fn maintain(stage: &Stage, switches: bool, seed: u64) -> Result<(), Error>
                 stage.db.set_doublewrite([Doublewrite::On, Doublewrite::Auto][random.below(2)])?;
             }
             _ => read_accounts(stage, &mut random).await?,
+        }
+    }
+}
+
+/// Switches the clean tier off and on, gives it other sizes and moves it to another file and back, over and over. Each
+/// takes as long as it takes: the next may come before it is in force.
+pub async fn tier_mover(stage: Stage, seed: u64) {
+    let mut random = Random::new(seed);
+    loop {
+        stage.sleep(Duration::from_millis(20 + random.below(60) as u64)).await;
+        let change = match random.below(5) {
+            0 => stage.db.switch_clean_tier(false),
+            1 | 2 => stage.db.switch_clean_tier(true),
+            3 => stage.db.resize_clean_tier(TIER_BYTES * (2 + random.below(3) as u64) / 2),
+            _ => stage.db.set_clean_tier_file(Some(Path::new([TIER, OTHER_TIER][random.below(2)]))),
+        };
+        if random.one_in(2) {
+            change.over().wait().await;
         }
     }
 }

@@ -42,7 +42,8 @@ fn sessions_wait_for_each_other_and_deadlock() {
     let mut coverage = Coverage::default();
     const HISTORIES: u64 = 6;
     for seed in 1..=HISTORIES {
-        record(&Plan::new(seed)).note(&mut coverage);
+        let plan = Plan::new(seed);
+        record(&plan).note(&plan, &mut coverage);
     }
     println!("{coverage}");
     for (what, least) in [("histories with row lock waits", HISTORIES), ("histories with deadlocks", 1)] {
@@ -58,7 +59,7 @@ fn recovered_states_are_served_from_a_kept_clean_tier() {
         let plan = Plan::new(seed);
         let history = record(&plan);
         assert_eq!(history.failure, None, "history {seed}");
-        history.note(&mut coverage);
+        history.note(&plan, &mut coverage);
         let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 150, 1);
         explorer.run();
         assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
@@ -66,6 +67,34 @@ fn recovered_states_are_served_from_a_kept_clean_tier() {
     }
     println!("{coverage}");
     for what in ["states with pages of the clean tier kept", "states with pages served from the clean tier"] {
+        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
+    }
+}
+
+/// Switched off and on, resized, moved; on disks that lie, where the account has to be settled all the same; opened without
+/// its pages, or not at all, and then again.
+#[test]
+fn a_clean_tier_that_is_moved_about_serves_what_is_current() {
+    let mut coverage = Coverage::default();
+    for seed in (1..).filter(|seed| Plan::new(*seed).moves_tier()).take(8) {
+        let plan = Plan::new(seed);
+        let history = record(&plan);
+        assert_eq!(history.failure, None, "history {seed}");
+        if let Some(account) = history.account(&plan) {
+            account.settle().unwrap_or_else(|why| panic!("history {seed}: {why}"));
+        }
+        history.note(&plan, &mut coverage);
+        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 60, 1);
+        explorer.run();
+        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
+        coverage.merge(&explorer.coverage);
+    }
+    println!("{coverage}");
+    for what in [
+        "pages served from the clean tier in recovered states",
+        "states opened without the clean tier",
+        "states whose clean tier discards what was kept",
+    ] {
         assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
     }
 }

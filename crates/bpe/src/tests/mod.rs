@@ -5,5 +5,6 @@ mod damage;
 mod online;
 mod policy;
 mod restart;
+mod rules;
 mod table;
 mod world;

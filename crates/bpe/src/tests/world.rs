@@ -190,6 +190,13 @@ impl World {
     /// Changes a page, which comes into the pool for that.
     pub(super) fn change(&mut self, id: PageId) -> Result<(), String> {
         self.access(id)?;
+        self.change_unread(id);
+        Ok(())
+    }
+
+    /// Changes a page that comes into the pool without anything else happening meanwhile, as from its data file.
+    pub(super) fn change_unread(&mut self, id: PageId) {
+        self.pages.get_mut(&id).unwrap().in_pool = true;
         self.tier.invalidate(id);
         let start = self.lsn;
         self.lsn += 1 + self.random.below(300) as u64;
@@ -197,7 +204,11 @@ impl World {
         let model = self.pages.get_mut(&id).unwrap();
         model.versions.push(self.lsn);
         model.dirty_since.get_or_insert(start);
-        Ok(())
+    }
+
+    /// Makes the log durable to its end.
+    pub(super) fn write_log(&mut self) {
+        self.durable = self.lsn;
     }
 
     /// Writes a page to its file, after the log.

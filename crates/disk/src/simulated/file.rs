@@ -60,7 +60,10 @@ impl File for SimulatedFile {
             check_aligned(self.direct, offset, length)?;
             let mut state = self.state.lock();
             let fault = state.begin("read", &self.path, offset, &(length as u64).to_le_bytes())?;
-            state.read(&self.path, self.number, buf, offset, fault)
+            let honest = state.watch.expect(&self.path, &state.files[self.number], offset, length);
+            state.read(&self.path, self.number, buf, offset, fault)?;
+            state.watch.judge(&self.path, offset, honest, buf);
+            Ok(())
         };
         read(buf).map_err(|error| Error::at("read", &self.path, offset, length, error))
     }

@@ -35,6 +35,8 @@ pub(crate) struct FileImage {
     next_number: u64,
     /// What stood in each place before its last write; kept only when somebody wants stale reads.
     before: Option<Content>,
+    /// What an honest disk would hold; kept only when somebody wants to know what lies come to.
+    honest: Option<Content>,
 }
 
 impl FileImage {
@@ -66,6 +68,26 @@ impl FileImage {
         self.before.as_ref()
     }
 
+    /// From now on remember what an honest disk would hold.
+    pub(crate) fn remember_honest(&mut self) {
+        self.honest.get_or_insert_with(|| self.current.clone());
+    }
+
+    /// What an honest disk would hold.
+    pub(crate) fn honest(&self) -> Option<&Content> {
+        self.honest.as_ref()
+    }
+
+    /// Makes changes that are, taken together, what the disk does instead of `asked`.
+    pub(crate) fn change_falsely(&mut self, asked: &Change, instead: impl FnOnce(&mut FileImage)) {
+        let mut honest = self.honest.take();
+        if let Some(honest) = &mut honest {
+            asked.apply(honest);
+        }
+        instead(self);
+        self.honest = honest;
+    }
+
     /// Overwrites bytes in all images, as a failing device or an attacker would.
     pub(crate) fn corrupt(&mut self, offset: usize, bytes: &[u8]) {
         self.current.write(offset, bytes);
@@ -77,6 +99,9 @@ impl FileImage {
             before.copy_range(&self.current, *offset, bytes.len());
         }
         change.apply(&mut self.current);
+        if let Some(honest) = &mut self.honest {
+            change.apply(honest);
+        }
         self.remember(change);
     }
 

@@ -6,7 +6,7 @@
 //! seed is replayed by that seed.
 //!
 //! Three things can be asked of the disk besides serving: the states that a crash at some moment may leave
-//! ([`Moment`], [`Crash`]), calls that fail ([`Fault`]), and calls that lie ([`Misbehaviour`]).
+//! ([`Moment`], [`Crash`]), calls that fail ([`Fault`]), and calls that lie ([`Misbehaviour`]; [`FalseRead`] is what came of it).
 
 mod content;
 mod crash;
@@ -14,6 +14,7 @@ mod environment;
 mod faults;
 mod file;
 mod image;
+mod lies;
 mod names;
 mod storage;
 mod transfer;
@@ -21,4 +22,5 @@ mod transfer;
 pub use crash::{Crash, CrashOutcome, Moment};
 pub use environment::SimulatedEnvironment;
 pub use faults::{Fault, FaultKind, Misbehaviour};
+pub use lies::FalseRead;
 pub use storage::SimulatedStorage;

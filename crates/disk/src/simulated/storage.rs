@@ -5,6 +5,7 @@ use crate::simulated::crash::{Crash, FileMoment, Moment};
 use crate::simulated::faults::{Fault, FaultKind, Misbehaviour, Rule, Rules, error_of, power_is_gone};
 use crate::simulated::file::SimulatedFile;
 use crate::simulated::image::{Change, FileImage};
+use crate::simulated::lies::{FalseRead, Watch};
 use crate::simulated::names::{Names, Node, plain};
 use crate::simulated::transfer::check_aligned;
 use crate::{
@@ -51,6 +52,7 @@ pub(crate) struct State {
     calls: u64,
     faults: BTreeMap<u64, FaultKind>,
     pub(crate) rules: Rules,
+    pub(crate) watch: Watch,
     pub(crate) dead: bool,
     pub(crate) atomic: AtomicPromise,
     pub(crate) atomic_writes: u64,
@@ -69,6 +71,8 @@ struct InFlight {
     fault: Option<FaultKind>,
     /// For a sync: which changes it covers.
     mark: u64,
+    /// For a read of a watched file: what an honest disk held when it was asked.
+    honest: Option<Vec<u8>>,
 }
 
 impl SimulatedStorage {
@@ -90,6 +94,7 @@ impl SimulatedStorage {
             calls: 0,
             faults: BTreeMap::new(),
             rules: Rules::default(),
+            watch: Watch::default(),
             dead: false,
             atomic,
             atomic_writes: 0,
@@ -163,6 +168,26 @@ impl SimulatedStorage {
         self.state.lock().rules.struck
     }
 
+    /// From now on reads of files whose path contains `files` are compared with what an honest disk would have returned.
+    pub fn watch_reads(&self, files: &str) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.watch.begin(files);
+        let watched: Vec<usize> = state
+            .names
+            .visible_files()
+            .filter_map(|(path, number)| state.watch.concerns(path).then_some(number))
+            .collect();
+        for number in watched {
+            state.files[number].remember_honest();
+        }
+    }
+
+    /// The reads of watched files that returned something else, oldest first.
+    pub fn false_reads(&self) -> Vec<FalseRead> {
+        self.state.lock().watch.seen.clone()
+    }
+
     /// Makes the disk one that says it writes pages atomically (and does); it says no when new.
     pub fn offer_atomic_writes(&self) {
         self.offer(Atomic::Hardware);
@@ -232,8 +257,11 @@ impl SimulatedStorage {
             let mut state = self.state.lock();
             let request = state.in_flight.swap_remove(index);
             let path = request.file.path().to_path_buf();
-            let InFlight { file, number, mut kind, done, fault, mark } = request;
+            let InFlight { file, number, mut kind, done, fault, mark, honest } = request;
             let outcome = state.perform(&path, number, &mut kind, fault, mark);
+            if let (Ok(()), IoKind::Read { buf, offset }) = (&outcome, &kind) {
+                state.watch.judge(&path, *offset, honest, buf.bytes());
+            }
             let result = match outcome {
                 Ok(()) => Ok(kind),
                 Err(error) => Err(kind.error(&path, error)),
@@ -366,6 +394,9 @@ impl Storage for SimulatedStorage {
                 if state.rules.want_old_contents() {
                     image.remember_before();
                 }
+                if state.watch.concerns(path) {
+                    image.remember_honest();
+                }
                 state.files.push(image);
                 let number = state.files.len() - 1;
                 state.names.link(path.into(), number);
@@ -467,7 +498,14 @@ impl Storage for SimulatedStorage {
                 match state.accept(&file, &kind) {
                     Ok((number, fault)) => {
                         let mark = state.files[number].mark();
-                        state.in_flight.push(InFlight { file, number, kind, done, fault, mark });
+                        let honest = match &kind {
+                            IoKind::Read { .. } => {
+                                let (offset, length) = kind.place();
+                                state.watch.expect(file.path(), &state.files[number], offset, length)
+                            }
+                            _ => None,
+                        };
+                        state.in_flight.push(InFlight { file, number, kind, done, fault, mark, honest });
                     }
                     Err(error) => refused.push((done, kind.error(file.path(), error))),
                 }

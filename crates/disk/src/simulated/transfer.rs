@@ -2,7 +2,7 @@
 
 use crate::IoKind;
 use crate::simulated::faults::{FaultKind, Misbehaviour, elsewhere, error_of, flip_a_bit, power_is_gone};
-use crate::simulated::image::Change;
+use crate::simulated::image::{Change, FileImage};
 use crate::simulated::storage::{BLOCK, State};
 use std::io;
 use std::path::Path;
@@ -145,29 +145,40 @@ impl State {
         atomic: bool,
         wrong: Option<Misbehaviour>,
     ) {
-        let length = self.files[number].current().len();
-        match wrong {
-            Some(Misbehaviour::LostWrite) => {
-                // The file is as long as it would be.
-                let end = offset + bytes.len();
-                if end > length {
-                    self.files[number].change(Change::SetLen(end));
-                }
-            }
-            Some(Misbehaviour::FlippedWrite) => {
-                let mut flipped = bytes.to_vec();
-                flip_a_bit(&mut flipped, &mut self.random);
-                self.put(number, &flipped, offset, atomic);
-            }
-            Some(Misbehaviour::MisdirectedWrite | Misbehaviour::DuplicatedWrite) => {
-                let other = elsewhere(offset, bytes.len(), length, &mut self.random);
-                self.put(number, bytes, other.unwrap_or(offset), atomic);
-                if wrong == Some(Misbehaviour::DuplicatedWrite) {
-                    self.put(number, bytes, offset, atomic);
-                }
-            }
-            _ => self.put(number, bytes, offset, atomic),
+        if bytes.is_empty() {
+            return;
         }
+        let asked = Change::Write { offset, bytes: bytes.into(), atomic };
+        let Some(wrong) = wrong else { return self.files[number].change(asked) };
+        let (length, end) = (self.files[number].current().len(), offset + bytes.len());
+        let put = |image: &mut FileImage, bytes: &[u8], offset: usize| {
+            image.change(Change::Write { offset, bytes: bytes.into(), atomic });
+        };
+        // The file is as long as it would be: its length is the file system's, not the medium's.
+        let lengthen = |image: &mut FileImage| {
+            if end > length {
+                image.change(Change::SetLen(end));
+            }
+        };
+        let random = &mut self.random;
+        self.files[number].change_falsely(&asked, |image| match wrong {
+            Misbehaviour::LostWrite => lengthen(image),
+            Misbehaviour::FlippedWrite => {
+                let mut flipped = bytes.to_vec();
+                flip_a_bit(&mut flipped, random);
+                put(image, &flipped, offset);
+            }
+            Misbehaviour::MisdirectedWrite | Misbehaviour::DuplicatedWrite => {
+                let other = elsewhere(offset, bytes.len(), length, random);
+                put(image, bytes, other.unwrap_or(offset));
+                if wrong == Misbehaviour::DuplicatedWrite {
+                    put(image, bytes, offset);
+                } else {
+                    lengthen(image);
+                }
+            }
+            _ => put(image, bytes, offset),
+        });
     }
 
     fn put(&mut self, number: usize, bytes: &[u8], offset: usize, atomic: bool) {
