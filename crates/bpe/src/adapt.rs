@@ -11,7 +11,9 @@
 //! looks in a row at which it was not [`SUSPEND_BELOW`] times faster than the data files; while it is
 //! suspended, one look-up in [`PROBE_EVERY`] is still answered, which measures it, and after as many looks at which it
 //! was [`RESUME_ABOVE`] times faster it is active again. Between the two ratios nothing changes. A suspended tier
-//! that holds too little to be probed is resumed after [`RETRY_AFTER`].
+//! that holds too little to be probed is believed to be as fast as it last was: it is resumed when the data files have become
+//! that much slower, but not before it has been suspended for a time that doubles with each time that this was wrong, from
+//! [`PATIENCE`] to [`PATIENCE_MAX`]; and in any case after [`RETRY_AFTER`].
 //!
 //! A tier that does its work makes the data files faster: they have next to nothing to do. Judged by that it would
 //! suspend itself, the data files would be slow again, and so on. What counts is what the data files take *alone*, under
@@ -50,6 +52,10 @@ const SAMPLES_MIN: u64 = 8;
 pub(crate) const PROBE_EVERY: u32 = 128;
 /// A suspended tier without enough probes is resumed on trial after this long.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Least time of a suspension that ends because the data files have become slow, the tier not being probed,
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// and what that time grows to.
+pub(crate) const PATIENCE_MAX: Duration = Duration::from_secs(320);
 /// What the data files took without the tier counts half after this long.
 pub(crate) const ALONE_HALVES_AFTER: Duration = Duration::from_secs(600);
 /// A trial lasts so long, the first half of which does not count,
@@ -101,6 +107,8 @@ struct Judgement {
     /// Looks in a row that spoke for a change.
     against: u32,
     changed_at: Duration,
+    /// How long the next suspension lasts at least, or this one.
+    patience: Duration,
     /// A look since the change had tier reads.
     measured: bool,
     /// When the last trial began.
@@ -219,8 +227,11 @@ impl Adapt {
             }
         }
         let speaks_for_change = match (judgement.tier, judgement.data) {
-            // Only a fresh measurement of the tier counts; the data files may rest while everything is found.
-            (Some(tier_time), Some(data_time)) if tier.is_some() => {
+            // Only a fresh measurement of the tier counts; the data files may rest while everything is found. But a
+            // suspended tier that was not measured at all is compared by what it was.
+            (Some(tier_time), Some(data_time))
+                if tier.is_some() || (suspended && !judgement.measured && data.is_some()) =>
+            {
                 let ratio = data_time.max(judgement.alone_now(now)) / tier_time.max(1e-9);
                 Some(if suspended { ratio > RESUME_ABOVE } else { ratio < SUSPEND_BELOW })
             }
@@ -246,8 +257,10 @@ impl Adapt {
     }
 
     fn resume_if_due(&self, judgement: &mut Judgement, now: Duration) -> Verdict {
-        let retry = !judgement.measured && now >= judgement.changed_at + RETRY_AFTER;
-        if judgement.against < LOOKS && !retry {
+        let lasted = now.saturating_sub(judgement.changed_at);
+        let retry = !judgement.measured && lasted >= RETRY_AFTER;
+        let may_resume = judgement.measured || lasted >= judgement.patience;
+        if (judgement.against < LOOKS || !may_resume) && !retry {
             return Verdict::Unchanged;
         }
         if retry {
@@ -288,9 +301,11 @@ impl Adapt {
             let tier = judgement.tier.unwrap_or_default().max(1e-9);
             if alone / tier < SUSPEND_BELOW {
                 judgement.data = Some(alone);
+                judgement.patience = (2 * judgement.patience).clamp(PATIENCE, PATIENCE_MAX);
                 self.change(&mut judgement, Mode::Suspended, now);
                 return Verdict::Suspended;
             }
+            judgement.patience = Duration::ZERO;
         }
         self.set_mode(Mode::Active);
         Verdict::Acquitted
@@ -329,6 +344,8 @@ mod tests {
         now: Duration,
         looks: u32,
         trials: u32,
+        /// Probes of the suspended tier find something.
+        holds_pages: bool,
         /// Time spent on trials.
         on_trial: Duration,
     }
@@ -340,6 +357,7 @@ mod tests {
                 now: Duration::ZERO,
                 looks: 0,
                 trials: 0,
+                holds_pages: true,
                 on_trial: Duration::ZERO,
             }
         }
@@ -352,7 +370,9 @@ mod tests {
                 match mode {
                     Mode::Active if read % 4 > 0 => self.adapt.took(Source::Tier, machine.tier),
                     Mode::Active => self.adapt.took(Source::DataFile, machine.beside),
-                    Mode::Suspended if read % 4 == 0 => self.adapt.took(Source::Tier, machine.tier),
+                    Mode::Suspended if read % 4 == 0 && self.holds_pages => {
+                        self.adapt.took(Source::Tier, machine.tier)
+                    }
                     _ => self.adapt.took(Source::DataFile, machine.alone),
                 }
             }
@@ -458,6 +478,24 @@ mod tests {
         }
         assert_eq!(adapt.look(Duration::from_secs(60)), Verdict::Unchanged);
         assert_eq!(adapt.mode(), Mode::Active);
+    }
+
+    /// Suspended when there was little to do, and nearly empty: no probe finds anything when the load comes.
+    #[test]
+    fn a_tier_that_cannot_be_probed_is_resumed_when_the_data_files_become_slow() {
+        let mut keeper = Keeper { holds_pages: false, ..Keeper::new() };
+        assert!(keeper.until(Verdict::Suspended, Machine::steady(MS, MS), 50).is_some());
+        assert_eq!(keeper.until(Verdict::Resumed, Machine::steady(MS, MS), 40), None, "nothing has changed");
+        let resumed = keeper.until(Verdict::Resumed, Machine::steady(MS, 10 * MS), 15);
+        assert!(resumed.is_some(), "the data files are ten times slower");
+        // On a disk that both share it is wrong each time, and done less and less often.
+        let (mut slow, mut times) = (20 * MS, Vec::new());
+        for _ in 0..3 {
+            assert!(keeper.until(Verdict::Suspended, Machine::steady(slow, slow), 100).is_some());
+            slow *= 4;
+            times.extend(keeper.until(Verdict::Resumed, Machine::steady(slow, slow), 59));
+        }
+        assert!(times.len() == 3 && times.is_sorted_by(|a, b| 2 * a <= b + 6), "{times:?}");
     }
 
     #[test]
