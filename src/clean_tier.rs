@@ -253,7 +253,6 @@ impl Database {
             ("Untorn_bpe_resumptions", status.resumptions),
             ("Untorn_bpe_pages_kept", status.restored),
             ("Untorn_bpe_fallbacks", self.0.store.status().tier_fallbacks),
-            ("Untorn_bpe_gap_pages", self.0.store.status().gap_pages),
             ("Untorn_bpe_read_latency_us", micros(status.read_latency)),
             ("Untorn_bpe_data_read_latency_us", micros(status.data_read_latency)),
         ]

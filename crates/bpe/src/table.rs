@@ -238,15 +238,6 @@ impl Table {
         slot.entry(place & SLOT_MASK)
     }
 
-    /// As [`Table::find`], without noting a use.
-    pub(crate) fn find_unused(&self, page: PageId) -> Option<Entry> {
-        let home = self.home(page);
-        let shard = self.shards[home.shard].lock();
-        let place = shard.places[self.probe(&shard, home, page)?];
-        let slot = self.slot(place);
-        if slot.is_ready() { slot.entry(place & SLOT_MASK) } else { None }
-    }
-
     /// Whether the page has a slot, ready or pending.
     pub(crate) fn contains(&self, page: PageId) -> bool {
         let home = self.home(page);

@@ -304,12 +304,11 @@ impl Tier {
         (current.store.clone(), current.next.clone())
     }
 
-    fn ticket(store: &Store, entry: &Entry, for_rewrite: bool) -> Ticket {
+    fn ticket(store: &Store, entry: &Entry) -> Ticket {
         Ticket {
             page: entry.page,
             entry: [entry.lsn, u64::from(entry.slot) << 32 | u64::from(entry.check), store.id],
             hold: None,
-            for_rewrite,
         }
     }
 
@@ -384,29 +383,14 @@ impl CleanTier for Tier {
             return None;
         };
         let offset = store.geometry.offset_of(entry.slot);
-        Some(Found { file: store.file.clone(), offset, ticket: Tier::ticket(store, &entry, false) })
-    }
-
-    fn find_for_rewrite(&self, page: PageId) -> Option<Found> {
-        let current = self.current.read();
-        let store = current.store.as_ref().filter(|_| self.pays())?;
-        let entry = store.table.find_unused(page).filter(|_| !self.dead.contains(page.space))?;
-        let offset = store.geometry.offset_of(entry.slot);
-        Some(Found { file: store.file.clone(), offset, ticket: Tier::ticket(store, &entry, true) })
-    }
-
-    fn pays(&self) -> bool {
-        let usable = self.recovered.load(Ordering::Acquire) && !self.closed.load(Ordering::Acquire);
-        usable && !self.adapt.is_suspended()
+        Some(Found { file: store.file.clone(), offset, ticket: Tier::ticket(store, &entry) })
     }
 
     fn verify(&self, ticket: &Ticket, image: &[u8]) -> bool {
         let entry = Tier::entry_of(ticket);
         self.counters.add(Counter::BytesRead, image.len() as u64);
         let Err(mismatch) = image::compare(image, &entry) else {
-            if !ticket.for_rewrite {
-                self.counters.count(Counter::Hits);
-            }
+            self.counters.count(Counter::Hits);
             return true;
         };
         #[cfg(any(test, feature = "negative-control"))]

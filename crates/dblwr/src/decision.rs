@@ -7,7 +7,7 @@
 use crate::mode::{Mode, Way};
 use crate::trial::Trial;
 use disk::probe::{Atomic, Verdict};
-use disk::{File, Stretches, WriteBatch};
+use disk::{File, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -193,25 +193,6 @@ impl Decisions {
     /// How one file is protected.
     pub(crate) fn protection(&self, file: &Arc<dyn File>, mode: Mode) -> FileProtection {
         self.of(file).protection(mode)
-    }
-
-    /// How pages of a file that lie side by side are going to be cut into requests.
-    pub(crate) fn stretches(&self, file: &Arc<dyn File>, mode: Mode) -> Stretches {
-        if mode != Mode::Auto {
-            return Stretches::Merged;
-        }
-        let state = self.of(file);
-        let way = match state.verdict.atomic {
-            _ if state.refused.lock().is_some() => Way::Doublewrite,
-            Atomic::None => Way::Doublewrite,
-            Atomic::Hardware => Way::Atomic,
-            Atomic::FileSystem => state.trial.lock().next(),
-        };
-        match way {
-            Way::Atomic if state.verdict.flagged => Stretches::Aligned { longest: state.verdict.longest },
-            Way::Atomic => Stretches::Single,
-            _ => Stretches::Merged,
-        }
     }
 
     /// How a batch is written in this mode.

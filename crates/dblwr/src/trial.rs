@@ -98,7 +98,11 @@ impl Trial {
         if !self.measuring && now.saturating_sub(self.chosen_at) >= REMEASURE_LATEST {
             self.measure_anew();
         }
-        let way = self.next();
+        let way = match self.measuring {
+            false => self.chosen,
+            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
+            true => Way::Atomic,
+        };
         self.begun = self.begun.wrapping_add(1);
         self.side(way).under_way += 1;
         way
@@ -120,18 +124,6 @@ impl Trial {
         }
         self.watch(now);
         None
-    }
-
-    /// The way of the next batch.
-    pub(crate) fn next(&self) -> Way {
-        if std::env::var_os("FORCE_ATOMIC").is_some() {
-            return Way::Atomic;
-        }
-        match self.measuring {
-            false => self.chosen,
-            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
-            true => Way::Atomic,
-        }
     }
 
     /// The way chosen, or the one that is kept until the measurement has ended.

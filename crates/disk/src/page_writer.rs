@@ -75,20 +75,6 @@ impl WriteBatch {
         }
     }
 
-    /// Takes a page out again. The images behind it move up.
-    ///
-    /// # Panics
-    /// When the batch is still used by a writer.
-    pub fn remove(&mut self, index: usize) {
-        let moved = self.range(index + 1).start..self.range(self.pages.len() - 1).end;
-        let to = self.range(index).start;
-        self.pages.remove(index);
-        match Arc::get_mut(&mut self.images) {
-            Some(images) => images.copy_within(moved, to),
-            None => unreachable!("a write batch is changed by its only owner"),
-        }
-    }
-
     /// Forgets the pages and keeps the memory.
     pub fn clear(&mut self) {
         self.pages.clear();
@@ -157,28 +143,9 @@ impl WriteBatch {
 /// Future of [`PageWriter::write`].
 pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
 
-/// Which pages that lie next to each other in a file go with one request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stretches {
-    /// None: each has a request of its own.
-    Single,
-    /// Any number.
-    Merged,
-    /// So many bytes, a power of two, that begin at a multiple of their length, or less in the same way.
-    Aligned {
-        /// Bytes, at most.
-        longest: u64,
-    },
-}
-
 /// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when every page is whole in its place and synced; gives the batch back (still
     /// filled). An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
-
-    /// How the next batch for this file is going to be cut into requests, as far as that is known.
-    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
-        Stretches::Merged
-    }
 }

@@ -310,8 +310,7 @@ impl Cleaner {
             if !victims.dirty.is_empty() {
                 let mut collected = Collected::default();
                 store.add_neighbours(&mut victims.dirty);
-                let candidates = store.fill_gaps(victims.dirty);
-                store.start_batches(candidates, FlushPurpose::Lru, &mut collected);
+                store.start_batches(victims.dirty, FlushPurpose::Lru, &mut collected);
                 done += collected.pages;
             }
         }

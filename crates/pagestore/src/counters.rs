@@ -25,10 +25,9 @@ pub(crate) enum Counter {
     BlockingReads,
     CorruptPages,
     TierFallbacks,
-    GapPages,
 }
 
-const COUNTERS: usize = Counter::GapPages as usize + 1;
+const COUNTERS: usize = Counter::TierFallbacks as usize + 1;
 
 #[repr(align(128))]
 #[derive(Default)]

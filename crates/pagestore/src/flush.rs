@@ -16,20 +16,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::{Event, FlushPurpose, Io, IoBuf, IoKind, WriteBatch};
-use parking_lot::Mutex;
+use disk::{Event, FlushPurpose, WriteBatch};
 use redo::{Flush, Lsn};
 
-use crate::candidate::Candidate;
 use crate::checksum;
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::feeder;
 use crate::flush_list::BatchId;
 use crate::frame::FrameRef;
-use crate::gaps::Absent;
 use crate::page;
-use crate::reads::{KeptOut, is_page};
 use crate::space::Space;
 use crate::store::PageStore;
 
@@ -44,37 +40,14 @@ struct Batch {
     id: BatchId,
     /// Taken by the writer.
     write: Option<WriteBatch>,
-    /// Pinned and marked as in flight; one for each image but those of pages that are not in the pool.
+    /// One for each image, pinned and marked as in flight.
     frames: Vec<FrameRef>,
-    /// Pages that are not in the pool, with the index of their image, ascending.
-    absent: Vec<(usize, Absent)>,
-    /// Those of them that are being written.
-    kept_out: Vec<KeptOut>,
     /// How many of them are written to be evicted.
     victims: usize,
     newest: Lsn,
     purpose: FlushPurpose,
     /// Set when the batch is over, well or badly.
     over: Event,
-}
-
-/// A page of a batch that is being read from the clean tier.
-struct Reading {
-    /// Of its image.
-    index: usize,
-    absent: Absent,
-    /// Set when the read is over, or was dropped.
-    event: Event,
-    outcome: Arc<Mutex<Option<disk::Result<()>>>>,
-}
-
-/// Wakes the waiter even when a storage that is shut down drops the request instead of completing it.
-struct SetOnDrop(Event);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.set();
-    }
 }
 
 /// What to collect.
@@ -103,7 +76,6 @@ impl PageStore {
             Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max, &mut collected),
             Which::Space(space) => self.candidates_of_space(space, pages_max, &mut collected),
         };
-        let candidates = candidates.into_iter().map(Candidate::Dirty).collect();
         self.start_batches(candidates, purpose, &mut collected);
         collected
     }
@@ -190,26 +162,23 @@ impl PageStore {
     /// Copies the reserved pages into batches and starts those.
     pub(crate) fn start_batches(
         &self,
-        mut candidates: Vec<Candidate>,
+        mut candidates: Vec<FrameRef>,
         purpose: FlushPurpose,
         collected: &mut Collected,
     ) {
         // Files are written in order where the order does not matter otherwise.
-        candidates.sort_unstable_by_key(Candidate::page_id);
+        candidates.sort_unstable_by_key(|frame| frame.page_id());
         let mut spaces = HashMap::new();
         // Once: the pool may be resized meanwhile.
         let batch_pages = self.batch_pages();
-        let mut candidates = candidates.into_iter().peekable();
-        while candidates.peek().is_some() {
+        for chunk in candidates.chunks(batch_pages) {
             let mut batch = self.new_batch(purpose, batch_pages);
-            for candidate in candidates.by_ref().take(batch_pages) {
-                let is_filler = candidate.is_filler();
-                match batch.add(candidate, &mut spaces) {
-                    Ok(()) => collected.pages += usize::from(!is_filler),
-                    Err(candidate) => {
-                        collected.skipped += usize::from(!is_filler);
-                        self.give_back(candidate);
-                    }
+            for frame in chunk {
+                if batch.add(*frame, &mut spaces) {
+                    collected.pages += 1;
+                } else {
+                    collected.skipped += 1;
+                    self.release(*frame);
                 }
             }
             batch.start(&self.env.clone());
@@ -228,18 +197,8 @@ impl PageStore {
         drop(spare);
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
         self.batches.lock().push(over.clone());
-        Batch {
-            store: self.this(),
-            id,
-            write: Some(write),
-            frames: Vec::new(),
-            absent: Vec::new(),
-            kept_out: Vec::new(),
-            victims: 0,
-            newest: Lsn(0),
-            purpose,
-            over,
-        }
+        let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
+        Batch { store, id, write: Some(write), frames, victims: 0, newest, purpose, over }
     }
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
@@ -299,61 +258,20 @@ impl PageStore {
 }
 
 impl Batch {
-    /// Takes a page into the batch, or gives it back: when it is latched by a writer, or clean by now, or dirty by now.
-    fn add(
-        &mut self,
-        candidate: Candidate,
-        spaces: &mut HashMap<u32, Option<Arc<Space>>>,
-    ) -> Result<(), Candidate> {
-        let id = candidate.page_id();
-        let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
-        let Some(space) = space.as_ref().filter(|space| !space.is_dropped()) else { return Err(candidate) };
-        match candidate {
-            Candidate::Dirty(frame) if self.add_dirty(frame, space) => Ok(()),
-            Candidate::Clean(frame) if self.add_clean(frame, space) => Ok(()),
-            Candidate::Absent(absent) => {
-                let Some(write) = &mut self.write else { return Err(Candidate::Absent(absent)) };
-                // Its image comes when the batch is under way.
-                self.absent.push((write.len(), absent));
-                write.push(id, space.file.clone(), self.store.page_size.offset_of(id.page));
-                Ok(())
-            }
-            refused => Err(refused),
-        }
-    }
-
-    /// Copies a reserved clean page into the batch. False when somebody is changing it, or has.
-    fn add_clean(&mut self, frame: FrameRef, space: &Space) -> bool {
-        let Some(write) = &mut self.write else { return false };
-        if !frame.latch.try_lock_shared() {
-            return false;
-        }
-        let id = frame.page_id();
-        // SAFETY: latched for reading and pinned.
-        let bytes = unsafe { frame.bytes() };
-        // A page that was never written is all zero and says of no page that it is it.
-        let is_sound = !frame.is_dirty() && page::lsn(bytes) > 0 && page::identity(bytes) == id;
-        if is_sound {
-            let image = write.push(id, space.file.clone(), self.store.page_size.offset_of(id.page));
-            image.copy_from_slice(bytes);
-            checksum::stamp(image);
-            self.frames.push(frame);
-        }
-        frame.latch.unlock_shared();
-        is_sound
-    }
-
     /// Copies a reserved page into the batch. False when it is latched by a writer or clean by now.
-    fn add_dirty(&mut self, frame: FrameRef, space: &Space) -> bool {
+    fn add(&mut self, frame: FrameRef, spaces: &mut HashMap<u32, Option<Arc<Space>>>) -> bool {
         let Some(write) = &mut self.write else { return false };
         if !frame.latch.try_lock_shared() {
             return false;
         }
         let id = frame.page_id();
-        let start = self.store.flush_list.lock().move_to_batch(self.id, frame);
-        let moved = match start {
-            Some(start) => {
-                let image = write.push(id, space.file.clone(), self.store.page_size.offset_of(id.page));
+        let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
+        let space = space.as_ref().filter(|space| !space.is_dropped());
+        let start = space.and_then(|_| self.store.flush_list.lock().move_to_batch(self.id, frame));
+        let moved = match (space, start) {
+            (Some(space), Some(start)) => {
+                let offset = self.store.page_size.offset_of(id.page);
+                let image = write.push(id, space.file.clone(), offset);
                 // SAFETY: latched for reading and pinned.
                 image.copy_from_slice(unsafe { frame.bytes() });
                 debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
@@ -371,7 +289,7 @@ impl Batch {
                 self.frames.push(frame);
                 true
             }
-            None => false,
+            _ => false,
         };
         frame.latch.unlock_shared();
         moved
@@ -398,11 +316,9 @@ impl Batch {
     }
 
     async fn write(&mut self) -> Result<(), Error> {
-        let absent = self.start_reading();
         if !self.store.skips_wal() {
             self.store.log_durable(self.newest).await?;
         }
-        self.end_reading(absent).await;
         let Some(write) = self.write.take() else { return Ok(()) };
         let pages = write.len() as u64;
         let write = self.store.writer.write(write).await?;
@@ -410,64 +326,6 @@ impl Batch {
         self.store.counters.add(Counter::PagesFlushed, pages);
         self.write = Some(write);
         Ok(())
-    }
-
-    /// Starts to read the images of the pages that are not in the pool from the clean tier.
-    fn start_reading(&mut self) -> Vec<Reading> {
-        let Some(write) = &mut self.write else { return Vec::new() };
-        // All places before the first request shares the memory.
-        let absent: Vec<_> = std::mem::take(&mut self.absent)
-            .into_iter()
-            .map(|(index, absent)| (index, absent, write.image_mut(index).as_mut_ptr()))
-            .collect();
-        let mut requests = Vec::with_capacity(absent.len());
-        let reading = |(index, absent, place): (usize, Absent, *mut u8)| {
-            let (event, outcome) = (Event::new(), Arc::new(Mutex::new(None)));
-            let (over, to, images) = (SetOnDrop(event.clone()), outcome.clone(), write.images().clone());
-            // SAFETY: the completion holds the memory, each request has a place of its own, and nobody looks at it before
-            // the request is over.
-            let buf = unsafe { IoBuf::raw(place, self.store.page_size.bytes()) };
-            let io = Io::new(IoKind::Read { buf, offset: absent.found.offset }, move |result| {
-                *to.lock() = Some(result.map(drop));
-                // In this order: whoever is woken may be the only owner again.
-                drop(images);
-                drop(over);
-            });
-            requests.push((absent.found.file.clone(), io));
-            Reading { index, absent, event, outcome }
-        };
-        let readings: Vec<Reading> = absent.into_iter().map(reading).collect();
-        if !requests.is_empty() {
-            self.store.env.storage().submit(requests);
-        }
-        readings
-    }
-
-    /// Waits for what is being read. A page that is not what it should be leaves the batch.
-    async fn end_reading(&mut self, readings: Vec<Reading>) {
-        for reading in &readings {
-            reading.event.wait().await;
-        }
-        let Some(write) = &mut self.write else { unreachable!("a batch is read into before it is written") };
-        // From the last on, so that the indices stay right.
-        for Reading { index, absent, outcome, .. } in readings.into_iter().rev() {
-            let Absent { kept_out, tier, found } = absent;
-            let outcome = outcome.lock().take();
-            let image = write.image(index);
-            let is_good = match outcome {
-                Some(Ok(())) => tier.verify(&found.ticket, image) && is_page(image, kept_out.page_id()),
-                Some(Err(error)) => {
-                    tier.read_failed(found.ticket, &error);
-                    false
-                }
-                None => false,
-            };
-            if is_good {
-                self.kept_out.push(kept_out);
-            } else {
-                write.remove(index);
-            }
-        }
     }
 
     /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be
@@ -482,7 +340,6 @@ impl Batch {
     /// The pages are in their files.
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
-        self.kept_out.clear();
         // What was written to be evicted may be gone before the feeder comes by.
         let tier = if self.purpose == FlushPurpose::Lru { self.store.tier_to_use() } else { None };
         for frame in &frames {

@@ -5,9 +5,8 @@
 #![allow(unsafe_code)]
 
 #[cfg(not(loom))]
-mod candidate;
-#[cfg(not(loom))]
 pub mod checksum;
+#[cfg(not(loom))]
 mod cleaner;
 #[cfg(not(loom))]
 mod controller;
@@ -27,7 +26,6 @@ mod frame;
 mod free;
 #[cfg(not(loom))]
 pub mod fsp;
-mod gaps;
 #[cfg(not(loom))]
 mod guard;
 mod latch;

@@ -75,8 +75,6 @@ enum ReadState {
     },
     /// Pinned once for each waiter.
     Done(FrameRef),
-    /// The page was only [kept out](PageStore::keep_out) of the pool: whoever wants it has to look again.
-    Over,
     Failed {
         error: Error,
         waiters: u32,
@@ -99,13 +97,12 @@ struct ReadHold {
 }
 
 impl ReadHold {
-    /// What became of the read, which must be over; nothing when it was none.
-    fn outcome(&self) -> Result<Option<Pin>, Error> {
+    /// What became of the read, which must be over.
+    fn outcome(&self) -> Result<Pin, Error> {
         match &mut *self.read.state.lock() {
-            ReadState::Over => Ok(None),
             ReadState::Done(frame) => {
                 frame.pins.add_pins(1);
-                Ok(Some(Pin::adopt(*frame)))
+                Ok(Pin::adopt(*frame))
             }
             ReadState::Failed { error, fetched, .. } => {
                 *fetched = true;
@@ -123,7 +120,6 @@ impl Drop for ReadHold {
             match &mut *state {
                 ReadState::Reading { waiters, .. } | ReadState::Failed { waiters, .. } => *waiters -= 1,
                 ReadState::Done(frame) => frame.pins.unpin(),
-                ReadState::Over => {}
             }
             state.is_over()
         };
@@ -288,9 +284,7 @@ impl PageStore {
                 }
             };
             self.env.block_until(&hold.read.event);
-            if let Some(pin) = hold.outcome()? {
-                return Ok(pin);
-            }
+            return hold.outcome();
         }
     }
 
@@ -380,7 +374,6 @@ impl PageStore {
                 *fetched = true;
                 Missing::Failed(error.clone())
             }
-            ReadState::Over => unreachable!("the entry goes with it, under the lock that the caller holds"),
             // Publication removes the entry under the lock that the caller holds.
             ReadState::Done(frame) => {
                 frame.pins.add_pins(1);
@@ -522,46 +515,8 @@ impl PageStore {
     }
 }
 
-/// Keeps a page that is not in the pool out of it as long as this lasts: whoever wants the page waits, as for a read.
-pub(crate) struct KeptOut {
-    store: Arc<PageStore>,
-    read: Arc<PendingRead>,
-}
-
-impl KeptOut {
-    pub(crate) fn page_id(&self) -> PageId {
-        self.read.id
-    }
-}
-
-impl Drop for KeptOut {
-    fn drop(&mut self) {
-        {
-            let mut shard = self.store.pending.shard(self.read.id).lock();
-            *self.read.state.lock() = ReadState::Over;
-            shard.remove(&self.read.id);
-        }
-        self.read.event.set();
-    }
-}
-
-impl PageStore {
-    /// Keeps a page out of the pool, if it is neither there nor on its way.
-    pub(crate) fn keep_out(&self, page: PageId, space: &Space) -> Option<KeptOut> {
-        let mut shard = self.pending.shard(page).lock();
-        // Under the lock, as for a read.
-        if space.is_dropped() || shard.contains_key(&page) || self.look_up(page).is_some() {
-            return None;
-        }
-        let state = Mutex::new(ReadState::Reading { waiters: 0, wanted: false });
-        let read = Arc::new(PendingRead { id: page, event: Event::new(), state });
-        shard.insert(page, read.clone());
-        Some(KeptOut { store: self.this(), read })
-    }
-}
-
 /// Whether these bytes, from the clean tier, are the page; one that was never written is not in the tier.
-pub(crate) fn is_page(bytes: &[u8], id: PageId) -> bool {
+fn is_page(bytes: &[u8], id: PageId) -> bool {
     page::identity(bytes) == id && checksum::verify(bytes).is_ok()
 }
 

@@ -28,7 +28,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use disk::{Event, FlushPurpose};
 use parking_lot::Mutex;
 
-use crate::candidate::Candidate;
 use crate::error::Error;
 use crate::feeder;
 use crate::flush::Collected;
@@ -281,7 +280,6 @@ impl Resizer {
             }
         }
         if !dirty.is_empty() {
-            let dirty = dirty.into_iter().map(Candidate::Dirty).collect();
             store.start_batches(dirty, FlushPurpose::Checkpoint, &mut Collected::default());
         }
     }

@@ -53,6 +53,4 @@ pub struct PoolStatus {
     pub corrupt_pages: u64,
     /// Reads of the clean tier that did not give the page and went on with the data file.
     pub tier_fallbacks: u64,
-    /// Pages written only because they lie between others that were written.
-    pub gap_pages: u64,
 }

@@ -492,7 +492,6 @@ impl PageStore {
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
-            gap_pages: sum(Counter::GapPages),
         }
     }
 

@@ -64,8 +64,6 @@ pub struct Ticket {
     pub entry: [u64; 3],
     /// Kept as long as the ticket; the tier may refuse to rewrite the slot as long as it is shared.
     pub hold: Option<Arc<dyn Any + Send + Sync>>,
-    /// From [`CleanTier::find_for_rewrite`]: nobody asked for the page.
-    pub for_rewrite: bool,
 }
 
 /// Why a page was not taken.
@@ -100,17 +98,6 @@ pub enum Offered {
 pub trait CleanTier: Send + Sync {
     /// Where the page may be read from. A look-up in memory; never waits. No I/O may be submitted from here.
     fn find(&self, page: PageId) -> Option<Found>;
-
-    /// As [`CleanTier::find`], for a page that nobody asked for: it is to be written again where it lies, because its
-    /// neighbours are written. Counts neither as a look-up nor as a use of the page.
-    fn find_for_rewrite(&self, _page: PageId) -> Option<Found> {
-        None
-    }
-
-    /// Whether the tier is in use and measures clearly faster than the data files. Short.
-    fn pays(&self) -> bool {
-        self.is_on()
-    }
 
     /// Whether `image`, just read, is the page as it was stored: space, page number, LSN and checksum agree with the
     /// entry. If not, the tier drops the entry and counts it, and the pool reads the data file.

@@ -145,12 +145,7 @@ impl CleanTier for ReferenceTier {
                 slot = random.below(state.slots as usize + 2) as u64;
             }
         }
-        let ticket = Ticket {
-            page,
-            entry: [entry.lsn, u64::from(entry.checksum), slot],
-            hold: None,
-            for_rewrite: false,
-        };
+        let ticket = Ticket { page, entry: [entry.lsn, u64::from(entry.checksum), slot], hold: None };
         Some(Found { file: self.file.clone(), offset: self.place(slot), ticket })
     }
 
