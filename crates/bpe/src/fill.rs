@@ -43,10 +43,10 @@ use crate::store::Store;
 use crate::table::{Entry, Inserted, LSN_LIMIT};
 use crate::tier::Tier;
 
-/// Regions that are kept free.
-const FREE_REGIONS: usize = 2;
 /// Regions in a row that get a second chance as a whole.
 const KEEP_MAX: u32 = 8;
+/// Regions from the oldest on among which the one with the most holes is looked for.
+const LOOKED_AT: usize = 512;
 /// A buffer that is not full is written when its first page is this old.
 pub(crate) const PARTIAL_AFTER: Duration = Duration::from_secs(1);
 
@@ -119,9 +119,11 @@ impl Filler {
         }
     }
 
-    /// Whether there are regions that hold nothing, beyond those kept free by cleaning.
-    pub(crate) fn has_unused_room(&self) -> bool {
-        self.free.len() > FREE_REGIONS
+    /// Whether a page more costs none of those that are there: there are regions that hold nothing, beyond those kept
+    /// free, or cleaning makes some out of holes.
+    pub(crate) fn has_unused_room(&self, store: &Store) -> bool {
+        self.free.len() > store.geometry.regions_kept_free()
+            || store.table.len() < store.table.slots() as usize / 4 * 3
     }
 
     /// Regions that hold nothing.
@@ -365,20 +367,15 @@ impl Tier {
         // Each region is looked at twice at most: as one with holes, and as the oldest.
         for _ in 0..=filler.fifo.len() {
             let geometry = &store.geometry;
-            if filler.free.len() >= FREE_REGIONS || filler.cleaning.is_some() {
+            if filler.free.len() >= geometry.regions_kept_free() || filler.cleaning.is_some() {
                 return None;
             }
             // One for the read and one for what is saved; until then the offers that come use up the room there is.
             if filler.buffers_left(geometry) < 2 {
                 return None;
             }
-            let half = geometry.slots_per_region() / 2;
-            let with_holes = (0..filler.fifo.len()).find(|at| {
-                let region = filler.fifo[*at];
-                store.table.live(region) <= half && !filler.writing.contains(&region)
-            });
-            let region = match with_holes {
-                Some(at) => filler.fifo.remove(at)?,
+            let region = match emptiest_with_holes(store, filler) {
+                Some(region) => region,
                 None => match self.oldest_to_go(store, filler)? {
                     Oldest::Goes(region) => region,
                     Oldest::Stays => continue,
@@ -505,6 +502,22 @@ impl Tier {
         }
         false
     }
+}
+
+/// Takes the region with the most holes, of the oldest, out of the FIFO, if at most half of it is in use.
+fn emptiest_with_holes(store: &Store, filler: &mut Filler) -> Option<u32> {
+    let mut least = store.geometry.slots_per_region() / 2 + 1;
+    let mut place = None;
+    for (at, region) in filler.fifo.iter().enumerate().take(LOOKED_AT) {
+        let live = store.table.live(*region);
+        if live < least && !filler.writing.contains(region) {
+            (least, place) = (live, Some(at));
+        }
+        if least == 0 {
+            break;
+        }
+    }
+    filler.fifo.remove(place?)
 }
 
 /// Whether at most half of a region is in use.

@@ -17,8 +17,12 @@ const LARGE_TIER: u64 = 16 << 30;
 pub(crate) const REGION_BYTES_MIN: usize = 256 << 10;
 /// Buffers, whatever the size; and more as long as they have no more bytes than this, one for so many regions.
 const BUFFERS_MIN: usize = 3;
-const BUFFER_BYTES: usize = 3 << 20;
-const BUFFER_PER_REGIONS: usize = 256;
+const BUFFER_BYTES: usize = 4 << 20;
+const BUFFER_PER_REGIONS: usize = 128;
+/// Regions kept free: one in so many, and no fewer or more than these. Pages come in bursts.
+const FREE_ONE_IN: u32 = 64;
+const FREE_MIN: u32 = 2;
+const FREE_MAX: u32 = 64;
 /// A tier has at least this many regions.
 pub(crate) const REGIONS_MIN: u32 = 6;
 
@@ -74,6 +78,11 @@ impl Geometry {
     pub(crate) fn buffers(&self) -> usize {
         let by_bytes = (BUFFER_BYTES / self.region_bytes).max(BUFFERS_MIN);
         (self.regions as usize / BUFFER_PER_REGIONS).clamp(BUFFERS_MIN, by_bytes)
+    }
+
+    /// Regions that cleaning keeps free.
+    pub(crate) fn regions_kept_free(&self) -> usize {
+        (self.regions / FREE_ONE_IN).clamp(FREE_MIN, FREE_MAX) as usize
     }
 
     /// Bytes of memory of all buffers.

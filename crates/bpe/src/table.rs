@@ -17,7 +17,7 @@
 //! - A slot enters the table *pending*: it can be found by those who remove it and by nobody else. It is *ready* when
 //!   its region's write has completed.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use disk::PageId;
 use parking_lot::Mutex;
@@ -78,6 +78,8 @@ pub(crate) struct Table {
     slots_per_region: u32,
     /// Pages of each region, pending ones too.
     live: Box<[AtomicU32]>,
+    /// Pages of all regions.
+    len: AtomicUsize,
     shards: Box<[Mutex<Shard>]>,
 }
 
@@ -164,6 +166,7 @@ impl Table {
             slots: (0..slots).map(|_| Slot::empty()).collect(),
             slots_per_region,
             live: (0..regions).map(|_| AtomicU32::new(0)).collect(),
+            len: AtomicUsize::new(0),
             shards: (0..shards).map(shard).collect(),
         }
     }
@@ -185,7 +188,7 @@ impl Table {
 
     /// Number of pages in the table, pending ones too.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().used).sum()
+        self.len.load(Ordering::Relaxed)
     }
 
     /// Number of pages in a region, pending ones too.
@@ -265,6 +268,7 @@ impl Table {
         }
         shard.places[at] = home.tag << SLOT_BITS | entry.slot;
         shard.used += 1;
+        self.len.fetch_add(1, Ordering::Relaxed);
         self.live_of(entry.slot).fetch_add(1, Ordering::Relaxed);
         Inserted::Done
     }
@@ -387,6 +391,7 @@ impl Table {
     fn take_out(&self, shard: &mut Shard, at: usize) {
         self.slot(shard.places[at]).clear();
         self.live_of(shard.places[at] & SLOT_MASK).fetch_sub(1, Ordering::Relaxed);
+        self.len.fetch_sub(1, Ordering::Relaxed);
         shard.used -= 1;
         let len = shard.places.len();
         let (mut hole, mut from) = (at, at);

@@ -344,7 +344,7 @@ impl Tier {
         if self.dead.contains(page.space) {
             return Err(Refusal::Off);
         }
-        let has_unused_room = store.filler.lock().has_unused_room();
+        let has_unused_room = store.filler.lock().has_unused_room(store);
         admission::judge(&store.seen, page, history, has_unused_room)?;
         store.with_ghosts(page, |ghosts| ghosts.admitted(page));
         if store.table.contains(page) {

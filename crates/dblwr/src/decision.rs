@@ -7,11 +7,12 @@
 use crate::mode::{Mode, Way};
 use crate::trial::Trial;
 use disk::probe::{Atomic, Verdict};
-use disk::{File, WriteBatch};
+use disk::{File, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub(crate) struct FileState {
     verdict: Verdict,
     trial: Arc<Mutex<Trial>>,
     refused: Mutex<Option<String>>,
+    /// The file system was told what is to come.
+    told: AtomicBool,
 }
 
 impl FileState {
@@ -176,6 +179,7 @@ impl Decisions {
             verdict,
             trial,
             refused: Mutex::default(),
+            told: AtomicBool::new(false),
         });
         files.insert(address, state.clone());
         state
@@ -193,6 +197,26 @@ impl Decisions {
     /// How one file is protected.
     pub(crate) fn protection(&self, file: &Arc<dyn File>, mode: Mode) -> FileProtection {
         self.of(file).protection(mode)
+    }
+
+    /// How pages of a file that lie side by side are going to be cut into requests.
+    pub(crate) fn stretches(&self, file: &Arc<dyn File>, mode: Mode) -> Stretches {
+        if mode != Mode::Auto {
+            return Stretches::Merged;
+        }
+        let state = self.of(file);
+        let verdict = &state.verdict;
+        let atomic = match verdict.atomic {
+            Atomic::None => false,
+            Atomic::Hardware => true,
+            Atomic::FileSystem => state.trial.lock().next() == Way::Atomic,
+        };
+        let in_pairs = verdict.flagged && verdict.longest >= 2 * self.page_size as u64;
+        if atomic && in_pairs && state.refused.lock().is_none() {
+            Stretches::Aligned
+        } else {
+            Stretches::Merged
+        }
     }
 
     /// How a batch is written in this mode.
@@ -241,6 +265,9 @@ impl Decisions {
             Atomic::None => plainly(Way::Doublewrite),
             Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, longest, turn: None },
             Atomic::FileSystem => {
+                if !state.told.swap(true, Ordering::Relaxed) {
+                    file.expect_copy_on_write();
+                }
                 let known = turns.iter().position(|turn| Arc::ptr_eq(&turn.trial, &state.trial));
                 let turn = known.unwrap_or_else(|| {
                     let way = state.trial.lock().begin(now);

@@ -22,7 +22,8 @@ use crate::options::Options;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
 use disk::{
-    Environment, Error, File, IoBuf, IoKind, PageWriteFuture, PageWriter, Result, WriteBatch, write_async,
+    Environment, Error, File, IoBuf, IoKind, PageWriteFuture, PageWriter, Result, Stretches, WriteBatch,
+    write_async,
 };
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -115,6 +116,10 @@ impl PageWriter for ProtectedWriter {
             shared.write(&batch).await?;
             Ok(batch)
         })
+    }
+
+    fn stretches(&self, file: &Arc<dyn File>) -> Stretches {
+        self.shared.decisions.stretches(file, self.mode())
     }
 }
 

@@ -98,11 +98,7 @@ impl Trial {
         if !self.measuring && now.saturating_sub(self.chosen_at) >= REMEASURE_LATEST {
             self.measure_anew();
         }
-        let way = match self.measuring {
-            false => self.chosen,
-            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
-            true => Way::Atomic,
-        };
+        let way = self.next();
         self.begun = self.begun.wrapping_add(1);
         self.side(way).under_way += 1;
         way
@@ -124,6 +120,15 @@ impl Trial {
         }
         self.watch(now);
         None
+    }
+
+    /// The way of the next batch.
+    pub(crate) fn next(&self) -> Way {
+        match self.measuring {
+            false => self.chosen,
+            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
+            true => Way::Atomic,
+        }
     }
 
     /// The way chosen, or the one that is kept until the measurement has ended.

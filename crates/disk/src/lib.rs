@@ -35,7 +35,7 @@ pub use environment::{Environment, TaskFuture};
 pub use error::{Error, Result};
 pub use event::{Event, EventWait, Wait, block_on};
 pub use page_id::PageId;
-pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, WriteBatch};
+pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
 pub use retry::{HeldWaits, Interrupted, retry};

@@ -143,9 +143,23 @@ impl WriteBatch {
 /// Future of [`PageWriter::write`].
 pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
 
+/// Which pages that lie next to each other in a file go with one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stretches {
+    /// Any number.
+    Merged,
+    /// Powers of two that begin at a multiple of their length: halves of one aligned pair, at least.
+    Aligned,
+}
+
 /// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when every page is whole in its place and synced; gives the batch back (still
     /// filled). An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
+
+    /// How the next batch for this file is going to be cut into requests, as far as that is known.
+    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
+        Stretches::Merged
+    }
 }

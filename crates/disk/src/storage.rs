@@ -146,6 +146,9 @@ pub trait File: Send + Sync {
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }
+    /// Tells the file system that pages are going to be written atomically by its copy-on-write, which it can prepare for. A
+    /// hint: nothing depends on it.
+    fn expect_copy_on_write(&self) {}
     /// Number of the device (of the file system) that the file lies on: what is measured for one file of a device holds for
     /// the others. 0 where that is not known.
     fn device(&self) -> u64 {

@@ -210,6 +210,13 @@ fn xfs_without_hardware_writes_pages_atomically_by_itself_and_refuses_what_it_ca
     for env in environments() {
         from_registered_memory(&env, &xfs.path("t0.ibd"));
     }
+    // Copies on write are no larger than what is written.
+    let environment = environments().remove(0);
+    let hinted = environment.storage().open(&xfs.path("hinted"), OpenHow::CREATE_NEW).unwrap();
+    let asked = || run("xfs_io", &["-r", "-c", "cowextsize", xfs.path("hinted").to_str().unwrap()]);
+    assert!(asked().starts_with("[0]"), "{}", asked());
+    hinted.expect_copy_on_write();
+    assert!(asked().starts_with("[4096]"), "{}", asked());
     let copy = xfs.path("copy.ibd");
     for (number, how) in ["--reflink=always", "--reflink=never", "--sparse=always"].into_iter().enumerate() {
         run("cp", &[how, xfs.path("t0.ibd").to_str().unwrap(), copy.to_str().unwrap()]);

@@ -39,6 +39,8 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const TAIL_SAMPLE: usize = 512;
 /// Pages looked at for those who wait for a frame, at most.
 const DEPTH_WANTED: usize = 16 << 10;
+/// While pages are being written, clean ones are taken from so small a part of the old ones: from the oldest.
+const CLEAN_PART: usize = 16;
 /// Batches under way beyond which paced work waits.
 const BATCHES_PACED: usize = 3;
 /// Batches under way at most.
@@ -344,9 +346,10 @@ struct Victims {
 }
 
 /// Takes pages from the LRU tail: `missing` of them, counting those that are being written for this already. While
-/// somebody waits, enough clean ones for those who wait even if dirty ones come first, but not from far away as long as
-/// frames will come from what is being written: where writing is what everything waits for, the few clean pages are those
-/// just read, and whoever takes them has them read again.
+/// somebody waits, enough clean ones for those who wait even if dirty ones come first, but only from the very end of the list
+/// as long as frames will come from what is being written: where writing is what everything waits for, the few clean pages are
+/// those just read, whose readers wait for another frame. Whoever takes them has them read again, and the list turns faster.
+/// (With a clean tier, which reads much faster than a capped disk writes, a transaction read 7.1 pages instead of 3.7.)
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();
@@ -360,6 +363,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let too_few = coming > 0 && wanted < store.batch_pages() / 2;
     let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.flight_room()) };
     let mut lru = store.lru.lock();
+    let depth_clean = if writing { DEPTH_WANTED.saturating_sub(lru.old_len() / CLEAN_PART) } else { 0 };
     let mut next = lru.tail();
     while let Some(index) = next
         && depth > 0
@@ -375,7 +379,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
             // Nobody is served by it; the resizer deals with it.
             continue;
         }
-        if store.evict(&mut lru, frame) {
+        if depth >= depth_clean && store.evict(&mut lru, frame) {
             victims.clean.push(frame);
         } else if victims.dirty.len() < dirty_max && store.reserve_for_flush(frame) {
             frame.victim.store(true, Ordering::Relaxed);

@@ -340,15 +340,14 @@ impl Batch {
     /// The pages are in their files.
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
+        frames.iter().for_each(|frame| self.store.not_in_flight(*frame));
         // What was written to be evicted may be gone before the feeder comes by.
-        let tier = if self.purpose == FlushPurpose::Lru { self.store.tier_to_use() } else { None };
-        for frame in &frames {
-            self.store.not_in_flight(*frame);
-            if let Some(tier) = &tier {
-                feeder::offer(&self.store, &**tier, *frame);
+        if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
+            for frame in frames.iter().filter(|frame| frame.victim.load(Ordering::Relaxed)) {
+                feeder::offer(&self.store, &*tier, *frame);
             }
-            frame.pins.unpin();
         }
+        frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
         self.store.flush_list.lock().end_batch(self.id);
         self.store.evict_written(&frames, self.purpose);

@@ -6,11 +6,13 @@
 //! its turn, and be written twice (measured: as many requests for each transaction, and a sixth more pages).
 //!
 //! How much a stretch saves depends on how it is written: plain writes and copies merge to one request of any length,
-//! atomic writes to the largest naturally aligned power of two (see the `dblwr` crate).
+//! atomic writes to naturally aligned powers of two (see the `dblwr` crate). Of those a page can be sure of one partner only:
+//! the other half of its pair. That one goes along even when it is young, because few partners are there, and each saves a
+//! request.
 
 use std::sync::atomic::Ordering;
 
-use disk::PageId;
+use disk::{PageId, Stretches};
 
 use crate::frame::FrameRef;
 use crate::store::PageStore;
@@ -19,16 +21,24 @@ use crate::store::PageStore;
 const REACH: u32 = 15;
 
 impl PageStore {
-    /// Reserves the old dirty neighbours of the pages, which are reserved, and adds them.
+    /// Reserves the dirty neighbours of the pages, which are reserved, and adds them.
     pub(crate) fn add_neighbours(&self, pages: &mut Vec<FrameRef>) {
         let mut room = self.flight_room().min(3 * pages.len());
         for at in 0..pages.len() {
             let id = pages[at].page_id();
+            if self.goes_in_pairs(id.space) {
+                room -= self.add_stretch(id.space, std::iter::once(id.page ^ 1), true, room, pages);
+            }
             let below = (0..id.page).rev().take(REACH as usize);
             let above = id.page.saturating_add(1)..=id.page.saturating_add(REACH);
-            room -= self.add_stretch(id.space, below, room, pages);
-            room -= self.add_stretch(id.space, above, room, pages);
+            room -= self.add_stretch(id.space, below, false, room, pages);
+            room -= self.add_stretch(id.space, above, false, room, pages);
         }
+    }
+
+    fn goes_in_pairs(&self, space: u32) -> bool {
+        let space = self.spaces.get(space);
+        space.is_ok_and(|space| self.writer.stretches(&space.file) == Stretches::Aligned)
     }
 
     /// Adds pages until one is not there to be written. Returns how many.
@@ -36,6 +46,7 @@ impl PageStore {
         &self,
         space: u32,
         stretch: impl Iterator<Item = u32>,
+        young_too: bool,
         room: usize,
         pages: &mut Vec<FrameRef>,
     ) -> usize {
@@ -44,7 +55,8 @@ impl PageStore {
         for page in stretch.take(room) {
             let Some(index) = table.get(page) else { break };
             let frame = self.frames.get(index);
-            if !frame.is_old.load(Ordering::Relaxed) || !self.reserve_for_flush(frame) {
+            let may_go = young_too || frame.is_old.load(Ordering::Relaxed);
+            if !may_go || !self.reserve_for_flush(frame) {
                 break;
             }
             if !frame.holds(PageId { space, page }) {

@@ -20,6 +20,8 @@ mod measure;
 mod mounts;
 mod rule;
 mod statx;
+
+pub(crate) use statx::block_bytes;
 mod sysfs;
 
 pub use gather::facts;

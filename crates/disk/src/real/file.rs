@@ -5,6 +5,7 @@
 //! from the last aligned boundary, because an unaligned rest would be refused.
 
 use crate::probe::{self, Verdict};
+use crate::real::copy_extent;
 use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result};
 use std::fs::OpenOptions;
 use std::io;
@@ -276,6 +277,13 @@ impl File for RealFile {
         match probe::facts_of(&self.path, self.file.as_fd()) {
             Ok(facts) => probe::verdict(&facts, page_bytes),
             Err(error) => Verdict::none(format!("the kernel does not tell about this file: {error}")),
+        }
+    }
+
+    fn expect_copy_on_write(&self) {
+        let block = probe::block_bytes(self.file.as_fd());
+        if let Err(error) = copy_extent::ask_for_exact_copies(self.file.as_fd(), block) {
+            tracing::debug!("no hint to the file system for {}: {error}", self.path.display());
         }
     }
 

@@ -1,6 +1,7 @@
 //! The real machine: kernel files, io_uring or a thread pool, real threads and clocks.
 
 mod clock;
+mod copy_extent;
 mod file;
 mod request;
 mod ring;
