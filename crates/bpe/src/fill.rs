@@ -8,20 +8,22 @@
 //! Nothing waits: no buffer or no free region means that the page is refused. A page is in the table from the moment
 //! it is copied, *pending*, so that a change of it in the meantime drops it; it can be found when the write is over.
 //!
-//! **Cleaning** keeps two regions free. What is saved is read with one read of the region and copied like offered pages.
+//! **Cleaning** keeps some regions free ([`Geometry::regions_kept_free`]), because pages come in bursts: a batch of page
+//! writes ends, and those of its pages that are to be evicted are offered at once. What is saved is read with one read of
+//! the region and copied like offered pages.
 //!
-//! - *Holes.* Where pages are changed, regions lose them: what is left of a region is worth its copy. So the oldest region
-//!   with at most half of its slots in use is taken first, and all that is in it is saved, like a log-structured file
-//!   system compacts its segments. As long as the pages of the tier are no more than half of its slots there always is
-//!   such a region (those that are free or being filled aside), so no page is lost that could have been kept.
+//! - *Holes.* Where pages are changed, regions lose them: what is left of a region is worth its copy. So the emptiest of the
+//!   [`LOOKED_AT`] oldest regions with at most half of their slots in use is taken first, and all that is in it is saved,
+//!   like a log-structured file system compacts its segments. As long as the pages of the tier are no more than half of its
+//!   slots there is such a region (those that are free or being filled aside), if not always among those looked at.
 //! - *Second chance.* Where there is none the tier is full, and the oldest region goes. If at least half of its slots were
 //!   hit since they were written, the region goes to the young end of the FIFO as it is, at most [`KEEP_MAX`] times in a
 //!   row. Otherwise the pages that were hit are saved, half a region of them at most, and the rest is dropped. A page that
 //!   was saved has to be hit again to be saved again.
 //!
 //! So a region that is cleaned costs at most half a region of writes. They count in the write budget, which admissions
-//! then lack. Cleaning goes on by itself, from the end of a write or of a read to the next region, until two are
-//! free. For what is saved there are always room and a buffer: offers leave the last free region alone, and, while a
+//! then lack. Cleaning goes on by itself, from the end of a write or of a read to the next region, until enough
+//! are free. For what is saved there are always room and a buffer: offers leave the last free region alone, and, while a
 //! region is being cleaned, the last buffer. A tier that is suspended needs no room and cleans nothing.
 //!
 //! **Order with the kept map.** A page that leaves its slot here can no longer be dropped by a change. So its drop is

@@ -341,10 +341,13 @@ impl Batch {
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
         frames.iter().for_each(|frame| self.store.not_in_flight(*frame));
-        // What was written to be evicted may be gone before the feeder comes by.
+        // What was written to be evicted may be gone before the feeder comes by. First those that are evicted now; the
+        // others are old and clean, and soon will be.
         if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
-            for frame in frames.iter().filter(|frame| frame.victim.load(Ordering::Relaxed)) {
-                feeder::offer(&self.store, &*tier, *frame);
+            let (victims, others): (Vec<FrameRef>, Vec<FrameRef>) =
+                frames.iter().partition(|frame| frame.victim.load(Ordering::Relaxed));
+            for frame in victims.into_iter().chain(others) {
+                feeder::offer(&self.store, &*tier, frame);
             }
         }
         frames.iter().for_each(|frame| frame.pins.unpin());
