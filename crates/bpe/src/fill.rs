@@ -124,8 +124,9 @@ impl Filler {
     /// Whether a page more costs none of those that are there: there are regions that hold nothing, beyond those kept
     /// free, or cleaning makes some out of holes.
     pub(crate) fn has_unused_room(&self, store: &Store) -> bool {
-        self.free.len() > store.geometry.regions_kept_free()
-            || store.table.len() < store.table.slots() as usize / 4 * 3
+        let kept_free = store.geometry.regions_kept_free();
+        let used = (store.geometry.regions as usize - kept_free) * store.geometry.slots_per_region() as usize;
+        self.free.len() > kept_free || store.table.len() < used / 4 * 3
     }
 
     /// Regions that hold nothing.

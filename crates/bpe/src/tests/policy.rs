@@ -242,3 +242,24 @@ fn cleaning_goes_on_by_itself() {
     assert_eq!((free(&world), status.evicted), (2, 0));
     assert_eq!((status.regions_cleaned, status.pages_saved), (2, SLOTS_PER_REGION as u64));
 }
+
+/// A batch of page writes ends, and all of its pages come at once: a large tier that is full of holes takes them.
+#[test]
+fn a_burst_finds_room_in_a_tier_that_is_being_changed() {
+    const REGIONS: usize = 256;
+    let world = World::new(10, 1, options(REGIONS));
+    // Two rounds of pages that nobody changes, each dropped at once like a page that is: nothing but holes.
+    for number in 0..(2 * REGIONS * SLOTS_PER_REGION) as u32 {
+        offer(&world, number, WANTED);
+        world.env.run_until_idle();
+        if number % 16 != 0 {
+            world.tier.invalidate(PageId::new(99, number));
+        }
+    }
+    world.settle();
+    let before = world.status().refused_busy;
+    // As many as there are buffers for.
+    let burst = 2 * SLOTS_PER_REGION as u32;
+    let taken = (0..burst).filter(|page| offer(&world, 3_000_000 + page, WANTED) == Offered::Taken).count();
+    assert_eq!((taken, world.status().refused_busy - before), (burst as usize, 0));
+}

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{
-    Environment, Event, FlushPurpose, PageId, PageWriteFuture, PageWriter, SimulatedEnvironment, WriteBatch,
+    Environment, Event, File, FlushPurpose, PageId, PageWriteFuture, PageWriter, SimulatedEnvironment,
+    Stretches, WriteBatch,
 };
 use parking_lot::Mutex;
 use redo::RedoLog;
@@ -21,6 +22,8 @@ struct Writer {
     gate: Mutex<Event>,
     victims: Mutex<Vec<Vec<u32>>>,
     writer: PlainWriter,
+    /// What it says of pages side by side.
+    stretches: Stretches,
 }
 
 impl PageWriter for Writer {
@@ -35,15 +38,28 @@ impl PageWriter for Writer {
             written.await
         })
     }
+
+    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
+        self.stretches
+    }
 }
 
 fn store_of(env: &Arc<SimulatedEnvironment>, frames: usize, pages: u32) -> (Arc<PageStore>, Arc<Writer>) {
+    store_that_writes(env, frames, pages, Stretches::Merged)
+}
+
+fn store_that_writes(
+    env: &Arc<SimulatedEnvironment>,
+    frames: usize,
+    pages: u32,
+    stretches: Stretches,
+) -> (Arc<PageStore>, Arc<Writer>) {
     let dynamic: Arc<dyn Environment> = env.clone();
     let directory = PathBuf::from("/data");
     dynamic.storage().create_dir_all(&directory).unwrap();
     let redo = RedoLog::create(&dynamic, &directory, redo_options(64 << 20)).unwrap();
     let writer = PlainWriter(dynamic.clone());
-    let writer = Arc::new(Writer { gate: Mutex::default(), victims: Mutex::default(), writer });
+    let writer = Arc::new(Writer { gate: Mutex::default(), victims: Mutex::default(), writer, stretches });
     let store = PageStore::open(dynamic, redo, options(frames, 4096), writer.clone()).unwrap();
     store.create_space(SPACE, &directory.join("t.ibd"), pages).unwrap();
     (store, writer)
@@ -137,4 +153,38 @@ fn old_neighbours_are_written_along_and_stay() {
         env.shutdown();
     }
     assert!(evicted > 0, "none of the oldest was evicted");
+}
+
+/// Pages are made in this order: all multiples of 4, then those two above them, and so on, so that the other half of the pair
+/// of one of the oldest is young. It goes along only where pages are written in aligned pairs.
+#[test]
+fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
+    const FRAMES: usize = 1200;
+    for (seed, stretches) in [(0, Stretches::Aligned), (1, Stretches::Merged)] {
+        let env = SimulatedEnvironment::new(seed);
+        env.limit_steps(2_000_000);
+        let (store, writer) = store_that_writes(&env, FRAMES, 6000, stretches);
+        for page in [0, 2, 3, 1].into_iter().flat_map(|first| (first..1000).step_by(4)) {
+            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+        }
+        let mut next = 1000;
+        let wait = loop {
+            match create_page(&store, id(next), 1) {
+                Ok(_) => next += 1,
+                Err(Interrupt::Wait(wait)) => break wait,
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        };
+        env.advance(Duration::from_millis(200));
+        let batches = writer.victims.lock().clone();
+        let first = batches.first().expect("somebody waits for a frame, so something is written");
+        let oldest: Vec<u32> = first.iter().copied().filter(|page| page % 4 == 0).collect();
+        assert!(oldest.len() >= 8, "{stretches:?}: {first:?}");
+        let in_pairs = oldest.iter().filter(|page| first.contains(&(*page + 1))).count();
+        let expected = if stretches == Stretches::Aligned { oldest.len() } else { 0 };
+        assert_eq!(in_pairs, expected, "{stretches:?}: {first:?}");
+        writer.gate.lock().set();
+        drop(wait);
+        env.shutdown();
+    }
 }
