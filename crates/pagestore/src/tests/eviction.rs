@@ -188,3 +188,52 @@ fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
         env.shutdown();
     }
 }
+
+/// Pages read from their file enter in the middle of the list. Their readers wait for another frame, which comes from what is
+/// being written: until then they are the only clean ones, and nobody takes them.
+#[test]
+fn pages_read_from_their_file_stay_until_the_writes_have_brought_frames() {
+    const FRAMES: usize = 2048;
+    for seed in 0..3 {
+        let env = SimulatedEnvironment::new(seed);
+        env.limit_steps(2_000_000);
+        let (store, writer) = store_of(&env, FRAMES, 6000);
+        writer.gate.lock().set();
+        for page in 0..4000 {
+            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+        }
+        env.run_until_complete(store.checkpoint()).unwrap();
+        let read: Vec<u32> = (0..4000).filter(|page| store.look_up(id(*page)).is_none()).take(40).collect();
+        for page in &read {
+            env.run_until_complete(retry(|| Ok(drop(store.read(id(*page))?)))).unwrap();
+        }
+        *writer.gate.lock() = Event::new();
+        let rest = (0..4000).filter(|page| !read.contains(page) && store.look_up(id(*page)).is_some());
+        for page in rest.collect::<Vec<_>>() {
+            env.run_until_complete(retry(|| update_page(&store, id(page), 2))).unwrap();
+        }
+        let mut next = 4000;
+        let wait = loop {
+            match create_page(&store, id(next), 1) {
+                Ok(_) => next += 1,
+                Err(Interrupt::Wait(wait)) => break wait,
+                Err(Interrupt::Error(error)) => panic!("{error}"),
+            }
+        };
+        env.advance(Duration::from_millis(100));
+        assert!(store.status().pages_in_flight > 0, "seed {seed}: {:?}", store.status());
+        let there: Vec<u32> = read.into_iter().filter(|page| store.look_up(id(*page)).is_some()).collect();
+        assert!(there.len() > 30, "seed {seed}: {} left", there.len());
+        // As many wait as there are clean pages, and more.
+        let waits: Vec<Interrupt> =
+            (next + 1..next + 65).filter_map(|page| create_page(&store, id(page), 1).err()).collect();
+        assert!(waits.len() > there.len(), "seed {seed}: {} wait", waits.len());
+        env.advance(Duration::from_millis(500));
+        let left = there.iter().filter(|page| store.look_up(id(**page)).is_some()).count();
+        assert_eq!(left, there.len(), "seed {seed}: pages just read were given away");
+        writer.gate.lock().set();
+        drop((wait, waits));
+        env.run_until_complete(retry(|| create_page(&store, id(next), 1))).unwrap();
+        env.shutdown();
+    }
+}
