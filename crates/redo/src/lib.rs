@@ -35,6 +35,7 @@ mod layout;
 #[cfg(not(loom))]
 mod log;
 mod lsn;
+#[cfg(not(loom))]
 mod mark;
 #[cfg(not(loom))]
 mod open;
