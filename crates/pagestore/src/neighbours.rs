@@ -24,9 +24,15 @@ impl PageStore {
     /// Reserves the dirty neighbours of the pages, which are reserved, and adds them.
     pub(crate) fn add_neighbours(&self, pages: &mut Vec<FrameRef>) {
         let mut room = self.flight_room().min(3 * pages.len());
+        // Asked once for pages of one tablespace in a row.
+        let mut last = None;
         for at in 0..pages.len() {
             let id = pages[at].page_id();
-            if self.goes_in_pairs(id.space) {
+            let (_, in_pairs) = match last {
+                Some(known @ (space, _)) if space == id.space => known,
+                _ => *last.insert((id.space, self.goes_in_pairs(id.space))),
+            };
+            if in_pairs {
                 room -= self.add_stretch(id.space, std::iter::once(id.page ^ 1), true, room, pages);
             }
             let below = (0..id.page).rev().take(REACH as usize);
