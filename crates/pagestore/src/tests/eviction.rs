@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use disk::{
     Environment, Event, File, FlushPurpose, PageId, PageWriteFuture, PageWriter, SimulatedEnvironment,
-    Stretches, WriteBatch,
+    Stretches, Wait, WriteBatch,
 };
 use parking_lot::Mutex;
 use redo::RedoLog;
@@ -69,6 +69,18 @@ fn id(page: u32) -> PageId {
     PageId::new(SPACE, page)
 }
 
+/// Creates pages from this one on until there is no frame left. Returns the page that got none, and its wait.
+fn create_until_one_waits(store: &PageStore, from: u32) -> (u32, Wait) {
+    for page in from.. {
+        match create_page(store, id(page), 1) {
+            Ok(_) => {}
+            Err(Interrupt::Wait(wait)) => return (page, wait),
+            Err(Interrupt::Error(error)) => panic!("{error}"),
+        }
+    }
+    unreachable!("a pool is full sooner or later")
+}
+
 #[test]
 fn pages_just_read_are_not_given_away_while_others_are_being_written() {
     const FRAMES: usize = 2048;
@@ -88,14 +100,7 @@ fn pages_just_read_are_not_given_away_while_others_are_being_written() {
             env.run_until_complete(retry(|| update_page(&store, id(page), 2))).unwrap();
         }
         // Until there is no frame left: somebody waits, everything old is dirty, and nothing is written yet.
-        let mut next = 4000;
-        let waits = loop {
-            match create_page(&store, id(next), 1) {
-                Ok(_) => next += 1,
-                Err(Interrupt::Wait(wait)) => break wait,
-                Err(Interrupt::Error(error)) => panic!("{error}"),
-            }
-        };
+        let (next, waits) = create_until_one_waits(&store, 4000);
         env.advance(Duration::from_millis(500));
         assert!(store.status().pages_in_flight > 0, "seed {seed}: {:?}", store.status());
         for page in YOUNG {
@@ -121,14 +126,7 @@ fn old_neighbours_are_written_along_and_stay() {
         for page in (0..4).flat_map(|first| (first..1000).step_by(4)) {
             env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
         }
-        let mut next = 1000;
-        let wait = loop {
-            match create_page(&store, id(next), 1) {
-                Ok(_) => next += 1,
-                Err(Interrupt::Wait(wait)) => break wait,
-                Err(Interrupt::Error(error)) => panic!("{error}"),
-            }
-        };
+        let (next, wait) = create_until_one_waits(&store, 1000);
         env.advance(Duration::from_millis(200));
         let batches = writer.victims.lock().clone();
         let first = batches.first().expect("somebody waits for a frame, so something is written");
@@ -167,14 +165,7 @@ fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
         for page in [0, 2, 3, 1].into_iter().flat_map(|first| (first..1000).step_by(4)) {
             env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
         }
-        let mut next = 1000;
-        let wait = loop {
-            match create_page(&store, id(next), 1) {
-                Ok(_) => next += 1,
-                Err(Interrupt::Wait(wait)) => break wait,
-                Err(Interrupt::Error(error)) => panic!("{error}"),
-            }
-        };
+        let (_, wait) = create_until_one_waits(&store, 1000);
         env.advance(Duration::from_millis(200));
         let batches = writer.victims.lock().clone();
         let first = batches.first().expect("somebody waits for a frame, so something is written");
@@ -205,21 +196,14 @@ fn pages_read_from_their_file_stay_until_the_writes_have_brought_frames() {
         env.run_until_complete(store.checkpoint()).unwrap();
         let read: Vec<u32> = (0..4000).filter(|page| store.look_up(id(*page)).is_none()).take(40).collect();
         for page in &read {
-            env.run_until_complete(retry(|| Ok(drop(store.read(id(*page))?)))).unwrap();
+            env.run_until_complete(retry(|| store.read(id(*page)).map(drop))).unwrap();
         }
         *writer.gate.lock() = Event::new();
         let rest = (0..4000).filter(|page| !read.contains(page) && store.look_up(id(*page)).is_some());
         for page in rest.collect::<Vec<_>>() {
             env.run_until_complete(retry(|| update_page(&store, id(page), 2))).unwrap();
         }
-        let mut next = 4000;
-        let wait = loop {
-            match create_page(&store, id(next), 1) {
-                Ok(_) => next += 1,
-                Err(Interrupt::Wait(wait)) => break wait,
-                Err(Interrupt::Error(error)) => panic!("{error}"),
-            }
-        };
+        let (next, wait) = create_until_one_waits(&store, 4000);
         env.advance(Duration::from_millis(100));
         assert!(store.status().pages_in_flight > 0, "seed {seed}: {:?}", store.status());
         let there: Vec<u32> = read.into_iter().filter(|page| store.look_up(id(*page)).is_some()).collect();
