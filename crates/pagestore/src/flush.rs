@@ -342,7 +342,7 @@ impl Batch {
         let frames = std::mem::take(&mut self.frames);
         frames.iter().for_each(|frame| self.store.not_in_flight(*frame));
         // What was written to be evicted may be gone before the feeder comes by. First those that are evicted now; the
-        // others are old and clean, and soon will be.
+        // others are clean, and may be next.
         if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
             let (victims, others): (Vec<FrameRef>, Vec<FrameRef>) =
                 frames.iter().partition(|frame| frame.victim.load(Ordering::Relaxed));
