@@ -18,12 +18,17 @@ pub(crate) const RECORDS: usize = SLOT + 2 + 6;
 pub(crate) const LOG_TRX_ID: usize = 0;
 /// Log header: commit number (u64), then end page (u32), end offset (u16), state (u8), flags (u8).
 pub(crate) const LOG_COMMIT: usize = 8;
+/// Log header: the part of it that begins with the end page.
+pub(crate) const LOG_END: usize = LOG_COMMIT + 8;
 /// Bytes of a log header.
 pub(crate) const LOG_HEADER_LEN: usize = 24;
 /// State in a log header: changes are to be rolled back.
 pub(crate) const STATE_ACTIVE: u8 = 1;
 /// State in a log header: committed, to be purged.
 pub(crate) const STATE_COMMITTED: u8 = 2;
+
+/// State in a log header: this log and all others of the slot before its end are purged; pages between may be gone already.
+pub(crate) const STATE_PURGED: u8 = 3;
 
 /// The directory page of the undo tablespace.
 pub(crate) const DIRECTORY_PAGE: u32 = 3;
@@ -78,6 +83,11 @@ impl LogHeader {
         }
     }
 
+    /// Whether it can be one.
+    pub fn is_one(&self) -> bool {
+        matches!(self.state, STATE_ACTIVE | STATE_COMMITTED | STATE_PURGED) && self.trx_id != 0
+    }
+
     /// The header of a log that begins.
     pub fn begin(trx_id: u64) -> [u8; LOG_HEADER_LEN] {
         let mut bytes = [0; LOG_HEADER_LEN];
@@ -97,9 +107,26 @@ impl LogHeader {
     }
 }
 
+/// What purge writes at [`LOG_END`] of the oldest header of a slot when everything before `end` is purged.
+pub(crate) fn purged_mark(end: Place) -> [u8; 7] {
+    let mut bytes = [0; 7];
+    bytes[..4].copy_from_slice(&end.page.to_be_bytes());
+    bytes[4..6].copy_from_slice(&end.offset.to_be_bytes());
+    bytes[6] = STATE_PURGED;
+    bytes
+}
+
 /// First byte of a page that no record may reach.
 pub(crate) fn limit(page_size: usize) -> usize {
     page_size - TRAILER_LEN
+}
+
+/// Whether a log header begins at this place of the page.
+pub(crate) fn has_header(page: &[u8], at: Place) -> bool {
+    let offset = usize::from(at.offset);
+    let inside =
+        offset >= RECORDS && at.offset < free_of(page) && offset + LOG_HEADER_LEN <= limit(page.len());
+    inside && LogHeader::read(page, offset).is_one()
 }
 
 /// First free byte of an undo page.

@@ -2,7 +2,7 @@
 //!
 //! Each slot is walked from the oldest log the directory names: a committed log says where it ends, the next one
 //! begins there, or at the start of the next page when its header did not fit. A log without the commit mark is the last of its
-//! slot; it goes on over pages that name its transaction as owner.
+//! slot; it goes on over pages that name its transaction as owner. A log marked as purged says where what is not purged begins.
 
 use super::log::{CommittedLog, UndoLog};
 use super::page::*;
@@ -54,7 +54,9 @@ async fn walk_slot(space: &UndoSpace, slot: u16, head: Place, found: &mut Found)
             }
             NextLog::Log(place, header) => {
                 found.above_all = found.above_all.max(header.trx_id + 1).max(header.commit_number + 1);
-                if header.state == STATE_COMMITTED {
+                if header.state == STATE_PURGED {
+                    at = header.end;
+                } else if header.state == STATE_COMMITTED {
                     let log = CommittedLog { slot, trx_id: header.trx_id, header: place, end: header.end };
                     found.history.push((header.commit_number, log));
                     at = header.end;
@@ -93,7 +95,7 @@ fn read_header(page: &[u8], at: Place) -> Result<NextLog, Interrupt> {
         return Err(corrupt(at.page, "an undo log cannot start where one should").into());
     }
     let header = LogHeader::read(page, offset);
-    if !matches!(header.state, STATE_ACTIVE | STATE_COMMITTED) || header.trx_id == 0 {
+    if !header.is_one() {
         return Err(corrupt(at.page, "there is no undo log header where one should be").into());
     }
     Ok(NextLog::Log(at, header))

@@ -135,11 +135,7 @@ impl UndoSpace {
     /// The oldest log of each slot, as the directory says.
     pub fn heads(&self) -> Result<Vec<Place>, Interrupt> {
         let directory = self.store.read(directory_id())?;
-        let head = |slot: usize| {
-            let at = slot_offset(slot as u16);
-            Place { page: page::u32_at(&directory, at), offset: page::u16_at(&directory, at + 4) }
-        };
-        Ok((0..self.slots.len()).map(head).collect())
+        Ok((0..self.slots.len()).map(|slot| read_head(&directory, slot as u16)).collect())
     }
 
     /// The persistent bound on ids.
@@ -185,26 +181,60 @@ impl UndoSpace {
 
     /// Purge has done with everything of the slot before `head`: remembers that and frees one page before it, if there is one. True when
     /// there is none left.
+    ///
+    /// After each step the directory names a place where a log begins, because a restart walks the slot from there. A page in
+    /// the middle of a log is no such place: those are taken out of the chain one by one, behind the page that the directory names,
+    /// whose oldest log header then says that everything up to `head` is purged.
     pub fn advance_head(&self, slot: u16, head: Place) -> Result<bool, Interrupt> {
         let mut mtr = self.store.mtr()?;
         let directory = mtr.x(directory_id())?;
-        let first = page::u32_at(mtr.page(directory), slot_offset(slot));
-        if first == head.page {
+        let oldest = read_head(mtr.page(directory), slot);
+        if oldest.page == head.page {
             write_head(&mut mtr, directory, slot, head);
             mtr.commit();
             return Ok(true);
         }
-        fsp::prepare_free(&mut mtr, self.segment, first)?;
-        let freed = mtr.x(undo_id(first))?;
-        let next = page::next(mtr.page(freed));
-        if next == page::NULL_PAGE {
-            return Err(corrupt(first, "the chain of the slot ends before its oldest log").into());
+        let next = self.page_behind(oldest.page)?;
+        if next == head.page || self.begins_with_a_log(next)? {
+            fsp::prepare_free(&mut mtr, self.segment, oldest.page)?;
+            let freed = mtr.x(undo_id(oldest.page))?;
+            fsp::free_page(&mut mtr, self.segment, freed)?;
+            write_head(
+                &mut mtr,
+                directory,
+                slot,
+                if next == head.page { head } else { Place::start_of(next) },
+            );
+        } else {
+            let behind = self.page_behind(next)?;
+            fsp::prepare_free(&mut mtr, self.segment, next)?;
+            let first = mtr.x(undo_id(oldest.page))?;
+            let freed = mtr.x(undo_id(next))?;
+            if !has_header(mtr.page(first), oldest) {
+                return Err(corrupt(oldest.page, "the directory does not name an undo log header").into());
+            }
+            mtr.write(first, usize::from(oldest.offset) + LOG_END, &purged_mark(head));
+            mtr.write_u32(first, page::NEXT, behind);
+            fsp::free_page(&mut mtr, self.segment, freed)?;
         }
-        fsp::free_page(&mut mtr, self.segment, freed)?;
-        write_head(&mut mtr, directory, slot, Place::start_of(next));
         mtr.commit();
         self.pages.fetch_sub(1, Ordering::Relaxed);
-        Ok(false)
+        Ok(next == head.page)
+    }
+
+    /// The page behind one that comes before the oldest log that is not purged.
+    fn page_behind(&self, number: u32) -> Result<u32, Interrupt> {
+        match page::next(&self.read_page(number)?) {
+            page::NULL_PAGE => {
+                Err(corrupt(number, "the chain of the slot ends before its oldest log").into())
+            }
+            next => Ok(next),
+        }
+    }
+
+    fn begins_with_a_log(&self, number: u32) -> Result<bool, Interrupt> {
+        let page = self.read_page(number)?;
+        Ok(owner_of(&page) == 0 && has_header(&page, Place::start_of(number)))
     }
 
     /// A slot was given back with many spare pages (a large transaction that only inserted, or was rolled back).
@@ -287,6 +317,11 @@ fn slot_count(page_size: usize) -> usize {
     ((page_size - DIRECTORY_SLOT_ARRAY - page::TRAILER_LEN) / DIRECTORY_SLOT_LEN).min(SLOTS_MAX)
 }
 
+fn read_head(directory: &[u8], slot: u16) -> Place {
+    let at = slot_offset(slot);
+    Place { page: page::u32_at(directory, at), offset: page::u16_at(directory, at + 4) }
+}
+
 fn write_head(mtr: &mut pagestore::Mtr<'_>, directory: pagestore::PageHandle, slot: u16, head: Place) {
     let mut bytes = [0; 6];
     bytes[..4].copy_from_slice(&head.page.to_be_bytes());
@@ -297,4 +332,81 @@ fn write_head(mtr: &mut pagestore::Mtr<'_>, directory: pagestore::PageHandle, sl
 /// A damaged undo page.
 pub(crate) fn corrupt(page: u32, why: &str) -> Error {
     Error::UndoCorrupt { page: undo_id(page), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::UndoLog;
+    use super::super::log::CommittedLog;
+    use super::super::recovery::find_logs;
+    use super::*;
+    use disk::{Environment, SimulatedEnvironment};
+    use pagestore::PageSize;
+
+    /// Bytes of a record.
+    const RECORD: usize = 900;
+
+    async fn write_log(space: &UndoSpace, trx_id: u64, records: usize) -> CommittedLog {
+        let (slot, state) = space.take().unwrap();
+        let mut log = UndoLog::new(slot, state, trx_id);
+        for _ in 0..records {
+            retry(|| {
+                log.make_room(space, RECORD)?;
+                let mut mtr = space.store().mtr()?;
+                let page = log.latch(&mut mtr).unwrap();
+                log.append(&mut mtr, page, &[7; RECORD], false);
+                mtr.commit();
+                Ok(())
+            })
+            .await
+            .unwrap();
+        }
+        let committed = retry(|| log.commit(space, trx_id + 1)).await.unwrap().unwrap();
+        space.give_back(slot, log.end());
+        committed
+    }
+
+    /// A crash may come between any two of the steps.
+    #[test]
+    fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
+        let env = SimulatedEnvironment::new(1);
+        let dynamic: Arc<dyn Environment> = env.clone();
+        let data = Path::new("/data");
+        dynamic.storage().create_dir_all(data).unwrap();
+        let settings = redo::Options { capacity: 16 << 20, ..redo::Options::default() };
+        let redo = redo::RedoLog::create(&dynamic, data, settings).unwrap();
+        let page_size = PageSize::new(4096).unwrap();
+        let options = pagestore::Options { pool_bytes: 4 << 20, page_size, ..pagestore::Options::default() };
+        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+        let store = PageStore::open(dynamic, redo, options, writer).unwrap();
+        env.run_until_complete(async {
+            let space = UndoSpace::create(store, &data.join("undo_001")).await.unwrap();
+            // Short ones and such that go on over many pages, in the one slot that is always taken again.
+            let mut logs = Vec::new();
+            for (number, records) in [1, 30, 1, 2, 9, 5, 3, 17, 1, 1].into_iter().enumerate() {
+                logs.push(write_log(&space, 100 + number as u64, records).await);
+            }
+            assert!(logs.iter().all(|log| log.slot == logs[0].slot));
+            // Several at once, and one at a time.
+            let mut steps = 0;
+            for purged in [3, 4, 5, 8, 9] {
+                let head = logs[purged - 1].end;
+                loop {
+                    let over = retry(|| space.advance_head(logs[0].slot, head)).await.unwrap();
+                    steps += 1;
+                    let found = find_logs(&space).await.unwrap();
+                    let left: Vec<_> = found.history.iter().map(|(_, log)| *log).collect();
+                    assert!(left.ends_with(&logs[purged..]), "{left:?} after step {steps} to {head:?}");
+                    assert!(found.unfinished.is_empty());
+                    assert_eq!(found.pages, space.pages.load(Ordering::Relaxed));
+                    if over {
+                        assert_eq!(left, logs[purged..]);
+                        break;
+                    }
+                }
+            }
+            assert!(steps > 15, "{steps} steps");
+        });
+    }
 }
