@@ -3,10 +3,10 @@
 use crate::in_place;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{Environment, IoKind, PageWriteFuture, PageWriter, Storage, WriteBatch};
+use disk::{Environment, PageWriteFuture, PageWriter, Storage, WriteBatch};
 use std::sync::Arc;
 
-/// Writes pages in place and syncs, and needs no files of its own: for benchmarks and tests of what is above. A
+/// Writes pages in place, leaves the syncs to its caller, and needs no files of its own: for benchmarks and tests of what is above. A
 /// database uses [`ProtectedWriter`](crate::ProtectedWriter), also with `innodb_doublewrite=OFF`.
 pub struct DirectWriter {
     storage: Arc<dyn Storage>,
@@ -26,7 +26,7 @@ impl DirectWriter {
 }
 
 impl PageWriter for DirectWriter {
-    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
+    fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
         let (storage, counters) = (self.storage.clone(), self.counters.clone());
         Box::pin(async move {
             let all: Vec<usize> = (0..batch.len()).collect();
@@ -37,10 +37,7 @@ impl PageWriter for DirectWriter {
             {
                 outcome?;
             }
-            let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
-            for outcome in submit_each(&*storage, syncs).await {
-                outcome?;
-            }
+            batch.leave_unsynced(files);
             Counters::add(&counters.pages, batch.len());
             Counters::add(&counters.batches, 1);
             Ok(batch)

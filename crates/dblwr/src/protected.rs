@@ -2,15 +2,20 @@
 //!
 //! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or recreatable) go to their
 //! places together with the copies of the others going into a segment; then the segment is synced and the copied pages follow to
-//! theirs; at the end every data file touched is synced once. Only then may the segment be used again.
+//! theirs, and every data file touched is synced once. Only then may the segment be used again.
+//!
+//! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be new. The log is kept
+//! until it is: so a batch without copies ends when it is written and leaves its files unsynced, for the
+//! checkpoint to sync once instead of after each batch.
 //!
 //! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the batch then take the way
 //! through the doublewrite, within the same write, and so do all later pages of that file.
 //!
 //! **Changing the mode.** A batch looks at the mode once, when it begins. The caller never has two writes of one page under way at
-//! the same time and a batch ends with its pages durable, so the write of a page by the new way finds the old one
-//! complete: a plain write never meets an atomic one, and a page is at every moment whole in its file or has a whole
-//! copy that belongs to the write under way. Copies left from an earlier time are harmless, because a start restores
+//! the same time, so the write of a page by the new way finds the old one complete: a plain write never meets an atomic
+//! one, and a page is at every moment whole in its file or has a whole copy that belongs to the write under way. That the
+//! one before, without a copy, may not be synced yet changes nothing: a crash may bring back what was whole before it, and
+//! what a crash tears is restored from the copy, which was synced. Copies left from an earlier time are harmless, because a start restores
 //! only damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
 
 use crate::area::{Area, Segment, Sort};
@@ -110,10 +115,11 @@ impl ProtectedWriter {
 }
 
 impl PageWriter for ProtectedWriter {
-    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
+    fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
         let shared = self.shared.clone();
         Box::pin(async move {
-            shared.write(&batch).await?;
+            let unsynced = shared.write(&batch).await?;
+            batch.leave_unsynced(unsynced);
             Ok(batch)
         })
     }
@@ -143,7 +149,8 @@ impl Shared {
         Ok(())
     }
 
-    async fn write(&self, batch: &WriteBatch) -> Result<()> {
+    /// Returns the files left unsynced.
+    async fn write(&self, batch: &WriteBatch) -> Result<Vec<Arc<dyn File>>> {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
         let result = self.write_planned(batch, &plan).await;
@@ -158,7 +165,7 @@ impl Shared {
         result
     }
 
-    async fn write_planned(&self, batch: &WriteBatch, plan: &Plan) -> Result<()> {
+    async fn write_planned(&self, batch: &WriteBatch, plan: &Plan) -> Result<Vec<Arc<dyn File>>> {
         let mut unsynced = Vec::new();
         let (refused, first) = self.write_first(batch, plan, &mut unsynced).await?;
         let mut copied = plan.copied.chunks(self.options.pages);
@@ -173,9 +180,8 @@ impl Shared {
             let segment = self.write_numbers_of(batch, pages).await?;
             self.write_copied(batch, pages, segment, &mut unsynced).await?;
         }
-        self.sync(&mut unsynced).await?;
         self.count(batch, plan);
-        Ok(())
+        Ok(unsynced)
     }
 
     /// The pages that need no copy, and the copies of the first of those that do. Returns the pages whose atomic write was

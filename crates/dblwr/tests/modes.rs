@@ -158,7 +158,7 @@ fn recreatable_pages_need_no_copy() {
 
 #[test]
 fn the_mode_changes_under_load_and_no_page_is_left_torn() {
-    let mut used = [0; 2];
+    let (mut used, mut left_unsynced) = ([0; 2], 0);
     for seed in 0..60 {
         let env = environment(seed, [Atomic::Hardware, Atomic::FileSystem, Atomic::None][seed as usize % 3]);
         let disk = env.disk().clone();
@@ -195,14 +195,26 @@ fn the_mode_changes_under_load_and_no_page_is_left_torn() {
             }
             for (end, part) in under_way {
                 env.run_until_complete(end.0.wait());
-                end.1.lock().unwrap().take().unwrap().unwrap();
-                part.iter().for_each(|id| *newest.get_mut(id).unwrap() = (lsn, Vec::new()));
+                let unsynced = end.1.lock().unwrap().take().unwrap().unwrap().take_unsynced();
+                if unsynced.is_empty() {
+                    part.iter().for_each(|id| *newest.get_mut(id).unwrap() = (lsn, Vec::new()));
+                } else {
+                    left_unsynced += 1;
+                }
+            }
+            // As before a checkpoint.
+            if random.below(4) == 0 {
+                files.values().for_each(|file| file.sync_data().unwrap());
+                for (durable, attempted) in newest.values_mut() {
+                    *durable = attempted.drain(..).max().unwrap_or(*durable);
+                }
             }
         }
         let status = writer.status();
         used = [used[0] + status.atomic_writes, used[1] + status.doublewrite_pages];
     }
     assert!(used.iter().all(|pages| *pages > 500), "both ways were in use: {used:?}");
+    assert!(left_unsynced > 100, "syncs were left to the caller {left_unsynced} times");
 }
 
 #[test]

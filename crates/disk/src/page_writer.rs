@@ -40,6 +40,7 @@ pub struct WriteBatch {
     pages: Vec<PageWrite>,
     /// Why they are written.
     pub purpose: FlushPurpose,
+    unsynced: Vec<Arc<dyn File>>,
 }
 
 impl WriteBatch {
@@ -50,6 +51,7 @@ impl WriteBatch {
             page_size,
             pages: Vec::with_capacity(capacity),
             purpose,
+            unsynced: Vec::new(),
         }
     }
 
@@ -78,6 +80,17 @@ impl WriteBatch {
     /// Forgets the pages and keeps the memory.
     pub fn clear(&mut self) {
         self.pages.clear();
+        self.unsynced.clear();
+    }
+
+    /// The writer says which files it has written to and not synced.
+    pub fn leave_unsynced(&mut self, files: Vec<Arc<dyn File>>) {
+        self.unsynced = files;
+    }
+
+    /// The files that the caller has to sync before it may count on this batch: see [`PageWriter::write`].
+    pub fn take_unsynced(&mut self) -> Vec<Arc<dyn File>> {
+        std::mem::take(&mut self.unsynced)
     }
 
     /// Number of pages.
@@ -154,8 +167,10 @@ pub enum Stretches {
 
 /// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
 pub trait PageWriter: Send + Sync {
-    /// Writes the batch. Completes when every page is whole in its place and synced; gives the batch back (still
-    /// filled). An error means that nothing may be assumed about any page of the batch.
+    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old or new, or
+    /// recoverable from the log; gives the batch back (still filled), with the files that it [left
+    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so the log has to be kept.
+    /// An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
     /// How the next batch for this file is going to be cut into requests, as far as that is known.

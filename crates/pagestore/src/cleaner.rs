@@ -6,8 +6,8 @@
 //! [controller](crate::controller) says. Batches run as tasks of their own; the cleaner never waits for one.
 //! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a restart is short.
 //!
-//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. The data files need no
-//! sync for that, because a batch counts as written only when it is synced.
+//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it moves, the data
+//! files that batches left unsynced are synced, once for all of these batches.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -105,9 +105,9 @@ impl PageStore {
         self.cleaner_wanted.notify();
     }
 
-    /// Moves the checkpoint as far as it can go, in the background; one at a time.
+    /// Syncs what is written and moves the checkpoint as far as it can go, in the background; one at a time.
     fn start_checkpoint(&self) {
-        let target = self.flush_list.lock().checkpoint();
+        let target = self.flush_list.lock().checkpoint_when_synced();
         let refused = self.recovering.load(Ordering::Acquire) || self.poisoned().is_some();
         if refused || target <= self.redo.checkpoint_lsn() {
             return;
@@ -115,20 +115,26 @@ impl PageStore {
         if self.checkpoint_running.swap(true, Ordering::AcqRel) {
             return;
         }
-        // After the target was computed: what was changed before it has been invalidated in this tier, or was never in it.
-        let tier = self.tier.get();
         let running = CheckpointRunning(self.this());
-        self.env.spawn(
-            "checkpoint",
-            Box::pin(async move {
-                if let Some(tier) = tier {
-                    tier.before_checkpoint(target).await;
-                }
-                if let Err(error) = running.0.redo.set_checkpoint(target).await {
-                    running.0.poison(&format!("moving the checkpoint failed: {error}"));
-                }
-            }),
-        );
+        self.env.spawn("checkpoint", Box::pin(async move { running.0.move_checkpoint().await }));
+    }
+
+    async fn move_checkpoint(&self) {
+        if self.sync_written().await.is_err() {
+            return;
+        }
+        // Batches may have left something unsynced meanwhile.
+        let target = self.flush_list.lock().checkpoint();
+        if target <= self.redo.checkpoint_lsn() {
+            return;
+        }
+        // After the target was computed: what was changed before it has been invalidated in this tier, or was never in it.
+        if let Some(tier) = self.tier.get() {
+            tier.before_checkpoint(target).await;
+        }
+        if let Err(error) = self.redo.set_checkpoint(target).await {
+            self.poison(&format!("moving the checkpoint failed: {error}"));
+        }
     }
 
     /// Sharp checkpoint: writes what is dirty now and moves the checkpoint to this point of the log.
@@ -255,7 +261,7 @@ impl Cleaner {
                 tail_pages += 1;
                 tail_end = start.0;
             }
-            let oldest = list.oldest().map_or(lsn, |oldest| oldest.0);
+            let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             Load {
                 elapsed,
                 lsn,
@@ -286,7 +292,7 @@ impl Cleaner {
     /// A checkpoint costs a sync of the log, which commits share the device with: no oftener than needed.
     fn move_checkpoint(&mut self, store: &PageStore, now: Duration, load: &Load) {
         let checkpoint = store.redo.checkpoint_lsn().0;
-        let target = store.flush_list.lock().checkpoint().0;
+        let target = store.flush_list.lock().checkpoint_when_synced().0;
         let gain = target.saturating_sub(checkpoint);
         let short = load.lsn.saturating_sub(checkpoint) > load.capacity / 4 * 3;
         let due = now.saturating_sub(self.last_checkpoint) >= CHECKPOINT_EVERY;

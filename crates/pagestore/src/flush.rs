@@ -3,7 +3,8 @@
 //! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be waiting
 //! for a frame that this very write makes free), image copied and stamped, moved from the flush list into the batch. The
 //! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
-//! hand it to the [`PageWriter`](disk::PageWriter), and when that says that every page is whole and synced, count the pages as clean.
+//! hand it to the [`PageWriter`](disk::PageWriter), and when that says that every page is in its file, count the pages as clean.
+//! What it left unsynced is synced before the next checkpoint; until then the log holds every change of these pages.
 //! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
 //! its file yet, and marked, so that nobody writes it twice at the same time.
 //!
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::{Event, FlushPurpose, WriteBatch};
+use disk::{Event, FlushPurpose, IoKind, WriteBatch};
 use redo::{Flush, Lsn};
 
 use crate::checksum;
@@ -235,7 +236,23 @@ impl PageStore {
         }
     }
 
-    /// Writes what `which` says until nothing of it is dirty or in flight.
+    /// Syncs the files of all batches that are written. On failure the store is poisoned and the checkpoint stays.
+    pub(crate) async fn sync_written(&self) -> Result<(), Error> {
+        let begun = self.flush_list.lock().begin_sync();
+        let Some((batch, mut files)) = begun else { return Ok(()) };
+        if self.skips_checkpoint_sync() {
+            files.clear();
+        }
+        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
+        if let Err(error) = disk::submit_all(&**self.env.storage(), syncs).await {
+            self.poison(&format!("syncing pages failed: {error}"));
+            return Err(error.into());
+        }
+        self.flush_list.lock().end_batch(batch, Vec::new());
+        Ok(())
+    }
+
+    /// Writes what `which` says until nothing of it is dirty or in flight; it may still have to be synced.
     pub(crate) async fn flush_until_clean(&self, which: Which) -> Result<(), Error> {
         loop {
             self.refuse_when_poisoned()?;
@@ -243,7 +260,9 @@ impl PageStore {
             self.batches_over().await;
             self.refuse_when_poisoned()?;
             let done = match which {
-                Which::OlderThan(lsn) => self.flush_list.lock().oldest().is_none_or(|oldest| oldest >= lsn),
+                Which::OlderThan(lsn) => {
+                    self.flush_list.lock().oldest_unwritten().is_none_or(|oldest| oldest >= lsn)
+                }
                 Which::Space(_) => collected.pages == 0 && collected.skipped == 0,
             };
             if done {
@@ -331,7 +350,7 @@ impl Batch {
     /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be
     /// the one who tried, would look again at once and for ever.
     fn come_to_nothing(&mut self) {
-        self.store.flush_list.lock().end_batch(self.id);
+        self.store.flush_list.lock().end_batch(self.id, Vec::new());
         self.keep_memory();
         self.store.batches.lock().retain(|event| !event.same(&self.over));
         self.over.set();
@@ -352,7 +371,8 @@ impl Batch {
         }
         frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
-        self.store.flush_list.lock().end_batch(self.id);
+        let unsynced = self.write.as_mut().map(WriteBatch::take_unsynced).unwrap_or_default();
+        self.store.flush_list.lock().end_batch(self.id, unsynced);
         self.store.evict_written(&frames, self.purpose);
         self.keep_memory();
         self.announce_end();

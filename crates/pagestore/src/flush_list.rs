@@ -2,16 +2,20 @@
 //!
 //! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at the head,
 //! oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start LSN of each batch
-//! under way is remembered until the batch is durable. Hence the checkpoint rule: no change that began before
+//! under way is remembered until the batch is written. What its writer left unsynced is then remembered in common with that
+//! of other batches, as one LSN and the files, until somebody syncs these. Hence the checkpoint rule: no change that
+//! began before
 //!
-//! > min(oldest in the list, oldest of each batch under way), or, when there is neither, the end of the last
-//! > mini-transaction this list has seen,
+//! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is none of
+//! > these, the end of the last mini-transaction this list has seen,
 //!
-//! is missing from the files. A page changed again while its image is under way enters the list anew with the start
+//! can be missing from the files after a crash. A page changed again while its image is under way enters the list anew with the start
 //! LSN of that change; it is not collected a second time before the first write is done (`Frame::in_flight`).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use disk::File;
 use redo::Lsn;
 
 use crate::frame::FrameRef;
@@ -40,6 +44,9 @@ pub(crate) struct FlushList {
     tail: u32,
     len: usize,
     under_way: Vec<(BatchId, Option<u64>)>,
+    /// Written, but not synced: the oldest start LSN, and the files.
+    unsynced: Option<u64>,
+    unsynced_files: Vec<Arc<dyn File>>,
     next_batch: u64,
     seen: Lsn,
 }
@@ -47,7 +54,17 @@ pub(crate) struct FlushList {
 impl FlushList {
     pub(crate) fn new(frames: usize, now: Lsn) -> Self {
         let nodes = vec![UNLISTED; frames];
-        Self { nodes, head: NONE, tail: NONE, len: 0, under_way: Vec::new(), next_batch: 0, seen: now }
+        Self {
+            nodes,
+            head: NONE,
+            tail: NONE,
+            len: 0,
+            under_way: Vec::new(),
+            unsynced: None,
+            unsynced_files: Vec::new(),
+            next_batch: 0,
+            seen: now,
+        }
     }
 
     /// Makes room for so many frames in all.
@@ -115,9 +132,13 @@ impl FlushList {
 
     /// Starts a batch: from now on it counts for the checkpoint.
     pub(crate) fn begin_batch(&mut self) -> BatchId {
+        self.begin(None)
+    }
+
+    fn begin(&mut self, oldest: Option<u64>) -> BatchId {
         let id = BatchId(self.next_batch);
         self.next_batch += 1;
-        self.under_way.push((id, None));
+        self.under_way.push((id, oldest));
         id
     }
 
@@ -133,13 +154,40 @@ impl FlushList {
         Some(Lsn(start))
     }
 
-    /// The batch's pages are durable in their files.
-    pub(crate) fn end_batch(&mut self, batch: BatchId) {
-        self.under_way.retain(|(id, _)| *id != batch);
+    /// The batch's pages are in their files, and durable as soon as these, which its writer left unsynced, are synced.
+    pub(crate) fn end_batch(&mut self, batch: BatchId, unsynced: Vec<Arc<dyn File>>) {
+        let Some(index) = self.under_way.iter().position(|(id, _)| *id == batch) else { return };
+        let (_, oldest) = self.under_way.swap_remove(index);
+        if unsynced.is_empty() {
+            return;
+        }
+        self.unsynced = self.unsynced.into_iter().chain(oldest).min();
+        for file in unsynced {
+            if !self.unsynced_files.iter().any(|known| Arc::ptr_eq(known, &file)) {
+                self.unsynced_files.push(file);
+            }
+        }
     }
 
-    /// The oldest start LSN of a change that is not in its file.
+    /// What has to be synced by now: the files, and a batch that stands for all that was written to them, to be ended when
+    /// they are synced. `None` when there is nothing.
+    pub(crate) fn begin_sync(&mut self) -> Option<(BatchId, Vec<Arc<dyn File>>)> {
+        let oldest = self.unsynced.take()?;
+        Some((self.begin(Some(oldest)), std::mem::take(&mut self.unsynced_files)))
+    }
+
+    /// The file is going to be removed, or was synced and is going to be closed.
+    pub(crate) fn forget_file(&mut self, file: &Arc<dyn File>) {
+        self.unsynced_files.retain(|known| !Arc::ptr_eq(known, file));
+    }
+
+    /// The oldest start LSN of a change that a crash can make miss in its file.
     pub(crate) fn oldest(&self) -> Option<Lsn> {
+        self.oldest_unwritten().into_iter().chain(self.unsynced.map(Lsn)).min()
+    }
+
+    /// The same without what only has to be synced, unless that is under way.
+    pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
         let listed = (self.tail != NONE).then(|| self.nodes[self.tail as usize].start);
         self.under_way.iter().filter_map(|(_, oldest)| *oldest).chain(listed).min().map(Lsn)
     }
@@ -152,6 +200,11 @@ impl FlushList {
     /// Where recovery may start: see the module's essay.
     pub(crate) fn checkpoint(&self) -> Lsn {
         self.oldest().unwrap_or(self.seen)
+    }
+
+    /// Where recovery may start as soon as what is written is synced.
+    pub(crate) fn checkpoint_when_synced(&self) -> Lsn {
+        self.oldest_unwritten().unwrap_or(self.seen)
     }
 
     /// Dirty pages from the oldest on, with their start LSNs.
@@ -178,6 +231,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::page::PageSize;
+    use disk::Storage;
+    use std::path::Path;
 
     #[test]
     fn checkpoint_waits_for_batches_under_way() {
@@ -197,12 +252,48 @@ mod tests {
         // Changed again while its image is under way.
         list.enter(frames.get(3), Lsn(170));
         list.enter(frames.get(3), Lsn(180));
-        list.end_batch(batch);
+        list.end_batch(batch, Vec::new());
         assert_eq!(list.checkpoint(), Lsn(110));
         let order: Vec<_> = list.oldest_first().collect();
         assert_eq!(order, [(1, Lsn(110)), (2, Lsn(150)), (3, Lsn(170))]);
         list.saw(Lsn(200));
         list.clear(&frames);
         assert_eq!((list.checkpoint(), list.len()), (Lsn(200), 0));
+    }
+
+    #[test]
+    fn checkpoint_waits_for_the_sync_of_what_is_written() {
+        let env = disk::SimulatedEnvironment::new(1);
+        let open = |name: &str| env.disk().open(Path::new(name), disk::OpenHow::CREATE).unwrap();
+        let (one, other) = (open("/one"), open("/other"));
+        let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
+        let mut list = FlushList::new(8, Lsn(100));
+        assert!(list.begin_sync().is_none(), "nothing was written");
+        for (index, start, file) in [(0, 100, &one), (1, 110, &one), (2, 120, &other)] {
+            list.enter(frames.get(index), Lsn(start));
+            list.saw(Lsn(start + 10));
+            let batch = list.begin_batch();
+            list.move_to_batch(batch, frames.get(index));
+            list.end_batch(batch, vec![file.clone()]);
+        }
+        assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(130)));
+        let (sync, files) = list.begin_sync().unwrap();
+        assert_eq!(files.len(), 2, "each file once");
+        assert!(list.begin_sync().is_none(), "it is under way");
+        // Written while the others are being synced: not among them.
+        list.enter(frames.get(3), Lsn(140));
+        list.saw(Lsn(150));
+        let batch = list.begin_batch();
+        list.move_to_batch(batch, frames.get(3));
+        list.end_batch(batch, vec![one.clone()]);
+        assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
+        list.end_batch(sync, Vec::new());
+        assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(140), Lsn(150)));
+        // A file that is removed needs no sync; what was written to it no longer matters when the others are synced.
+        list.forget_file(&one);
+        let (sync, files) = list.begin_sync().unwrap();
+        assert!(files.is_empty());
+        list.end_batch(sync, Vec::new());
+        assert_eq!(list.checkpoint(), Lsn(150));
     }
 }

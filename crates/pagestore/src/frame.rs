@@ -168,7 +168,7 @@ impl Frame {
         self.offered.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the newest bytes of the page are durable in its file: not dirty and not on their way. Under the S latch
+    /// Whether the newest bytes of the page are in its file: not dirty and not on their way. Under the S latch
     /// with a pin this stays so until the latch is given up.
     pub(crate) fn is_in_its_file(&self) -> bool {
         // In this order: a page is marked as in flight before it is taken from the list of dirty ones.

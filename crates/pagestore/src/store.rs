@@ -124,7 +124,17 @@ pub struct PageStore {
     read_only: OnceLock<Arc<str>>,
     this: Weak<PageStore>,
     #[cfg(test)]
-    pub(crate) break_wal: AtomicBool,
+    pub(crate) broken: Broken,
+}
+
+/// Promises that a test breaks, to see that its checks notice.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Broken {
+    /// Pages are written before their log is durable.
+    pub(crate) wal: AtomicBool,
+    /// The checkpoint does not sync what batches left unsynced.
+    pub(crate) checkpoint_sync: AtomicBool,
 }
 
 impl PageStore {
@@ -178,7 +188,7 @@ impl PageStore {
             read_only: OnceLock::new(),
             this: this.clone(),
             #[cfg(test)]
-            break_wal: AtomicBool::new(false),
+            broken: Broken::default(),
             options,
         });
         store.tick_clock();
@@ -313,6 +323,7 @@ impl PageStore {
         entry.mark_dropped();
         self.forget_pages(space, true).await?;
         self.forget_clean_copies(space);
+        self.flush_list.lock().forget_file(&entry.file);
         let path = entry.path();
         drop(entry);
         self.spaces.remove(space);
@@ -332,6 +343,7 @@ impl PageStore {
         entry.mark_dropped();
         self.forget_pages(space, false).await?;
         self.forget_clean_copies(space);
+        self.flush_list.lock().forget_file(&entry.file);
         self.spaces.remove(space);
         Ok(())
     }
@@ -380,21 +392,29 @@ impl PageStore {
         }
     }
 
-    /// Writes every dirty page of one tablespace (FOR EXPORT: nobody may be changing it).
+    /// Writes every dirty page of one tablespace, durably (FOR EXPORT: nobody may be changing it).
     ///
     /// # Errors
     /// When writing fails; the store is then poisoned.
     pub async fn flush_space(&self, space: u32) -> Result<(), Error> {
-        self.flush_until_clean(Which::Space(space)).await
+        self.flush_until_clean(Which::Space(space)).await?;
+        // By itself, because somebody else's sync may be under way.
+        let file = self.spaces.get(space)?.file.clone();
+        if let Err(error) = disk::sync_async(&**self.env.storage(), &file).await {
+            self.poison(&format!("syncing pages failed: {error}"));
+            return Err(error.into());
+        }
+        Ok(())
     }
 
-    /// Writes every page that is dirty now.
+    /// Writes every page that is dirty now, durably.
     ///
     /// # Errors
     /// When writing fails; the store is then poisoned.
     pub async fn flush_all(&self) -> Result<(), Error> {
         let now = self.redo.current();
-        self.flush_until_clean(Which::OlderThan(now)).await
+        self.flush_until_clean(Which::OlderThan(now)).await?;
+        self.sync_written().await
     }
 
     /// Flushes all, moves the checkpoint, stops the background tasks. Nobody may change pages any more.
@@ -448,7 +468,15 @@ impl PageStore {
     /// Whether a test has switched the WAL rule off (to see that its checks notice).
     pub(crate) fn skips_wal(&self) -> bool {
         #[cfg(test)]
-        return self.break_wal.load(Ordering::Relaxed);
+        return self.broken.wal.load(Ordering::Relaxed);
+        #[cfg(not(test))]
+        false
+    }
+
+    /// The same of the sync before a checkpoint.
+    pub(crate) fn skips_checkpoint_sync(&self) -> bool {
+        #[cfg(test)]
+        return self.broken.checkpoint_sync.load(Ordering::Relaxed);
         #[cfg(not(test))]
         false
     }

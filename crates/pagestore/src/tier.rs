@@ -2,7 +2,8 @@
 //!
 //! The pool knows this trait only. What it promises, and what it asks for:
 //!
-//! - A page is *offered* only when it is clean and its newest bytes are durable in its data file, under its S latch.
+//! - A page is *offered* only when it is clean and its newest bytes are in its data file, under its S latch. They may still
+//!   have to be synced; then the checkpoint has not passed them, and recovery ends the entry of every page that it finds in the log.
 //! - A page is *invalidated* under its X latch, before the mini-transaction that makes it dirty is appended to the
 //!   log; also when it is created anew or freed, which are changes like any other. As long as a page is in the pool
 //!   nobody looks for it in the tier. Hence an entry is always what the data file holds, and a read that began with

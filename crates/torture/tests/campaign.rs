@@ -55,7 +55,7 @@ fn sessions_wait_for_each_other_and_deadlock() {
 #[test]
 fn recovered_states_are_served_from_a_kept_clean_tier() {
     let mut coverage = Coverage::default();
-    for seed in (1..).filter(|seed| Plan::new(*seed).has_tier()).take(3) {
+    for seed in (1..).filter(|seed| Plan::new(*seed).has_tier()).take(8) {
         let plan = Plan::new(seed);
         let history = record(&plan);
         assert_eq!(history.failure, None, "history {seed}");

@@ -7,15 +7,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use disk::probe::Atomic;
 use disk::{Environment, PageId, Random, SimulatedEnvironment, SimulatedStorage};
 use redo::{Flush, Lsn, RedoLog};
 
 use super::support::{create_page, options, redo_options, retry, update_page};
 use crate::error::Error;
 use crate::page;
-use crate::store::PageStore;
+use crate::store::{Broken, PageStore};
 use crate::tier::CleanTier;
 
 pub(super) const SPACE: u32 = 9;
@@ -55,12 +56,19 @@ fn table() -> PathBuf {
 }
 
 fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
-    Arc::new(dblwr::ProtectedWriter::open(env.clone(), dblwr::Options::new(directory(), PAGE_SIZE)).unwrap())
+    let options = dblwr::Options::new(directory(), PAGE_SIZE).mode(dblwr::Mode::Auto);
+    Arc::new(dblwr::ProtectedWriter::open(env.clone(), options).unwrap())
+}
+
+/// With every other seed the storage writes pages atomically: then they are written without copies, and synced by checkpoints.
+fn offer_by(seed: u64, env: &SimulatedEnvironment) {
+    env.disk().offer(if seed.is_multiple_of(2) { Atomic::Hardware } else { Atomic::None });
 }
 
 pub(super) fn create(seed: u64) -> Machine {
     let env = SimulatedEnvironment::new(seed);
     let dynamic: Arc<dyn Environment> = env.clone();
+    offer_by(seed, &env);
     let storage = dynamic.storage();
     storage.create_dir_all(&directory()).unwrap();
     let redo = RedoLog::create(&dynamic, &directory(), redo_options(LOG)).unwrap();
@@ -83,6 +91,7 @@ pub(super) fn reopen_with(
     tier: impl FnOnce(&Arc<dyn Environment>) -> Option<Arc<dyn CleanTier>>,
 ) -> Result<(Machine, Lsn), Error> {
     let env = SimulatedEnvironment::with_storage(seed, disk);
+    offer_by(seed, &env);
     let dynamic: Arc<dyn Environment> = env.clone();
     let storage = dynamic.storage();
     let data = storage.open(&table(), disk::OpenHow::EXISTING)?;
@@ -148,13 +157,15 @@ pub(super) fn work(machine: &Machine, model: &mut Model, random: &mut Random, ne
 }
 
 /// One history. `Err` says what recovery lost or mixed up.
-fn history(seed: u64, break_wal: bool) -> Result<(), String> {
+fn history(seed: u64, breaks: Option<fn(&Broken) -> &AtomicBool>) -> Result<(), String> {
     let mut random = Random::new(seed);
     let mut model = Model(vec![Vec::new(); PAGES as usize]);
     let mut machine = create(random.next_u64());
     let mut next_value = 0;
     for _ in 0..ROUNDS {
-        machine.store.break_wal.store(break_wal, Ordering::Relaxed);
+        if let Some(promise) = breaks {
+            promise(&machine.store.broken).store(true, Ordering::Relaxed);
+        }
         work(&machine, &mut model, &mut random, &mut next_value);
         let durable = machine.store.redo().flushed();
         let mut left = machine.env.disk().crash(random.next_u64());
@@ -182,7 +193,7 @@ fn history(seed: u64, break_wal: bool) -> Result<(), String> {
 #[test]
 fn no_crash_loses_or_mixes_changes() {
     for seed in 0..40 {
-        if let Err(why) = history(seed, false) {
+        if let Err(why) = history(seed, None) {
             panic!("seed {seed}: {why}");
         }
     }
@@ -191,6 +202,13 @@ fn no_crash_loses_or_mixes_changes() {
 /// Negative control: pages written before their log must be noticed.
 #[test]
 fn a_broken_wal_rule_is_noticed() {
-    let noticed = (0..20).filter(|seed| history(*seed, true).is_err()).count();
+    let noticed = (0..20).filter(|seed| history(*seed, Some(|broken| &broken.wal)).is_err()).count();
     assert!(noticed > 0, "20 histories without the WAL rule, and nothing was noticed");
+}
+
+/// Negative control: a checkpoint that leaves behind pages which are not synced must be noticed.
+#[test]
+fn a_checkpoint_without_its_sync_is_noticed() {
+    let noticed = (0..20).find(|seed| history(*seed, Some(|broken| &broken.checkpoint_sync)).is_err());
+    assert!(noticed.is_some(), "20 histories without syncs before the checkpoint, and nothing was noticed");
 }
