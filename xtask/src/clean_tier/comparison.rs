@@ -3,7 +3,7 @@
 use super::chart::line;
 use super::load::{Load, Run, status};
 use super::stage::Stage;
-use super::{MIB, Settings, describe_machine, write_chart};
+use super::{MIB, Settings, describe_machine, median, write_chart};
 use crate::server_process::{Kind, Program, ServerProcess};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -60,15 +60,8 @@ impl Comparison {
     }
 }
 
-fn median(runs: &[Run]) -> f64 {
-    let mut rates: Vec<f64> = runs.iter().map(|run| run.queries_per_second).collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.len() / 2;
-    match rates.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => (rates[middle - 1] + rates[middle]) / 2.0,
-        _ => rates[middle],
-    }
+fn median_rate(runs: &[Run]) -> f64 {
+    median(runs.iter().map(|run| run.queries_per_second).collect())
 }
 
 fn compare(stage: &Stage, load: &Load, script: &str, settings: &Settings) -> Result<Comparison> {
@@ -138,13 +131,13 @@ pub fn experiment(program: &Program, settings: &Settings) -> Result<()> {
     println!("|---|---|---|---|---|{}", "---|".repeat(peers.len()));
     let mut charts = Vec::new();
     for ((script, ours, theirs), goal) in results.iter().zip(GOALS) {
-        let (off, on) = (median(&ours.off), median(&ours.on));
+        let (off, on) = (median_rate(&ours.off), median_rate(&ours.on));
         let peer: String =
             theirs.iter().map(|(_, run)| format!(" {:.0} |", run.queries_per_second)).collect();
         println!("| {script} | {off:.0} | {on:.0} | {:.2} | {goal:.2} |{peer}", on / off);
         let mut lines = vec![line("tier off", &ours.off), line("tier on", &ours.on)];
         if *script == ATOMIC_SCRIPT {
-            let rate = median(&ours.atomic);
+            let rate = median_rate(&ours.atomic);
             println!(
                 "| {script}, atomic page writes | {off:.0} | {rate:.0} | {:.2} | {ATOMIC_GOAL:.2} |",
                 rate / off

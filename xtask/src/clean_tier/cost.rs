@@ -6,15 +6,17 @@
 
 use super::load::{Background, Load};
 use super::stage::Stage;
-use super::{MIB, Settings, describe_machine};
+use super::{MIB, Settings, describe_machine, median};
 use crate::server_process::{Program, status_number};
 use anyhow::{Result, ensure};
 use mysql::Conn;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// What a switch itself takes is not counted.
-const SETTLING: Duration = Duration::from_millis(500);
+/// What a switch itself takes is not counted: also the memory that moves between pool and tier, whose pages are read again.
+const SETTLING: Duration = Duration::from_secs(1);
+/// The same on a slow disk, where that takes longer: a tier that is switched on takes 7 % of the pool until it is suspended.
+const SETTLING_SLOWLY: Duration = Duration::from_secs(10);
 /// How long a tier on the data's own disk may take until it has suspended itself.
 const JUDGEMENT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -51,6 +53,12 @@ struct Pair {
     on: f64,
 }
 
+impl Pair {
+    fn ratio(&self) -> f64 {
+        self.on / self.off
+    }
+}
+
 /// Both cases, reads alone and with writes.
 pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
     let settings = &arguments.settings;
@@ -82,9 +90,9 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
     }
     println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
     println!(
-        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | pairs |"
+        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | median ratio | pairs |"
     );
-    println!("|---|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     rows.iter().for_each(|row| println!("{row}"));
     Ok(())
 }
@@ -104,10 +112,10 @@ fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> R
         let mut pair = Pair { off: 0.0, on: 0.0 };
         for on in [number % 2 == 1, number % 2 == 0] {
             stage.switch(on)?;
-            std::thread::sleep(SETTLING);
             if on && case.judged {
                 wait_for_judgement(stage)?;
             }
+            std::thread::sleep(if case.judged { SETTLING_SLOWLY } else { SETTLING });
             let rate = queries_per_second(&mut connection, stretch)?;
             if on {
                 pair.on = rate;
@@ -124,7 +132,7 @@ fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> R
             number + 1,
             pair.off,
             pair.on,
-            pair.on / pair.off
+            pair.ratio()
         );
         measured.push(pair);
     }
@@ -135,17 +143,18 @@ fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> R
     let (ratio, error) = mean_and_error(&measured);
     let mean = |of: fn(&Pair) -> f64| measured.iter().map(of).sum::<f64>() / measured.len() as f64;
     Ok(format!(
-        "| {}{} | {:.0} | {:.0} | {ratio:.3} | {error:.3} | {count} |",
+        "| {}{} | {:.0} | {:.0} | {ratio:.3} | {error:.3} | {:.3} | {count} |",
         case.name,
         if suspended > 0 { format!(" (suspended in {suspended})") } else { String::new() },
         mean(|pair| pair.off),
         mean(|pair| pair.on),
+        median(measured.iter().map(Pair::ratio).collect()),
     ))
 }
 
 /// Mean of the ratios and its standard error.
 fn mean_and_error(pairs: &[Pair]) -> (f64, f64) {
-    let ratios: Vec<f64> = pairs.iter().map(|pair| pair.on / pair.off).collect();
+    let ratios: Vec<f64> = pairs.iter().map(Pair::ratio).collect();
     let count = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / count;
     let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
