@@ -214,7 +214,7 @@ fn garbage(random: &mut Random) -> Vec<u8> {
     match kind {
         0 => body,
         1 => [&[0xff, 0xff, 0xff, 0][..], &body].concat(),
-        2 => [&(body.len() as u32).to_le_bytes()[..3], &[0], &body].concat(),
+        2 if body[0] != COM_SHUTDOWN => [&(body.len() as u32).to_le_bytes()[..3], &[0], &body].concat(),
         _ => {
             let mut all = Vec::new();
             for _ in 0..20 {
