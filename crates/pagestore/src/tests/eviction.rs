@@ -69,6 +69,19 @@ fn id(page: u32) -> PageId {
     PageId::new(SPACE, page)
 }
 
+/// A pool of 2048 frames, after 4000 of 6000 pages were created and written. The writer's gate is open.
+fn full_of_clean_pages(seed: u64) -> (Arc<SimulatedEnvironment>, Arc<PageStore>, Arc<Writer>) {
+    let env = SimulatedEnvironment::new(seed);
+    env.limit_steps(2_000_000);
+    let (store, writer) = store_of(&env, 2048, 6000);
+    writer.gate.lock().set();
+    for page in 0..4000 {
+        env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+    }
+    env.run_until_complete(store.checkpoint()).unwrap();
+    (env, store, writer)
+}
+
 /// Creates pages from this one on until there is no frame left. Returns the page that got none, and its wait.
 fn create_until_one_waits(store: &PageStore, from: u32) -> (u32, Wait) {
     for page in from.. {
@@ -83,17 +96,9 @@ fn create_until_one_waits(store: &PageStore, from: u32) -> (u32, Wait) {
 
 #[test]
 fn pages_just_read_are_not_given_away_while_others_are_being_written() {
-    const FRAMES: usize = 2048;
     const YOUNG: std::ops::Range<u32> = 3900..3940;
     for seed in 0..3 {
-        let env = SimulatedEnvironment::new(seed);
-        env.limit_steps(2_000_000);
-        let (store, writer) = store_of(&env, FRAMES, 6000);
-        writer.gate.lock().set();
-        for page in 0..4000 {
-            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
-        }
-        env.run_until_complete(store.checkpoint()).unwrap();
+        let (env, store, writer) = full_of_clean_pages(seed);
         *writer.gate.lock() = Event::new();
         // The older pages of those in memory become dirty, where they are in the list.
         for page in (0..3600).filter(|page| store.look_up(id(*page)).is_some()).collect::<Vec<_>>() {
@@ -184,16 +189,8 @@ fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
 /// being written: until then they are the only clean ones, and nobody takes them.
 #[test]
 fn pages_read_from_their_file_stay_until_the_writes_have_brought_frames() {
-    const FRAMES: usize = 2048;
     for seed in 0..3 {
-        let env = SimulatedEnvironment::new(seed);
-        env.limit_steps(2_000_000);
-        let (store, writer) = store_of(&env, FRAMES, 6000);
-        writer.gate.lock().set();
-        for page in 0..4000 {
-            env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
-        }
-        env.run_until_complete(store.checkpoint()).unwrap();
+        let (env, store, writer) = full_of_clean_pages(seed);
         let read: Vec<u32> = (0..4000).filter(|page| store.look_up(id(*page)).is_none()).take(40).collect();
         for page in &read {
             env.run_until_complete(retry(|| store.read(id(*page)).map(drop))).unwrap();

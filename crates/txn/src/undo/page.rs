@@ -26,7 +26,6 @@ pub(crate) const LOG_HEADER_LEN: usize = 24;
 pub(crate) const STATE_ACTIVE: u8 = 1;
 /// State in a log header: committed, to be purged.
 pub(crate) const STATE_COMMITTED: u8 = 2;
-
 /// State in a log header: this log and all others of the slot before its end are purged; pages between may be gone already.
 pub(crate) const STATE_PURGED: u8 = 3;
 
