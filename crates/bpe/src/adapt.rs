@@ -29,7 +29,9 @@
 //! doubted stays as it is.
 //!
 //! Suspended means: nothing is admitted, and nothing but probes is found. Invalidation goes on as always, so what the
-//! tier holds stays current. During a trial pages are admitted too.
+//! tier holds stays current. During a trial pages are admitted too. One that has been suspended for
+//! [`PART_KEPT_AFTER`] keeps no more of its pages than a small share of the pool's memory can describe
+//! ([`crate::options`]); the rest of its tables' memory is the pool's again until it is resumed.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -49,7 +51,9 @@ pub(crate) const LOOKS: u32 = 3;
 /// Reads of a source that a look must have to count.
 const SAMPLES_MIN: u64 = 8;
 /// While suspended, one look-up in this many is answered.
-pub(crate) const PROBE_EVERY: u32 = 128;
+pub(crate) const PROBE_EVERY: u32 = 32;
+/// A tier suspended for so long keeps only part of its pages: long enough for a disk that stumbles to recover.
+pub(crate) const PART_KEPT_AFTER: Duration = Duration::from_secs(15);
 /// A suspended tier without enough probes is resumed on trial after this long.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Least time of a suspension that ends because the data files have become slow, the tier not being probed,
@@ -185,6 +189,12 @@ impl Adapt {
 
     pub(crate) fn is_suspended(&self) -> bool {
         self.mode() == Mode::Suspended
+    }
+
+    /// How long it has been suspended; zero when it is not.
+    pub(crate) fn suspended_for(&self, now: Duration) -> Duration {
+        let judgement = self.judgement.lock();
+        if self.is_suspended() { now.saturating_sub(judgement.changed_at) } else { Duration::ZERO }
     }
 
     /// Whether a look-up of the page is answered while the tier is suspended. By the page's hash, so that nothing

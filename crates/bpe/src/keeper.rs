@@ -104,7 +104,8 @@ impl Tier {
 
     /// Copies the entries to a table of the new size, shard by shard, and then exchanges the two.
     async fn resize_store(&self, old: &Arc<Store>, size: u64) {
-        let geometry = self.geometry(size, Some(old.geometry.region_bytes));
+        let part = self.keeps_part();
+        let geometry = self.geometry_in_use(size, old.geometry.region_bytes, part);
         if geometry == old.geometry {
             return;
         }
@@ -116,6 +117,7 @@ impl Tier {
             path: old.path.clone(),
             file: old.file.clone(),
             geometry,
+            part,
             table: Table::new(geometry.slots(), geometry.slots_per_region()),
             fifo,
             journal: old.journal.clone(),
@@ -153,12 +155,16 @@ impl Tier {
             }
             (current.store, current.next) = (current.next.take(), None);
         }
-        tracing::info!(
-            "the clean tier has {} pages now (before: {}), {} bytes of memory",
-            geometry.slots(),
-            old.geometry.slots(),
-            geometry.memory_bytes()
-        );
+        let (slots, before, memory) = (geometry.slots(), old.geometry.slots(), self.memory_of(&new));
+        if part {
+            tracing::info!(
+                "the clean tier, suspended for long, has {slots} pages now (before: {before}), {memory} bytes of memory; it has its size again when it is used again"
+            );
+        } else {
+            tracing::info!(
+                "the clean tier has {slots} pages now (before: {before}), {memory} bytes of memory"
+            );
+        }
         if geometry.regions < old.geometry.regions {
             // Reads of the part that goes are of the old store, whose errors nobody minds.
             let cut = |len: u64| {
@@ -252,6 +258,10 @@ impl Tier {
         }
         if let Err(error) = self.tend_journal(&store).await {
             self.fail(store.id, &error.to_string());
+        }
+        if self.keeps_part() != store.part {
+            let size = self.control.lock().wanted.size;
+            self.resize_store(&store, size).await;
         }
     }
 

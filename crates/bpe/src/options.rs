@@ -77,6 +77,19 @@ impl Options {
     }
 }
 
+/// What a tier keeps of `whole` when it has been suspended for long: as many pages as this share of the memory allowed
+/// can describe. Where that is a quarter of the pool, the pool lacks 0.4 % of its pages for a tier that does not help.
+const SHARE_WHILE_SUSPENDED: usize = 64;
+
+pub(crate) fn geometry_while_suspended(whole: Geometry, memory_max: usize) -> Geometry {
+    let (tables, allowed) = (whole.memory_bytes() - whole.buffer_bytes(), memory_max / SHARE_WHILE_SUSPENDED);
+    if tables <= allowed {
+        return whole;
+    }
+    let size = (whole.file_bytes() as f64 * allowed as f64 / tables as f64) as u64;
+    Geometry::new(size, whole.page_bytes, Some(whole.region_bytes))
+}
+
 /// Bytes of memory that a tier of `size` bytes takes from the pool's budget.
 #[must_use]
 pub fn memory_bytes(size: u64, page_size: PageSize) -> usize {

@@ -43,7 +43,7 @@ pub struct Status {
     pub state: State,
     /// The file, if it is on.
     pub file: Option<PathBuf>,
-    /// Bytes of the file when all regions are written.
+    /// Bytes of the file when all regions are written; less than was asked for while it is suspended for long.
     pub size_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -51,7 +51,7 @@ pub struct Status {
     pub pages_max: u64,
     /// Pages in it.
     pub pages: u64,
-    /// Bytes of memory it takes: table, filter, ghosts, buffers (none of them while it is suspended).
+    /// Bytes of memory it takes: table, filter, ghosts, buffers (no buffers while it is suspended).
     pub memory_bytes: u64,
     /// Pages read from it and used.
     pub hits: u64,

@@ -12,14 +12,14 @@ use pagestore::Lsn;
 use pagestore::tier::{CleanTier, Found, History, Offered, Refusal, Source, Ticket};
 use parking_lot::{Mutex, RwLock};
 
-use crate::adapt::{Adapt, Mode};
+use crate::adapt::{Adapt, Mode, PART_KEPT_AFTER};
 use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
 use crate::image::{self, Mismatch};
 #[cfg(any(test, feature = "negative-control"))]
 use crate::negative_control::Promise;
-use crate::options::{Options, Restart};
+use crate::options::{Options, Restart, geometry_while_suspended};
 use crate::record::Record;
 use crate::store::{DeadSpaces, Store};
 use crate::table::Entry;
@@ -201,6 +201,17 @@ impl Tier {
 
     pub(crate) fn geometry(&self, size: u64, region_bytes: Option<usize>) -> Geometry {
         self.options.geometry(size, region_bytes, self.memory_max.load(Ordering::Relaxed))
+    }
+
+    /// Whether the tier has been suspended for so long that it keeps only part of its pages.
+    pub(crate) fn keeps_part(&self) -> bool {
+        self.adapt.suspended_for(self.env.now()) >= PART_KEPT_AFTER
+    }
+
+    /// What of the geometry for a size is used, whole or in part.
+    pub(crate) fn geometry_in_use(&self, size: u64, region_bytes: usize, part: bool) -> Geometry {
+        let whole = self.geometry(size, Some(region_bytes));
+        if part { geometry_while_suspended(whole, self.memory_max.load(Ordering::Relaxed)) } else { whole }
     }
 
     /// Ends a run: completes when everything kept is durable and no I/O is under way. `lsn` is the end of the log, to

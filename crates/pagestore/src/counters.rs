@@ -22,6 +22,7 @@ pub(crate) enum Counter {
     PagesRead,
     PagesWritten,
     PagesEvicted,
+    PagesRelocated,
     BlockingReads,
     CorruptPages,
     TierFallbacks,

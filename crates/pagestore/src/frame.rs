@@ -168,6 +168,22 @@ impl Frame {
         self.offered.store(false, Ordering::Relaxed);
     }
 
+    /// The page of `other` comes into this frame, with what is known of it. Both are owned.
+    pub(crate) fn take_over(&self, other: FrameRef) {
+        debug_assert!(!other.is_dirty() && !other.in_flight.load(Ordering::Relaxed));
+        let flag =
+            |to: &AtomicBool, from: &AtomicBool| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        flag(&self.read_ahead, &other.read_ahead);
+        other.read_ahead.store(false, Ordering::Relaxed);
+        flag(&self.offered, &other.offered);
+        self.history.store(other.history.load(Ordering::Relaxed), Ordering::Relaxed);
+        let number =
+            |to: &AtomicU32, from: &AtomicU32| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        number(&self.first_access, &other.first_access);
+        number(&self.young_clock, &other.young_clock);
+        self.newest.store(other.newest.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Whether the newest bytes of the page are in its file: not dirty and not on their way. Under the S latch
     /// with a pin this stays so until the latch is given up.
     pub(crate) fn is_in_its_file(&self) -> bool {

@@ -323,21 +323,20 @@ impl PageStore {
     pub(crate) fn take_frame(&self, need: Need) -> Option<FrameRef> {
         let frame = match self.free.pop(need) {
             Some(index) => self.frames.get(index),
-            None => self.evict_from_tail(need)?,
+            None => self.evict_from_tail(&mut self.lru.lock(), need)?,
         };
         self.free.taken.fetch_add(1, Ordering::Relaxed);
         Some(frame)
     }
 
-    fn evict_from_tail(&self, need: Need) -> Option<FrameRef> {
+    fn evict_from_tail(&self, lru: &mut Lru, need: Need) -> Option<FrameRef> {
         let depth = if need == Need::Usual { SCAN_DEPTH } else { usize::MAX };
-        let mut lru = self.lru.lock();
         let mut next = lru.tail();
         for _ in 0..depth {
             let index = next?;
             next = lru.younger(index);
             let frame = self.frames.get(index);
-            if self.evict(&mut lru, frame) {
+            if self.evict(lru, frame) {
                 if !self.free.is_leaving(frame) {
                     return Some(frame);
                 }
@@ -347,8 +346,34 @@ impl PageStore {
         None
     }
 
+    /// An owned frame for a page that has to leave its own, if there is one without writing anything: a free one, and for
+    /// a young page also that of the page which would be evicted next.
+    pub(crate) fn take_frame_for_moving(&self, lru: &mut Lru, page_in: FrameRef) -> Option<FrameRef> {
+        if let Some(index) = self.free.pop(Need::Usual) {
+            return Some(self.frames.get(index));
+        }
+        if page_in.is_old.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.evict_from_tail(lru, Need::Usual)
+    }
+
     /// Takes a clean, unpinned page out of the pool; its frame is then owned and empty.
     pub(crate) fn evict(&self, lru: &mut Lru, frame: FrameRef) -> bool {
+        if !Self::own_clean(frame) {
+            return false;
+        }
+        self.detach(lru, frame);
+        self.freed_clock.fetch_add(1, Ordering::Relaxed);
+        self.counters.count(Counter::PagesEvicted);
+        if frame.read_ahead.swap(false, Ordering::Relaxed) {
+            self.counters.count(Counter::ReadAheadEvicted);
+        }
+        true
+    }
+
+    /// Owns the frame of a clean page that nobody has pinned.
+    pub(crate) fn own_clean(frame: FrameRef) -> bool {
         if frame.is_dirty() || !frame.pins.try_own() {
             return false;
         }
@@ -357,12 +382,6 @@ impl PageStore {
         if frame.is_dirty() || frame.in_flight.load(Ordering::Acquire) {
             frame.pins.disown();
             return false;
-        }
-        self.detach(lru, frame);
-        self.freed_clock.fetch_add(1, Ordering::Relaxed);
-        self.counters.count(Counter::PagesEvicted);
-        if frame.read_ahead.swap(false, Ordering::Relaxed) {
-            self.counters.count(Counter::ReadAheadEvicted);
         }
         true
     }

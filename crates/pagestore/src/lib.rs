@@ -49,6 +49,8 @@ mod reads;
 #[cfg(not(loom))]
 mod recovery;
 #[cfg(not(loom))]
+mod relocation;
+#[cfg(not(loom))]
 mod resize;
 #[cfg(not(loom))]
 mod signal;

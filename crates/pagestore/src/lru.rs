@@ -121,6 +121,26 @@ impl Lru {
         }
     }
 
+    /// Gives the place of a listed page to another frame, which takes its page over.
+    pub(crate) fn replace(&mut self, frames: &Frames, from: u32, to: u32) {
+        let node = std::mem::replace(&mut self.nodes[from as usize], UNLISTED);
+        assert!(node.listed && !self.nodes[to as usize].listed, "frame {from} gives its place to frame {to}");
+        self.nodes[to as usize] = node;
+        match node.younger {
+            NONE => self.head = to,
+            younger => self.nodes[younger as usize].older = to,
+        }
+        match node.older {
+            NONE => self.tail = to,
+            older => self.nodes[older as usize].younger = to,
+        }
+        if self.old_head == from {
+            self.old_head = to;
+        }
+        let is_old = frames.get(from).is_old.swap(false, Ordering::Relaxed);
+        frames.get(to).is_old.store(is_old, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_listed(&self, index: u32) -> bool {
         self.nodes[index as usize].listed
     }
@@ -217,7 +237,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn list_stays_whole_under_any_sequence(steps in proptest::collection::vec((0_u8..4, 0_u32..700), 1..1500)) {
+        fn list_stays_whole_under_any_sequence(steps in proptest::collection::vec((0_u8..5, 0_u32..700), 1..1500)) {
             let frames = Frames::allocate(700, PageSize::new(4096).unwrap()).unwrap();
             let mut lru = Lru::new(700, 37);
             for index in 0..600 {
@@ -229,6 +249,14 @@ mod tests {
                     (1, false) => lru.insert_young(&frames, index),
                     (2, true) => lru.remove(&frames, index),
                     (3, true) => lru.make_young(&frames, index),
+                    (4, true) => {
+                        let order: Vec<u32> = lru.youngest_first().collect();
+                        if let Some(free) = (0..700).find(|other| !lru.is_listed(*other)) {
+                            lru.replace(&frames, index, free);
+                            let moved = |other: &u32| if *other == index { free } else { *other };
+                            prop_assert!(lru.youngest_first().eq(order.iter().map(moved)));
+                        }
+                    }
                     _ => {}
                 }
             }

@@ -115,4 +115,45 @@ mod loom_tests {
             assert!(!small.pins.is_pinned());
         });
     }
+
+    /// The look-up protocol with a page table: which frame, pin, compare; one try.
+    fn looks_up(entry: &AtomicU32, frames: &[Small; 2], page: u32) -> Option<u32> {
+        reads(&frames[entry.load(Ordering::Acquire) as usize], page)
+    }
+
+    #[test]
+    fn loom_a_page_that_moves_is_whole_in_both_frames() {
+        loom::model(|| {
+            let entry = Arc::new(AtomicU32::new(0));
+            let frames = Arc::new([1, u32::MAX].map(|page| Small {
+                pins: PinWord::owned(),
+                page: AtomicU32::new(page),
+                contents: UnsafeCell::new(page),
+            }));
+            frames[0].pins.disown();
+            let reader = {
+                let (entry, frames) = (entry.clone(), frames.clone());
+                thread::spawn(move || {
+                    let seen = looks_up(&entry, &frames, 1);
+                    assert!(seen.is_none_or(|contents| contents == 1));
+                })
+            };
+            let [from, to] = &*frames;
+            let moved = from.pins.try_own();
+            if moved {
+                let contents = from.contents.with(|contents| unsafe { *contents });
+                to.contents.with_mut(|place| unsafe { *place = contents });
+                to.page.store(1, Ordering::Relaxed);
+                entry.store(1, Ordering::Release);
+                from.page.store(u32::MAX, Ordering::Relaxed);
+                to.pins.disown();
+                // Another page comes into the frame that was left.
+                from.contents.with_mut(|contents| unsafe { *contents = 2 });
+                from.page.store(2, Ordering::Relaxed);
+                from.pins.disown();
+            }
+            reader.join().unwrap();
+            assert_eq!(looks_up(&entry, &frames, 1), Some(1), "moved: {moved}");
+        });
+    }
 }

@@ -39,6 +39,8 @@ pub struct PoolStatus {
     pub pages_written: u64,
     /// Pages evicted.
     pub pages_evicted: u64,
+    /// Pages moved into another frame because their own left the pool.
+    pub pages_relocated: u64,
     /// Pages of the old part of the LRU list.
     pub pages_old: u64,
     /// `Untorn_blocking_reads`: misses inside a mini-transaction that had already changed something.

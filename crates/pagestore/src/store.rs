@@ -360,6 +360,7 @@ impl PageStore {
         for read in self.pending.of_space(space) {
             read.wait().await;
         }
+        self.settle_relocations();
         loop {
             let mut left = 0;
             for index in 0..self.free.end() {
@@ -513,6 +514,7 @@ impl PageStore {
             pages_read: sum(Counter::PagesRead),
             pages_written: sum(Counter::PagesWritten),
             pages_evicted: sum(Counter::PagesEvicted),
+            pages_relocated: sum(Counter::PagesRelocated),
             pages_old,
             blocking_reads: sum(Counter::BlockingReads),
             pending_reads: self.pending.len() as u64,

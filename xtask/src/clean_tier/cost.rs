@@ -14,9 +14,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// What a switch itself takes is not counted: also the memory that moves between pool and tier, whose pages are read again.
-const SETTLING: Duration = Duration::from_secs(1);
+const SETTLING: Duration = Duration::from_millis(500);
 /// The same on a slow disk, where that takes longer: a tier that is switched on takes 7 % of the pool until it is suspended.
 const SETTLING_SLOWLY: Duration = Duration::from_secs(10);
+/// A tier that has been suspended for a quarter of a minute gives the memory of its tables back.
+const LETTING_GO: Duration = Duration::from_secs(15);
 /// How long a tier on the data's own disk may take until it has suspended itself.
 const JUDGEMENT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -37,15 +39,50 @@ pub struct CostSettings {
     /// Seconds of a stretch; three times as many for a tier on the data's own disk.
     #[arg(long, default_value_t = 5.0)]
     stretch: f64,
+    /// Only the cases whose name contains this.
+    #[arg(long, default_value = "")]
+    case: String,
 }
 
 /// A load and its pairs.
 struct Case {
     name: &'static str,
     script: &'static str,
-    /// Stretches with the tier begin when it has been judged.
-    judged: bool,
 }
+
+/// Data that fits the pool, or a tier on the data's own disk.
+struct Kind {
+    title: &'static str,
+    database: &'static str,
+    /// Bytes of data, in thirds of the pool.
+    thirds: u64,
+    /// The tier lies on the data's disk, and stretches with it begin when it has been judged.
+    same_disk: bool,
+    cases: [Case; 2],
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        title: "data fits the pool",
+        database: "clean-tier-fits",
+        thirds: 1,
+        same_disk: false,
+        cases: [
+            Case { name: "fits, read-only", script: "oltp_read_only" },
+            Case { name: "fits, read-write", script: "oltp_read_write" },
+        ],
+    },
+    Kind {
+        title: "tier on the data's own capped disk",
+        database: "clean-tier-same",
+        thirds: 12,
+        same_disk: true,
+        cases: [
+            Case { name: "same disk, read-only", script: "oltp_read_only" },
+            Case { name: "same disk, read-write", script: "oltp_read_write" },
+        ],
+    },
+];
 
 /// Rates of neighbouring stretches.
 struct Pair {
@@ -65,29 +102,25 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
     describe_machine(settings);
     let pool = settings.pool_mib * MIB;
     let mut rows = Vec::new();
-    println!("\ndata fits the pool");
-    {
-        let load = Load::of_bytes(pool / 3, settings.threads);
-        let stage = Stage::new(program, settings, "clean-tier-fits", pool, &load, 8 * pool)?;
-        for (name, script) in [("fits, read-only", "oltp_read_only"), ("fits, read-write", "oltp_read_write")]
-        {
-            rows.push(pairs(&stage, &load, &Case { name, script, judged: false }, arguments)?);
+    for kind in &KINDS {
+        let cases: Vec<&Case> =
+            kind.cases.iter().filter(|case| case.name.contains(&arguments.case)).collect();
+        if cases.is_empty() {
+            continue;
+        }
+        println!("\n{}", kind.title);
+        let load = Load::of_bytes(kind.thirds * pool / 3, settings.threads);
+        let stage = Stage::new(program, settings, kind.database, pool, &load, 8 * pool)?;
+        if kind.same_disk {
+            let file = stage.disk.path().join("tier");
+            stage.server.feed("", &format!("SET GLOBAL untorn_bpe_file = '{}';", file.display()))?;
+        }
+        for case in cases {
+            rows.push(pairs(&stage, &load, case, kind.same_disk, arguments)?);
         }
         stage.server.stop()?;
     }
-    println!("\ntier on the data's own capped disk");
-    {
-        let load = Load::of_bytes(4 * pool, settings.threads);
-        let stage = Stage::new(program, settings, "clean-tier-same", pool, &load, 8 * pool)?;
-        let file = stage.disk.path().join("tier");
-        stage.server.feed("", &format!("SET GLOBAL untorn_bpe_file = '{}';", file.display()))?;
-        for (name, script) in
-            [("same disk, read-only", "oltp_read_only"), ("same disk, read-write", "oltp_read_write")]
-        {
-            rows.push(pairs(&stage, &load, &Case { name, script, judged: true }, arguments)?);
-        }
-        stage.server.stop()?;
-    }
+    ensure!(!rows.is_empty(), "no case is called {:?}", arguments.case);
     println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
     println!(
         "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | median ratio | pairs |"
@@ -98,8 +131,14 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
 }
 
 /// Runs the load of a case without a break, switches the tier under it, and returns its row.
-fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> Result<String> {
-    let longer = if case.judged { LONGER } else { 1 };
+fn pairs(
+    stage: &Stage,
+    load: &Load,
+    case: &Case,
+    same_disk: bool,
+    arguments: &CostSettings,
+) -> Result<String> {
+    let longer = if same_disk { LONGER } else { 1 };
     let count = (arguments.pairs / longer).max(2);
     let stretch = Duration::from_secs_f64(arguments.stretch * f64::from(longer));
     stage.switch(true)?;
@@ -112,10 +151,11 @@ fn pairs(stage: &Stage, load: &Load, case: &Case, arguments: &CostSettings) -> R
         let mut pair = Pair { off: 0.0, on: 0.0 };
         for on in [number % 2 == 1, number % 2 == 0] {
             stage.switch(on)?;
-            if on && case.judged {
+            if on && same_disk {
                 wait_for_judgement(stage)?;
+                std::thread::sleep(LETTING_GO);
             }
-            std::thread::sleep(if case.judged { SETTLING_SLOWLY } else { SETTLING });
+            std::thread::sleep(if same_disk { SETTLING_SLOWLY } else { SETTLING });
             let rate = queries_per_second(&mut connection, stretch)?;
             if on {
                 pair.on = rate;

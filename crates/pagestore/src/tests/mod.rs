@@ -5,6 +5,7 @@ mod eviction;
 mod frames;
 mod pool;
 mod reference_tier;
+mod relocation;
 mod resize;
 mod support;
 mod tier;

@@ -86,7 +86,7 @@ async fn session(store: Arc<PageStore>, number: u32, mut random: Random, steps: 
 
 #[test]
 fn contents_are_right_while_the_pool_is_resized() {
-    let (mut shrunk, mut replaced) = (0, 0);
+    let (mut shrunk, mut replaced, mut moved) = (0, 0, 0);
     for seed in 0..24 {
         let env = SimulatedEnvironment::new(seed);
         let mut random = Random::new(seed ^ 0xB0);
@@ -117,11 +117,12 @@ fn contents_are_right_while_the_pool_is_resized() {
         env.run_until_idle();
         check_frames(&store);
         assert_eq!(store.poisoned(), None, "seed {seed}");
+        moved += store.status().pages_relocated;
         env.run_until_complete(store.shutdown()).unwrap();
         env.shutdown();
     }
-    println!("{shrunk} times smaller, {replaced} requests replaced");
-    assert!(shrunk > 50 && replaced > 20, "{shrunk} {replaced}");
+    println!("{shrunk} times smaller, {replaced} requests replaced, {moved} pages moved");
+    assert!(shrunk > 50 && replaced > 20 && moved > 1000, "{shrunk} {replaced} {moved}");
 }
 
 /// Nearly all pages are dirty, and some of those that are to leave are pinned for long: the rest leaves, others go on
@@ -177,6 +178,32 @@ fn a_shrink_waits_for_pins_and_keeps_nobody_waiting() {
         }
         env.shutdown();
     }
+}
+
+/// The frames that leave hold the pages that were used last: those are moved into the frames of the pages used least.
+#[test]
+fn a_smaller_pool_keeps_the_pages_that_were_used_last() {
+    let env = SimulatedEnvironment::new(4);
+    let store = store_in(&env, 1000, 900);
+    for page in 0..900 {
+        env.run_until_complete(retry(|| create_page(&store, id(page), u64::from(page)))).unwrap();
+    }
+    env.run_until_complete(store.flush_all()).unwrap();
+    let young: Vec<PageId> = store.resident_pages(500);
+    let in_leaving_frames =
+        young.iter().filter(|page| store.pin(**page).unwrap().frame().index() >= 700).count();
+    assert!(in_leaving_frames > 190, "{in_leaving_frames}");
+    let over = store.resize(700 * PAGE).unwrap();
+    env.run_until_complete(over.wait());
+    check_frames(&store);
+    assert_eq!(store.status().pages_relocated, in_leaving_frames as u64);
+    assert_eq!(store.resident_pages(500), young, "places in the LRU list");
+    let reads = store.status().pages_read;
+    for page in young {
+        assert_eq!(value_of(&store.read(page).unwrap()), u64::from(page.page));
+    }
+    assert_eq!(store.status().pages_read, reads);
+    env.shutdown();
 }
 
 #[test]
