@@ -6,8 +6,9 @@
 
 use super::load::{Background, Load};
 use super::stage::Stage;
+use super::stretch::Stretch;
 use super::{MIB, Settings, describe_machine, median};
-use crate::server_process::{Program, status_number};
+use crate::server_process::Program;
 use anyhow::{Result, ensure};
 use mysql::Conn;
 use std::process::Stdio;
@@ -22,8 +23,6 @@ const LETTING_GO: Duration = Duration::from_secs(15);
 /// How long a tier on the data's own disk may take until it has suspended itself.
 const JUDGEMENT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// On the same disk pairs are so many times longer and fewer.
-const LONGER: u32 = 3;
 /// Seconds; longer than all pairs.
 const DAY: u32 = 86_400;
 const GOAL: f64 = 0.98;
@@ -33,12 +32,18 @@ const GOAL: f64 = 0.98;
 pub struct CostSettings {
     #[command(flatten)]
     settings: Settings,
-    /// Pairs of stretches with the tier off and on, of each load; a third of them for a tier on the data's own disk.
-    #[arg(long, default_value_t = 30)]
+    /// Pairs of stretches with the tier off and on, of each load.
+    #[arg(long, default_value_t = 120)]
     pairs: u32,
-    /// Seconds of a stretch; three times as many for a tier on the data's own disk.
-    #[arg(long, default_value_t = 5.0)]
+    /// Seconds of a stretch.
+    #[arg(long, default_value_t = 1.0)]
     stretch: f64,
+    /// Pairs with a tier on the data's own disk. There a switch takes most of a minute, and the disk gives the pace.
+    #[arg(long, default_value_t = 8)]
+    slow_pairs: u32,
+    /// Seconds of a stretch of these.
+    #[arg(long, default_value_t = 15.0)]
+    slow_stretch: f64,
     /// Only the cases whose name contains this.
     #[arg(long, default_value = "")]
     case: String,
@@ -84,15 +89,20 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
-/// Rates of neighbouring stretches.
+/// Neighbouring stretches.
 struct Pair {
-    off: f64,
-    on: f64,
+    off: Stretch,
+    on: Stretch,
 }
 
 impl Pair {
-    fn ratio(&self) -> f64 {
-        self.on / self.off
+    /// On against off.
+    fn ratio(&self, of: impl Fn(&Stretch) -> f64) -> f64 {
+        of(&self.on) / of(&self.off)
+    }
+
+    fn speed(&self) -> f64 {
+        self.ratio(|stretch| stretch.queries_per_second)
     }
 }
 
@@ -123,9 +133,9 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
     ensure!(!rows.is_empty(), "no case is called {:?}", arguments.case);
     println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
     println!(
-        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | median ratio | pairs |"
+        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | median ratio | processor time for a query, median ratio | instructions for a query, median ratio | pairs |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     rows.iter().for_each(|row| println!("{row}"));
     Ok(())
 }
@@ -138,9 +148,12 @@ fn pairs(
     same_disk: bool,
     arguments: &CostSettings,
 ) -> Result<String> {
-    let longer = if same_disk { LONGER } else { 1 };
-    let count = (arguments.pairs / longer).max(2);
-    let stretch = Duration::from_secs_f64(arguments.stretch * f64::from(longer));
+    let (count, seconds) = if same_disk {
+        (arguments.slow_pairs, arguments.slow_stretch)
+    } else {
+        (arguments.pairs, arguments.stretch)
+    };
+    let (count, stretch) = (count.max(2), Duration::from_secs_f64(seconds));
     stage.switch(true)?;
     load.run(&stage.server, case.script, arguments.settings.warm_up)?;
     let mut command = load.run_command(&stage.server, case.script, DAY);
@@ -148,31 +161,27 @@ fn pairs(
     let mut connection = stage.server.connect(None)?;
     let (mut measured, mut suspended) = (Vec::new(), 0);
     for number in 0..count {
-        let mut pair = Pair { off: 0.0, on: 0.0 };
-        for on in [number % 2 == 1, number % 2 == 0] {
-            stage.switch(on)?;
-            if on && same_disk {
-                wait_for_judgement(stage)?;
-                std::thread::sleep(LETTING_GO);
-            }
-            std::thread::sleep(if same_disk { SETTLING_SLOWLY } else { SETTLING });
-            let rate = queries_per_second(&mut connection, stretch)?;
-            if on {
-                pair.on = rate;
-                suspended += u32::from(stage.tier_state()? == "SUSPENDED");
-            } else {
-                pair.off = rate;
-            }
-        }
+        let mut one = |on: bool| -> Result<Stretch> {
+            let stretch = measure(stage, &mut connection, on, same_disk, stretch)?;
+            suspended += u32::from(on && stage.tier_state()? == "SUSPENDED");
+            Ok(stretch)
+        };
+        let (off, on) = if number % 2 == 0 {
+            let off = one(false)?;
+            (off, one(true)?)
+        } else {
+            let on = one(true)?;
+            (one(false)?, on)
+        };
         ensure!(sysbench.0.try_wait()?.is_none(), "sysbench {} ended by itself", case.script);
-        ensure!(pair.off > 0.0, "no queries with the tier off");
+        let pair = Pair { off, on };
         println!(
             "{:<22} pair {:>2}  off {:>8.0}  on {:>8.0} queries/s  ratio {:.3}",
             case.name,
             number + 1,
-            pair.off,
-            pair.on,
-            pair.ratio()
+            pair.off.queries_per_second,
+            pair.on.queries_per_second,
+            pair.speed()
         );
         measured.push(pair);
     }
@@ -180,32 +189,46 @@ fn pairs(
         "{}: the tier was suspended at the end of {suspended} of {count} stretches with it on",
         case.name
     );
-    let (ratio, error) = mean_and_error(&measured);
-    let mean = |of: fn(&Pair) -> f64| measured.iter().map(of).sum::<f64>() / measured.len() as f64;
+    let (ratio, error) = mean_and_error(&measured.iter().map(Pair::speed).collect::<Vec<_>>());
+    let speed =
+        |of: fn(&Pair) -> &Stretch| median(measured.iter().map(|pair| of(pair).queries_per_second).collect());
+    let middle = |of: fn(&Pair) -> f64| median(measured.iter().map(of).collect());
+    let instructions = middle(|pair| pair.ratio(|stretch| stretch.instructions.unwrap_or(f64::NAN)));
     Ok(format!(
-        "| {}{} | {:.0} | {:.0} | {ratio:.3} | {error:.3} | {:.3} | {count} |",
+        "| {}{} | {:.0} | {:.0} | {ratio:.3} | {error:.3} | {:.3} | {:.3} | {} | {count} |",
         case.name,
         if suspended > 0 { format!(" (suspended in {suspended})") } else { String::new() },
-        mean(|pair| pair.off),
-        mean(|pair| pair.on),
-        median(measured.iter().map(Pair::ratio).collect()),
+        speed(|pair| &pair.off),
+        speed(|pair| &pair.on),
+        middle(Pair::speed),
+        middle(|pair| pair.ratio(|stretch| stretch.processor_time)),
+        if instructions.is_nan() { "not counted".to_owned() } else { format!("{instructions:.4}") },
     ))
 }
 
+/// Switches the tier, lets what follows from that pass, and measures.
+fn measure(
+    stage: &Stage,
+    connection: &mut Conn,
+    on: bool,
+    same_disk: bool,
+    stretch: Duration,
+) -> Result<Stretch> {
+    stage.switch(on)?;
+    if on && same_disk {
+        wait_for_judgement(stage)?;
+        std::thread::sleep(LETTING_GO);
+    }
+    std::thread::sleep(if same_disk { SETTLING_SLOWLY } else { SETTLING });
+    Stretch::measure(&stage.server, connection, stretch)
+}
+
 /// Mean of the ratios and its standard error.
-fn mean_and_error(pairs: &[Pair]) -> (f64, f64) {
-    let ratios: Vec<f64> = pairs.iter().map(Pair::ratio).collect();
+fn mean_and_error(ratios: &[f64]) -> (f64, f64) {
     let count = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / count;
     let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
     (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
-}
-
-fn queries_per_second(connection: &mut Conn, stretch: Duration) -> Result<f64> {
-    let (before, begin) = (status_number(connection, "Questions")?, Instant::now());
-    std::thread::sleep(stretch);
-    let after = status_number(connection, "Questions")?;
-    Ok(after.saturating_sub(before) as f64 / begin.elapsed().as_secs_f64())
 }
 
 /// A tier that stays on is an outcome too, which the count of suspended stretches shows.
@@ -223,8 +246,7 @@ mod tests {
 
     #[test]
     fn the_error_is_that_of_the_mean() {
-        let pairs = [0.9, 1.0, 1.1].map(|on| Pair { off: 1.0, on });
-        let (mean, error) = mean_and_error(&pairs);
+        let (mean, error) = mean_and_error(&[0.9, 1.0, 1.1]);
         assert!((mean - 1.0).abs() < 1e-9);
         assert!((error - 0.1 / 3.0_f64.sqrt()).abs() < 1e-9);
     }

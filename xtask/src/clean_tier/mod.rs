@@ -14,6 +14,7 @@ mod load;
 mod ramp;
 mod soak;
 mod stage;
+mod stretch;
 mod tables;
 
 pub use comparison::experiment;
