@@ -77,10 +77,11 @@ impl Options {
     }
 }
 
-/// What a tier keeps of `whole` when it has been suspended for long: as many pages as this share of the memory allowed
-/// can describe. Where that is a quarter of the pool, the pool lacks 0.4 % of its pages for a tier that does not help.
+/// A tier that has been suspended for long keeps as many pages as this share of the memory allowed can describe. Where
+/// that is a quarter of the pool, the pool lacks 0.4 % of its pages for a tier that does not help.
 const SHARE_WHILE_SUSPENDED: usize = 64;
 
+/// What of the geometry `whole` that is; all of it, when its tables take no more.
 pub(crate) fn geometry_while_suspended(whole: Geometry, memory_max: usize) -> Geometry {
     let (tables, allowed) = (whole.memory_bytes() - whole.buffer_bytes(), memory_max / SHARE_WHILE_SUSPENDED);
     if tables <= allowed {

@@ -8,7 +8,7 @@
 //! Whoever goes through the frames by index to find all pages of a tablespace would miss one that moves behind their
 //! back. Pages of a tablespace that is marked as dropped are not moved, and who has marked it lets the LRU list's mutex
 //! pass once before they look ([`PageStore::settle_relocations`]). Dirty pages are not moved either: the flush list and
-//! batches know them by frame.
+//! batches know them by frame. They are evicted when they have been written.
 
 use crate::counters::Counter;
 use crate::frame::FrameRef;

@@ -10,9 +10,9 @@
 //! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever is put back is
 //! withdrawn. The free ones have left with that. The resizer goes through the rest, again and again: it moves the clean pages
 //! into frames below the limit ([`crate::relocation`]) or evicts them (offered to the clean tier before), has the dirty ones
-//! written, and passes by the pinned ones, which are looked at again in the next round. What a smaller pool loses are
-//! the pages that would be evicted next, and those of the old part that lay in frames that left. When all
-//! have left their memory goes back to the system. Descriptors and links stay; they are less than 4 % of a page of
+//! written and evicted, and passes by the pinned ones, which are looked at again in the next round. What a smaller pool loses
+//! are the pages that would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
+//! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less than 4 % of a page of
 //! 4 KiB and 1 % of one of 16 KiB.
 //!
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of the cleaner) are

@@ -1,7 +1,7 @@
 //! What the tier costs where it cannot help: data that fits the pool, and a tier on the data's own disk.
 //!
-//! To see 2 % on a machine that drifts by more, the load runs on without a break while the tier is switched every few seconds;
-//! what counts is the mean of the ratios of neighbouring stretches, and its standard error. Which of a pair comes
+//! To see 2 % on a machine that drifts by more, the load runs on without a break while the tier is switched, every few seconds
+//! or, where it lies on the data's own disk, as soon as it has suspended itself and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error. Which of a pair comes
 //! first changes from pair to pair, so that a drift does not favour one of them.
 
 use super::load::{Background, Load};

@@ -43,11 +43,11 @@ fn instructions_during(process: u32, lasts: Duration) -> Option<f64> {
     let mut perf = Command::new("perf");
     perf.args(["stat", "--field-separator", ",", "--event", "instructions", "--pid"]);
     perf.args([&process.to_string(), "--", "sleep", &lasts.as_secs_f64().to_string()]);
-    let Ok(output) = perf.stdout(Stdio::null()).output() else {
-        std::thread::sleep(lasts);
-        return None;
-    };
-    count_in(&String::from_utf8_lossy(&output.stderr))
+    let begin = Instant::now();
+    let output = perf.stdout(Stdio::null()).output();
+    // One that may not count ends at once.
+    std::thread::sleep(lasts.saturating_sub(begin.elapsed()));
+    count_in(&String::from_utf8_lossy(&output.ok()?.stderr))
 }
 
 /// The count in a line like `123,,instructions,…`; not there when it could not be counted.
