@@ -18,7 +18,12 @@ use crate::types::Value;
 /// How long DDL waits for transactions that use the table.
 const DDL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A transaction of a thread. Dropped without [`BlockingTransaction::commit`] it is rolled back.
+/// A transaction of a thread. Dropped without [`BlockingTransaction::commit`] it is rolled back, in the background: its locks
+/// may last a moment longer ([`BlockingTransaction::rollback`] returns when they are gone).
+///
+/// After [`engine::Error::Deadlock`](crate::engine::Error::Deadlock) nothing of it is left, and every further call fails, `commit`
+/// included: roll it back and begin again.
+#[must_use = "dropped without commit it is rolled back"]
 pub struct BlockingTransaction(Transaction);
 
 impl Database {
@@ -74,7 +79,7 @@ impl BlockingTransaction {
         block_on(self.0.get(table, key, Lock::Exclusive))
     }
 
-    /// Shows the rows of a range to `f` until it says `false`.
+    /// See [`Transaction::for_each`].
     pub fn for_each(
         &mut self,
         table: &Arc<Table>,

@@ -47,6 +47,7 @@ impl Database {
     /// # Errors
     /// [`Error::DatabaseExists`], [`Error::WrongName`], or a directory that cannot be made.
     pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
+        self.refuse_after_close()?;
         check_name(name)?;
         let storage = self.0.environment.storage();
         if self.database(name).is_some() {
@@ -99,6 +100,7 @@ impl Database {
     /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`], or a full disk; nothing is left
     /// behind then.
     pub async fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<()> {
+        self.refuse_after_close()?;
         check_name(name)?;
         let mut def = def;
         def.sort_keys();
@@ -181,10 +183,11 @@ impl Database {
                 def.hidden_clustered = Some((data.take_index_id(), 0));
             }
             for key in &mut def.keys {
-                key.id = data.take_index_id();
+                (key.id, key.born) = (data.take_index_id(), 0);
             }
             Ok(())
         })?;
+        def.born = self.0.system.birth_number().await?;
         store.create_space(space, &self.0.directory.join(path), fsp::INITIAL_PAGES)?;
         retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
@@ -275,9 +278,11 @@ impl Database {
                 unique: layout.def.unique,
                 tree: self.tree_of(&def, key.root, Arc::new(layout.def)).await?,
                 columns: layout.sources,
+                born: key.born,
             });
         }
-        let rows = Arc::new(txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len()));
+        let rows = txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len());
+        let rows = Arc::new(rows.born_at(def.born));
         let auto_increment = match def.auto_increment_column().filter(|_| !def.discarded) {
             None => None,
             Some(column) => {
@@ -336,7 +341,8 @@ impl Database {
             return Ok(MetadataExclusive::held_by_session());
         }
         let deadline = self.0.environment.now() + timeout;
-        let own = session.map_or(0, |session| session.uses_of(table));
+        // A session that has changed rows would undo them with the definition it knows: it waits for itself, in vain.
+        let own = session.filter(|session| !session.state().has_log()).map_or(0, |own| own.uses_of(table));
         let mut request = table.metadata.request_exclusive();
         loop {
             match request.grant(own) {
@@ -402,6 +408,7 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<(Arc<Table>, MetadataExclusive)> {
+        self.refuse_after_close()?;
         loop {
             let table = self.table(database, name)?;
             let lock = self.lock_exclusively(&table, session, timeout).await?;

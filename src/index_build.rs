@@ -50,6 +50,8 @@ impl Database {
         let mut def = table.def.clone();
         let key = self.0.catalog.change(|data| Ok(KeyDef { id: data.take_index_id(), root: 0, ..key }))?;
         let id = key.id;
+        // The rows are read as they are now. What views see that are open already is not among its entries.
+        let key = KeyDef { born: self.0.system.birth_number().await?, ..key };
         def.keys.push(key);
         def.sort_keys();
         def.validate()?;

@@ -104,6 +104,14 @@ pub struct KeyDef {
     /// Page number of the root; 0 until the table is created.
     #[serde(default)]
     pub root: u32,
+    /// When it was added to a table that was there, as a number of the transaction system; 0 otherwise. Read views that
+    /// are older must not use it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub born: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A table.
@@ -131,6 +139,10 @@ pub struct TableDef {
     /// Seconds since 1970 of the creation.
     #[serde(default)]
     pub created_unix_s: u64,
+    /// When its rows began: created, truncated or imported, as a number of the transaction system. Read views that are
+    /// older see nothing of them, nor of what was there before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub born: u64,
     /// DISCARD TABLESPACE took its file away; it has no rows until another one is imported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
@@ -193,6 +205,7 @@ impl TableDef {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             created_unix_s: 0,
+            born: 0,
             discarded: false,
         }
     }
@@ -208,7 +221,7 @@ impl TableDef {
             .iter()
             .map(|name| KeyPart { column: self.column_number(name).unwrap_or(u16::MAX), prefix_chars: None })
             .collect();
-        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0 });
+        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0, born: 0 });
         self.sort_keys();
         self
     }

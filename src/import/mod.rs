@@ -125,7 +125,8 @@ impl Database {
         let cfg = self.read_cfg(&table, &cfg_path)?;
         let survey = verify::survey(&source).await?;
         let (space, fresh_path) = self.begin_copy(&table)?;
-        let def = self.with_fresh_ids(&table.def, space)?;
+        let born = self.0.system.birth_number().await?;
+        let def = self.with_fresh_ids(&table.def, space, born)?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
             if let Some((root, _)) = survey.sdi_root {
@@ -220,14 +221,14 @@ impl Database {
     }
 
     /// The definition with ids that nothing refers to yet.
-    fn with_fresh_ids(&self, def: &TableDef, space: u32) -> Result<TableDef> {
+    fn with_fresh_ids(&self, def: &TableDef, space: u32, born: u64) -> Result<TableDef> {
         self.0.catalog.change(|data| {
-            let mut def = TableDef { id: data.take_table_id(), space, discarded: false, ..def.clone() };
+            let mut def = TableDef { id: data.take_table_id(), space, born, discarded: false, ..def.clone() };
             if let Some((id, _)) = &mut def.hidden_clustered {
                 *id = data.take_index_id();
             }
             for key in &mut def.keys {
-                key.id = data.take_index_id();
+                (key.id, key.born) = (data.take_index_id(), 0);
             }
             Ok(def)
         })

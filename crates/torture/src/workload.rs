@@ -389,6 +389,7 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
         parts: vec![part(1), part(0)],
         id: 0,
         root: 0,
+        born: 0,
     };
     db.create_index(DATABASE, table, key, None, PATIENCE).await
 }

@@ -176,6 +176,11 @@ impl Purge {
         published.clone()
     }
 
+    /// Whether background work is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
     pub fn note_dead_row(&self, row: DeadRow) {
         self.dead_rows.lock().push(row);
     }

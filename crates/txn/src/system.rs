@@ -164,6 +164,7 @@ pub(crate) struct System {
     /// Committed logs that purge has not done with, by commit number.
     pub history: Mutex<BTreeMap<u64, CommittedLog>>,
     pub purge: Purge,
+    pub background: rollback::Background,
     pub counters: Counters,
     pub options: Options,
     unfinished: Mutex<Vec<crate::undo::UndoLog>>,
@@ -186,6 +187,22 @@ impl System {
                 return Ok(number);
             }
             self.keep_bound_ahead().await?;
+        }
+    }
+}
+
+impl TransactionSystem {
+    /// A number for a table or index that is made now, from what is committed now: read views that are open do not
+    /// see it ([`crate::Error::TableChanged`]), those made from now on do.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn birth_number(&self) -> Result<u64, Error> {
+        loop {
+            if let Some(number) = self.0.active.birth() {
+                return Ok(number);
+            }
+            self.0.keep_bound_ahead().await?;
         }
     }
 }
@@ -234,6 +251,7 @@ impl TransactionSystem {
             views: ViewRegistry::default(),
             history: Mutex::new(found.history.into_iter().collect()),
             purge: Purge::default(),
+            background: rollback::Background::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),
@@ -266,7 +284,7 @@ impl TransactionSystem {
         for (mut log, owner) in logs {
             let find = |id: u64| tables.table(id);
             report.records_undone +=
-                rollback::roll_back(system, &mut log, &find, UndoMark::START.0, &slot).await?;
+                rollback::roll_back(system, &mut log, &find, UndoMark::START.0, &slot, None).await?;
             system.active.end(log.trx_id, None, || ());
             system.locks.release_all(&owner);
             log.release(&system.undo);
@@ -312,6 +330,7 @@ impl TransactionSystem {
     /// None at present.
     pub async fn shutdown(&self) -> Result<(), Error> {
         Purge::stop(&self.0).await;
+        self.0.background.ended().await;
         Ok(())
     }
 

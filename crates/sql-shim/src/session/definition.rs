@@ -647,7 +647,7 @@ fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDe
             name
         }
     };
-    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0 })
+    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0, born: 0 })
 }
 
 /// Options of a table.

@@ -57,6 +57,8 @@ impl From<untorn::Error> for Failure {
 pub fn transaction(cause: &TransactionError) -> SqlError {
     match cause {
         TransactionError::Deadlock => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::RolledBack => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::TableChanged => error(errors::TABLE_DEF_CHANGED, &[]),
         TransactionError::LockWaitTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
