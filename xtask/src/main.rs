@@ -17,6 +17,7 @@ mod import;
 mod isolation;
 mod journal;
 mod kill_cycles;
+mod list_append;
 mod memory;
 mod packages;
 mod redo_capacity;
@@ -125,6 +126,13 @@ enum Command {
     Crash(crash_states::CrashArguments),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
+    /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it forbids; with kills.
+    ListAppend {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: list_append::Settings,
+    },
     /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs innochecksum.
     ImportCheck(Target),
     /// Comparisons on a disk with limits (root).
@@ -258,6 +266,10 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
         }
+        Command::ListAppend { target, settings } => {
+            let program = target.program(&mut steps)?;
+            steps.step("list-append histories", || list_append::run(&program, &settings));
+        }
         Command::ImportCheck(target) => {
             let program = target.program(&mut steps)?;
             steps.step("import into MariaDB and back", || import::check(&program));
@@ -316,6 +328,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("memory", || memory::run(program, memory::SHORT));
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
+    steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));
     steps.step("bad input", || bad_input::run(program, None, kill_cycles::seed_or_time(None)?));
