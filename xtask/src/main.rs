@@ -13,6 +13,7 @@ mod client_checks;
 mod crash_states;
 mod doublewrite_experiment;
 mod file_system;
+mod fuzz;
 mod import;
 mod isolation;
 mod journal;
@@ -124,6 +125,8 @@ enum Command {
     Epoll(Target),
     /// Recovers thousands of states that crashes may leave on a simulated disk, and lets I/O calls fail.
     Crash(crash_states::CrashArguments),
+    /// Builds every fuzz target and runs it for a while.
+    Fuzz(fuzz::FuzzArguments),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
     /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it forbids; with kills.
@@ -219,6 +222,8 @@ fn main() -> Result<()> {
             steps.sources();
             if !quick {
                 steps.step("crash states", crash_states::quick);
+                let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
+                steps.step("fuzz targets", || fuzz::run(&short));
                 let program = steps.build_server();
                 steps.with(program, end_to_end);
             }
@@ -262,6 +267,7 @@ fn main() -> Result<()> {
             without_io_uring(&mut steps, &program.without_io_uring());
         }
         Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
+        Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
