@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::block_on;
-use txn::{Durability, Isolation};
+use txn::{Durability, Isolation, OnDuplicate};
 
 use crate::database::Database;
 use crate::error::Result;
@@ -67,6 +67,11 @@ impl BlockingTransaction {
     /// See [`Transaction::insert`].
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
         block_on(self.0.insert(table, values))
+    }
+
+    /// Inserts a row that is updated next if it is there already: it is locked for that.
+    pub(crate) fn insert_to_put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        block_on(self.0.insert_with(table, values, OnDuplicate::Change))
     }
 
     /// The row with this primary key, as the isolation level shows it.

@@ -170,9 +170,7 @@ impl Database {
     /// # Errors
     /// [`Error::NoSuchTable`] when it was dropped.
     pub(crate) fn successor(&self, table: &Table) -> Result<Arc<Table>> {
-        let is_same = |other: &Arc<Table>| {
-            other.def.id == table.def.id || Arc::ptr_eq(&other.metadata, &table.metadata)
-        };
+        let is_same = |other: &Arc<Table>| other.def.lineage() == table.def.lineage();
         if let Some(current) = self.table(&table.database, &table.name).ok().filter(is_same) {
             return Ok(current);
         }

@@ -104,7 +104,7 @@ impl Database {
         check_name(name)?;
         let mut def = def;
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         let path = table_file(database, name);
         let space = self.0.catalog.change(|data| {
             if database_mut(data, database)?.tables.contains_key(name) {
@@ -177,6 +177,7 @@ impl Database {
     async fn build_table(&self, path: &Path, space: u32, def: &mut TableDef) -> Result<()> {
         let store = &self.0.store;
         self.0.catalog.change(|data| {
+            def.origin = def.lineage();
             def.id = data.take_table_id();
             def.space = space;
             if def.clustered_key().is_none() {

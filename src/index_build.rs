@@ -54,7 +54,7 @@ impl Database {
         let key = KeyDef { born: self.0.system.birth_number().await?, ..key };
         def.keys.push(key);
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             def.keys.retain(|key| key.id != id);
@@ -149,6 +149,10 @@ impl Database {
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
             drop(values);
+            let bytes = record.size();
+            if bytes > tree.max_record_size() {
+                return Err(Error::Transaction(txn::Error::RowTooLarge { table: index.id, bytes }));
+            }
             retry(|| loader.add(&record)).await?;
             std::mem::swap(&mut entry, &mut before);
         }

@@ -164,7 +164,7 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
             if transaction.update(&self.table, &[key.to_value()], &[("v", value.to_value())])? {
                 return Ok(false);
             }
-            match transaction.insert(&self.table, &[key.to_value(), value.to_value()]) {
+            match transaction.insert_to_put(&self.table, &[key.to_value(), value.to_value()]) {
                 Ok(_) => return Ok(true),
                 // Somebody else has put it in between. It is locked now, so it stays to be updated.
                 Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => {}

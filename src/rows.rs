@@ -14,7 +14,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
-use txn::{Control, Direction, Isolation, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
+use txn::{Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
 use crate::schema::KeyDef;
@@ -287,6 +287,16 @@ impl Transaction {
     /// # Errors
     /// [`txn::Error::DuplicateKey`], values that do not fit, lock waits.
     pub async fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        self.insert_with(table, values, OnDuplicate::Refuse).await
+    }
+
+    /// As [`Transaction::insert`]; `on_duplicate` says how a row that is there already is to be locked.
+    pub(crate) async fn insert_with(
+        &mut self,
+        table: &Arc<Table>,
+        values: &[Value<'_>],
+        on_duplicate: OnDuplicate,
+    ) -> Result<Option<u64>> {
         if values.len() != table.def.columns.len() {
             return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
         }
@@ -311,7 +321,7 @@ impl Transaction {
             }
             encoded.push(table, at as u16, &value)?;
         }
-        txn::insert(statement.0.rows(), &table.rows, &encoded.fields()).await?;
+        txn::insert_with(statement.0.rows(), &table.rows, &encoded.fields(), on_duplicate).await?;
         table.note_rows(1);
         Ok(generated)
     }

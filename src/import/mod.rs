@@ -223,7 +223,14 @@ impl Database {
     /// The definition with ids that nothing refers to yet.
     fn with_fresh_ids(&self, def: &TableDef, space: u32, born: u64) -> Result<TableDef> {
         self.0.catalog.change(|data| {
-            let mut def = TableDef { id: data.take_table_id(), space, born, discarded: false, ..def.clone() };
+            let mut def = TableDef {
+                id: data.take_table_id(),
+                origin: def.lineage(),
+                space,
+                born,
+                discarded: false,
+                ..def.clone()
+            };
             if let Some((id, _)) = &mut def.hidden_clustered {
                 *id = data.take_index_id();
             }

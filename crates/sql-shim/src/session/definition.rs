@@ -491,10 +491,10 @@ impl Session {
                 Alteration::Option(option, value) => {
                     if option == "AUTO_INCREMENT" {
                         let table = self.planner().engine_table(name)?;
-                        let next: u64 = value.parse().unwrap_or(1);
-                        if let Some(counter) = &table.auto_increment {
-                            counter.used(self.state.database.store(), next.saturating_sub(1)).await?;
-                        }
+                        let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
+                        let (database, session) = (&table.database, Some(&self.transaction));
+                        let next = value.parse().unwrap_or(1);
+                        engine.set_auto_increment(database, &table.name, next, session, timeout).await?;
                     }
                 }
                 Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
