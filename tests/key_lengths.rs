@@ -15,8 +15,8 @@ async fn open(environment: &Arc<SimulatedEnvironment>, page_size: u32) -> Databa
     let shared: Arc<dyn Environment> = environment.clone();
     let mut options = Options::new("/data").page_size(page_size).buffer_pool_bytes(128 * u64::from(page_size));
     options.unchecked_sizes = true;
-    options.redo_capacity_bytes = 4 << 20;
-    options.log_buffer_bytes = 1 << 20;
+    options.redo_capacity_bytes = 16 << 20;
+    options.log_buffer_bytes = 4 << 20;
     Database::open_in(shared, options).await.unwrap()
 }
 

@@ -89,7 +89,7 @@ fn every_change_may_be_dropped_at_any_await() {
             }
             let before = world.run(session.read_row(id));
             session.begin();
-            let done = world.run(for_polls(change(&mut session, what, id), 1 + round % 12));
+            let done = world.run(for_polls(change(&mut session, what, id), 1 + round % 6));
             if done.is_none() {
                 cut += 1;
                 halves += usize::from(session.trx.has_changes());
