@@ -24,7 +24,7 @@ mod report;
 mod retry;
 mod rows;
 pub mod schema;
-mod sort;
+pub mod sort;
 mod status;
 mod table;
 mod timeout;
