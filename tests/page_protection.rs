@@ -522,8 +522,11 @@ fn every_page_size_works_end_to_end() {
         let mut options = options().page_size(bytes);
         options.doublewrite_pages = 32;
         options.buffer_pool_bytes = 8 << 20;
+        // The least that may be set: less than a structure change of a high tree of large pages puts into the log.
+        options.log_buffer_bytes = 1 << 20;
         let size = |id: i64| if id % 50 == 0 { 3 * bytes as usize } else { 20 + (id as usize * 7) % 300 };
         let (environment, ..) = run(SimulatedStorage::new(3), options.clone(), async |database| {
+            assert!(database.redo().mini_transaction_bytes_max() >= 30 * bytes as usize);
             database.create_database("test", Collation::Utf8mb4Bin).unwrap();
             let def = table_def().key("counter_1", untorn::schema::KeyKind::Secondary, &["counter"]);
             database.create_table("test", "t", def).await.unwrap();
