@@ -101,6 +101,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
+    system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
     if !exists {
         // The first version of the catalog: from here on the directory is one of ours.
         catalog.change(|_| Ok(()))?;

@@ -405,6 +405,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("untorn_bpe_restart", Kind::Enum(&["keep", "discard"]), "keep"),
     global("untorn_bpe_size", ANY, "0"),
     global("untorn_bpe_write_budget", ANY, "0"),
+    global("untorn_lock_memory", ANY, "0"),
     global("untorn_memory_limit", ANY, "0"),
     both("untorn_statement_memory_limit", ANY, "0"),
     fixed("untorn_threads", Kind::UInt(1, 1024), "1"),
