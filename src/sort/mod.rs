@@ -13,7 +13,7 @@ mod merge;
 mod run;
 
 use std::cmp::Ordering;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use disk::Storage;
@@ -42,13 +42,13 @@ pub trait Order: Clone {
 #[derive(Clone)]
 pub struct Place {
     storage: Arc<dyn Storage>,
-    directory: PathBuf,
+    directory: Arc<Path>,
 }
 
 impl Place {
     /// Files in `directory`.
     pub fn new(storage: Arc<dyn Storage>, directory: &Path) -> Place {
-        Place { storage, directory: directory.to_owned() }
+        Place { storage, directory: Arc::from(directory) }
     }
 }
 
