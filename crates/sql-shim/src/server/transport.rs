@@ -147,6 +147,17 @@ impl Flush for Socket {
     }
 }
 
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Socket::UringTcp(stream) => stream.as_raw_fd(),
+            Socket::UringUnix(stream) => stream.as_raw_fd(),
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
 impl AsRawFd for Accepted {
     fn as_raw_fd(&self) -> RawFd {
         match self {
