@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::clock::CoarseClock;
 use super::read_lock::GlobalReadLock;
@@ -34,6 +34,8 @@ pub struct Server {
     pub accounts: Accounts,
     /// Who is connected.
     pub connections: Registry,
+    /// Permits for hashing passwords and for the RSA key: work of milliseconds that anybody may ask for before login.
+    pub password_work: Semaphore,
     /// Global system variables.
     pub variables: GlobalVariables,
     /// Status counters.
@@ -41,11 +43,16 @@ pub struct Server {
     /// Coarse time, for timeouts and SHOW PROCESSLIST.
     pub clock: CoarseClock,
     /// Open prepared statements of all connections.
-    pub prepared_statements: AtomicUsize,
+    pub prepared_statements: Arc<AtomicUsize>,
     /// FLUSH TABLES WITH READ LOCK.
     pub read_lock: Arc<GlobalReadLock>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
+}
+
+/// Half of the cores may be busy with passwords.
+fn password_work_max() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
 impl Server {
@@ -54,10 +61,11 @@ impl Server {
         Arc::new(Self {
             accounts,
             connections: Registry::default(),
+            password_work: Semaphore::new(password_work_max()),
             variables,
             status: Status::default(),
             clock: CoarseClock::default(),
-            prepared_statements: AtomicUsize::new(0),
+            prepared_statements: Arc::default(),
             read_lock: Arc::default(),
             shutdown: Shutdown::default(),
         })
@@ -76,7 +84,9 @@ impl Server {
         let user = killer.with_activity(|activity| Arc::clone(&activity.user));
         let same = victim.with_activity(|activity| activity.user == user);
         let others = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
-        if !same && !self.rights_of(killer).global().has_any(others) {
+        let held = self.rights_of(killer).global();
+        let protected = self.rights_of(&victim).global().has(Privileges::SYSTEM_USER);
+        if !same && (!held.has_any(others) || (protected && !held.has(Privileges::SYSTEM_USER))) {
             return Err(error(errors::KILL_DENIED, &[&id]));
         }
         victim.kill(how);
@@ -238,6 +248,11 @@ impl Connection {
     #[inline]
     pub fn set_deadline(&self, deadline_ms: u64) {
         self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
+    }
+
+    /// What [`set_deadline`](Self::set_deadline) said.
+    pub fn deadline(&self) -> u64 {
+        self.deadline_ms.load(Ordering::Relaxed)
     }
 
     /// Ends the connection if it has waited too long.

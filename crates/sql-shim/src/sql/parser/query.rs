@@ -78,6 +78,13 @@ impl Parser<'_> {
 
     fn select(&mut self) -> Parsed<Select> {
         self.expect("SELECT")?;
+        let tables = std::mem::take(&mut self.tables);
+        let select = self.beside(Self::select_body);
+        self.tables = tables;
+        select
+    }
+
+    fn select_body(&mut self) -> Parsed<Select> {
         let mut select = Select::default();
         loop {
             if self.accept("DISTINCT") || self.accept("DISTINCTROW") {
@@ -199,6 +206,7 @@ impl Parser<'_> {
         let mut left = self.joined_table()?;
         while self.accept_symbol(b",") {
             let right = self.joined_table()?;
+            self.grow()?;
             left = join(left, right, JoinKind::Inner);
         }
         Ok(left)
@@ -236,15 +244,21 @@ impl Parser<'_> {
             } else if matches!(kind, JoinKind::Left | JoinKind::Right) && !natural {
                 return Err(self.unexpected());
             }
+            self.grow()?;
             left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural };
         }
     }
 
     fn table_factor(&mut self) -> Parsed<TableRef> {
+        self.beside(Self::table_factor_itself)
+    }
+
+    fn table_factor_itself(&mut self) -> Parsed<TableRef> {
         if self.is_symbol(b"(") {
             let derived = self.starts_query();
             self.advance();
             if derived || self.is_word("SELECT") {
+                self.count_table()?;
                 let query = Box::new(self.nested(Self::query)?);
                 self.expect_symbol(b")")?;
                 let alias = self.alias(false)?;
@@ -255,6 +269,7 @@ impl Parser<'_> {
             self.expect_symbol(b")")?;
             return Ok(inner);
         }
+        self.count_table()?;
         let name = self.table_name()?;
         if self.is_word("PARTITION") {
             return Err(errors::unsupported("PARTITION"));
@@ -266,6 +281,14 @@ impl Parser<'_> {
             let _ = self.accept_symbol(b",");
         }
         Ok(TableRef::Table { name, alias, hints })
+    }
+
+    fn count_table(&mut self) -> Parsed<()> {
+        self.tables += 1;
+        if self.tables > super::TABLES_MAX {
+            return Err(errors::error(errors::TOO_MANY_TABLES, &[&super::TABLES_MAX]));
+        }
+        Ok(())
     }
 
     fn index_hint(&mut self) -> Parsed<Option<IndexHint>> {
