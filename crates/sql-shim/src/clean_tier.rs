@@ -1,8 +1,8 @@
 //! The clean tier as the server shows it: settings, SET GLOBAL, status rows. The view is
 //! `information_schema.UNTORN_BPE`.
 //!
-//! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the directory that the
-//! command line or the option file named: `untorn_bpe_dir`, or where their `untorn_bpe_file` lies. Nowhere else, and in
+//! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the directories that the
+//! command line or the option file named: `untorn_bpe_dir` (several with `;` between them), or where their `untorn_bpe_file` lies. Nowhere else, and in
 //! the data directory under one name only. That a file there is ours, and nobody's else, is seen to by the tier itself.
 
 use std::fs;
@@ -44,15 +44,17 @@ pub const NAME_IN_DATADIR: &str = "untorn-clean-tier";
 pub struct Place {
     datadir: PathBuf,
     /// Named at start; none: SQL may not move the tier.
-    directory: Option<PathBuf>,
+    directories: Vec<PathBuf>,
 }
 
 impl Place {
     /// What the variables say.
     pub fn of(variables: &GlobalVariables) -> Place {
         let datadir = PathBuf::from(variables.text("datadir"));
-        let directory = file(&variables.text("untorn_bpe_dir")).map(|directory| datadir.join(directory));
-        Place { datadir, directory }
+        let named = variables.text("untorn_bpe_dir");
+        let named = named.split(';').map(str::trim).filter(|name| !name.is_empty());
+        let directories = named.map(|name| datadir.join(name)).collect();
+        Place { datadir, directories }
     }
 
     /// Whether the file may be used at all: a regular file under one name, or none yet, and not among the tables. A
@@ -89,14 +91,16 @@ impl Place {
     /// # Errors
     /// Why not.
     pub fn check_from_sql(&self, named: &Path) -> Result<(), String> {
-        let Some(directory) = &self.directory else {
+        if self.directories.is_empty() {
             return Err("no directory for it was named at start (--untorn-bpe-dir)".into());
-        };
-        let outside = || format!("it lies outside of untorn_bpe_dir ({})", directory.display());
+        }
         let named = self.datadir.join(named);
         let parent = fs::canonicalize(parent_of(&named)).map_err(|error| error.to_string())?;
-        if parent != fs::canonicalize(directory).map_err(|error| error.to_string())? {
-            return Err(outside());
+        // One that is not there now has nothing to be moved to.
+        if !self.directories.iter().flat_map(fs::canonicalize).any(|directory| directory == parent) {
+            let shown: Vec<_> =
+                self.directories.iter().map(|directory| directory.display().to_string()).collect();
+            return Err(format!("it lies outside of untorn_bpe_dir ({})", shown.join("; ")));
         }
         self.check(&named)
     }

@@ -91,6 +91,8 @@ impl<F: SessionFactory> OpensrvServer<F> {
     pub fn connect(&self, peer: Peer, host: &str) -> Result<(OpensrvSession, SessionDriver<F>), SqlError> {
         let max = self.server.variables.max_connections();
         let now_ms = self.server.clock.advance();
+        // There is no administrator's place here.
+        let max = max.saturating_sub(1);
         let entered = self.server.connections.enter(max, host, now_ms, Arc::clone(&self.counters));
         let connection = entered.ok_or_else(packets::error::too_many_connections)?;
         // The client's own flags do not get through; utf8mb4 is what clients speak.

@@ -262,6 +262,14 @@ async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, E
     let wish = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
     identify(link, &wish);
+    // The one above `max_connections` is for somebody who can end others.
+    let administrator = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+    if link.connection.is_reserve()
+        && server.connections.len() > server.variables.max_connections()
+        && !server.rights_of(&link.connection).global().has_any(administrator)
+    {
+        return Err(End::Denied(packets::error::too_many_connections()));
+    }
     Ok(wish)
 }
 
@@ -291,7 +299,9 @@ async fn say_goodbye(link: &mut Link, end: End) {
         link.output.set_sequence(link.input.reply_sequence());
     }
     packets::put_error(&mut link.output, true, &error);
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), link.flush()).await;
+    // Not through the outlet: a connection that was killed is told so, too.
+    let flush = link.socket.flush(&mut link.output);
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
 }
 
 struct ConnectionTask<'a, F: SessionFactory> {

@@ -178,6 +178,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Counters of the runtime thread that carries it.
     pub counters: Arc<Counters>,
+    reserve: bool,
     kill: AtomicU8,
     timed_out: AtomicBool,
     /// When the connection is given up on the coarse clock; 0 for never.
@@ -190,6 +191,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Whether it came when all of `max_connections` were taken.
+    pub fn is_reserve(&self) -> bool {
+        self.reserve
+    }
+
     /// What the client asked for.
     pub fn client_flags(&self) -> ClientFlags {
         *self.flags.lock()
@@ -332,7 +338,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a new connection, or `None` when there are already `max`.
+    /// Enters a new connection, or `None` when there are already `max` and one more: that one is for an administrator, which
+    /// shows at its login ([`Connection::is_reserve`]).
     pub fn enter(
         &self,
         max: usize,
@@ -341,15 +348,17 @@ impl Registry {
         counters: Arc<Counters>,
     ) -> Option<Arc<Connection>> {
         let mut entries = self.entries.lock();
-        if entries.len() >= max {
+        if entries.len() > max {
             return None;
         }
+        let reserve = entries.len() == max;
         let mut id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         while id == 0 || entries.contains_key(&id) {
             id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         }
         let connection = Arc::new(Connection {
             id,
+            reserve,
             counters,
             kill: AtomicU8::new(0),
             timed_out: AtomicBool::new(false),

@@ -293,9 +293,19 @@ impl Client {
     }
 
     pub fn send(&mut self, payload: &[u8]) {
-        let packet = packet(self.sequence, payload);
-        self.send_raw(&packet);
-        self.sequence = self.sequence.wrapping_add(1);
+        // Payloads of 16 MiB and more go in several packets.
+        const MOST: usize = 0xff_ffff;
+        let mut rest = payload;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(MOST));
+            let packet = packet(self.sequence, now);
+            self.send_raw(&packet);
+            self.sequence = self.sequence.wrapping_add(1);
+            rest = later;
+            if now.len() < MOST {
+                return;
+            }
+        }
     }
 
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {

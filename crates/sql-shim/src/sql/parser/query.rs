@@ -158,6 +158,7 @@ impl Parser<'_> {
             Expr::Column { name, .. } => name.clone(),
             _ => self.text_since(start),
         };
+        let text = cut_name(text);
         let alias = self.alias(true)?;
         Ok(SelectItem::Expr { expr, alias, text })
     }
@@ -354,6 +355,18 @@ impl Parser<'_> {
         };
         Ok(Some(Locking { exclusive, wait }))
     }
+}
+
+/// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in one packet.
+fn cut_name(mut text: String) -> String {
+    const CHARS_MAX: usize = 256;
+    if text.len() > CHARS_MAX
+        && let Some((end, _)) = text.char_indices().nth(CHARS_MAX)
+    {
+        text.truncate(end);
+        text.shrink_to_fit();
+    }
+    text
 }
 
 fn single(select: Select) -> Query {

@@ -316,7 +316,7 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
     if any_null(values) || index(values, 1) < 0 {
         return Ok(Value::Null);
     }
-    let rule = values[0].collation();
+    let rule = collation::common(values[0].collation(), values[2].collation());
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
     let have = collation::char_count(&text, rule);
     if have >= wanted {
