@@ -110,6 +110,7 @@ impl Database {
             ("Innodb_dblwr_writes", pages.doublewrite_writes),
             ("Untorn_atomic_writes", pages.atomic_writes),
             ("Untorn_atomic_write_refusals", pages.atomic_refusals),
+            ("Untorn_atomic_writes_without_room", pages.atomic_without_room),
             ("Untorn_pages_written_without_copy", pages.recreatable_pages),
             ("Untorn_bytes_written_data", pages.bytes_data),
             ("Untorn_bytes_written_doublewrite", pages.bytes_doublewrite),

@@ -119,8 +119,6 @@ fn an_index_made_right_after_a_transaction_was_dropped_is_sound() {
                 1 => assert!(dropped.update(&table, &key, &[("n", Value::Int(-id))]).await.unwrap()),
                 _ => assert_eq!(dropped.insert(&table, &row(id + 1000, id)).await.unwrap(), None),
             }
-                _ => drop(dropped.insert(&table, &row(id + 1000, id)).await.unwrap()),
-            }
         }
     });
     drop(dropped);

@@ -66,11 +66,6 @@ impl Event {
         EventWait { event: self.clone(), ticket: None }
     }
 
-    /// Whether this is the only reference to the event: nobody waits for it, or will.
-    pub fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-    }
-
     /// True when both are the same event.
     pub fn same(&self, other: &Event) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -141,31 +136,34 @@ pub struct Wait {
     lets_go: bool,
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
+    place: Option<Arc<dyn Send + Sync>>,
 }
 
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None, place: None }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
     pub fn holding(event: Event, held: Box<dyn Send>) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: Some(held) }
+        Wait { _held: Some(held), ..Wait::new(event) }
+    }
+
+    /// Waits for `event` in a queue: `place` is dropped when nobody waits any more, neither with this nor with a
+    /// [`Wait::without_hold`].
+    pub fn in_place(event: Event, place: Arc<dyn Send + Sync>) -> Wait {
+        Wait { place: Some(place), ..Wait::new(event) }
     }
 
     /// Waits for `event`, which may need what finished waits of the same operation hold: see [`Wait::lets_go`].
     pub fn letting_go(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: true, _held: None }
+        Wait { lets_go: true, ..Wait::new(event) }
     }
 
     /// A wait for the same thing that holds nothing.
     pub fn without_hold(&self) -> Wait {
-        Wait {
-            wait: EventWait { event: self.event().clone(), ticket: None },
-            lets_go: self.lets_go,
-            _held: None,
-        }
+        Wait { lets_go: self.lets_go, place: self.place.clone(), ..Wait::new(self.event().clone()) }
     }
 
     /// Whether finished waits of the same operation must be dropped before this one is awaited. A wait for a free page
@@ -273,6 +271,17 @@ mod tests {
         event.set();
         assert!(Pin::new(&mut second).poll(&mut context).is_ready());
         assert!(event.0.waiting.lock().wakers.is_empty());
+    }
+
+    #[test]
+    fn a_place_in_a_queue_is_kept_by_waits_that_hold_nothing() {
+        let place = Arc::new(());
+        let wait = Wait::in_place(Event::new(), place.clone());
+        let light = wait.without_hold();
+        drop(wait);
+        assert_eq!(Arc::strong_count(&place), 2);
+        drop(light);
+        assert_eq!(Arc::strong_count(&place), 1);
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub struct Status {
     pub lock_timeouts: u64,
     /// Row locks held or waited for now.
     pub locks: u64,
+    /// Bytes that row locks occupy, about.
+    pub lock_bytes: u64,
     /// Rows read, inserted, updated, deleted (`Innodb_rows_*`).
     pub rows_read: u64,
     /// Rows inserted.
@@ -352,6 +354,7 @@ impl TransactionSystem {
             deadlocks: load(&locks.deadlocks),
             lock_timeouts: load(&locks.timeouts),
             locks: load(&locks.locks),
+            lock_bytes: system.locks.bytes() as u64,
             rows_read: load(&counters.rows_read),
             rows_inserted: load(&counters.rows_inserted),
             rows_updated: load(&counters.rows_updated),
@@ -378,6 +381,11 @@ impl TransactionSystem {
     /// Text about the latest deadlock, as in SHOW ENGINE INNODB STATUS.
     pub fn latest_deadlock(&self) -> Option<String> {
         self.0.locks.latest_deadlock()
+    }
+
+    /// Limits the memory for row locks; those that find it used up fail with [`Error::LockTableFull`].
+    pub fn set_lock_memory_max(&self, bytes: usize) {
+        self.0.locks.set_bytes_max(bytes);
     }
 
     /// Turns deadlock detection on or off (`innodb_deadlock_detect`).

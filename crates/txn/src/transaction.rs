@@ -23,9 +23,9 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
-use crate::lock::{LockWait, Owner};
+use crate::lock::{LockWait, Owner, Release};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
-use crate::retry::retry;
+use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
 use crate::system::{Counters, System, TransactionSystem};
@@ -419,7 +419,8 @@ impl Transaction {
         }
         let system = self.system.0.clone();
         let Some(log) = &mut self.log else {
-            self.finish();
+            let rest = self.finish();
+            release_rest(rest).await;
             return Ok(None);
         };
         let changed = log.records > 0;
@@ -437,17 +438,18 @@ impl Transaction {
         if let Some(log) = self.log.take() {
             log.release(&system.undo);
         }
-        self.finish();
+        let rest = self.finish();
         Counters::add(&system.counters.commits, 1);
         if committed.is_some() {
             system.purge.wake();
         }
+        release_rest(rest).await;
         Ok(lsn)
     }
 
-    /// What is common to every end: locks, view, savepoints.
-    fn finish(&mut self) {
-        self.system.0.locks.release_all(&self.owner);
+    /// What is common to every end: locks, view, savepoints. Of very many locks a rest is left to be released.
+    fn finish(&mut self) -> Option<Release> {
+        let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
         self.owner.undo_records.store(0, Ordering::Relaxed);
         self.close_view();
@@ -457,6 +459,7 @@ impl Transaction {
         self.unfinished = None;
         self.tables.clear();
         self.savepoints.clear();
+        rest
     }
 
     /// Rolls back everything and releases the locks.
@@ -483,7 +486,8 @@ impl Transaction {
             log.release(&system.undo);
             Counters::add(&system.counters.rollbacks, 1);
         }
-        self.finish();
+        let rest = self.finish();
+        release_rest(rest).await;
         Ok(())
     }
 
@@ -612,11 +616,11 @@ impl Transaction {
         self.owner.undo_records.store(records, Ordering::Relaxed);
     }
 
-    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported.
+    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a full lock table.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
         let env = self.inner().env.clone();
         let result = wait.wait(&*env, self.lock_wait_timeout).await;
-        if matches!(result, Err(Error::Deadlock)) {
+        if matches!(result, Err(Error::Deadlock | Error::LockTableFull)) {
             self.roll_back_all().await?;
         }
         result
@@ -664,6 +668,15 @@ impl Drop for Transaction {
         let abandoned = Abandoned { owner: self.owner.clone(), log, tables, kept: self.kept.take() };
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
+    }
+}
+
+/// Releases the locks of a transaction that had very many, with turns for other tasks. Everything else of its end is done: should the
+/// future be dropped, they are released at once.
+async fn release_rest(rest: Option<Release>) {
+    let Some(mut rest) = rest else { return };
+    while rest.step() {
+        yield_now().await;
     }
 }
 

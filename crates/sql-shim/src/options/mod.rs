@@ -59,8 +59,11 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }
+    let tier_file = variables.text("untorn_bpe_file");
     apply_persisted(variables, &mut given)?;
-    decide(variables, &given)
+    let options = decide(variables, &given)?;
+    crate::clean_tier::settle(variables, &tier_file).map_err(OptionError)?;
+    Ok(options)
 }
 
 /// Values of SET PERSIST, which win over all others.

@@ -16,6 +16,8 @@ pub mod memory;
 mod privileges;
 mod show;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::borrow::Cow;
@@ -31,6 +33,7 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
 use crate::service::{SessionFactory, SessionService};
@@ -81,6 +84,13 @@ pub struct PlannedStatement {
     database: Option<Arc<str>>,
 }
 
+/// A statement of PREPARE.
+struct NamedStatement {
+    text: Vec<u8>,
+    /// It counts like one of the protocol's.
+    _counted: CountedStatement,
+}
+
 /// A session.
 pub struct Session {
     /// What expressions may look at.
@@ -95,7 +105,7 @@ pub struct Session {
     next_isolation: Option<variables::Isolation>,
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
-    named_statements: std::collections::HashMap<String, Vec<u8>>,
+    named_statements: std::collections::HashMap<String, NamedStatement>,
     /// LOCK TABLES.
     table_locks: Option<Vec<LockedTable>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -398,9 +408,12 @@ impl Session {
         let watch = Watch::new(&self.state, &self.transaction, limit);
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
-        let (result, ended) = watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        let (result, ended) =
+            watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
         match result {
-            Err(Failure::Sql(error)) if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut => {
+            Err(Failure::Sql(error))
+                if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
+            {
                 Err(errors::error(errors::QUERY_TIMEOUT, &[]).into())
             }
             result => result,
@@ -726,6 +739,13 @@ impl Session {
         let parsed = parser::parse(sql, modes)?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+        }
+        // They would run each other, and themselves, without end.
+        if matches!(
+            parsed.statement,
+            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
+        ) {
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]));
         }
         let version = self.plan_version();
         let plan = self.plan(parsed.statement, &[])?;

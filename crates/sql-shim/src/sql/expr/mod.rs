@@ -78,6 +78,8 @@ pub enum Expr {
     Compare(BinaryOperator, Box<Expr>, Box<Expr>),
     /// Arithmetic, bit operators and `||` as concatenation.
     Arithmetic(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// The same with two operators or more, from left to right, as one node however many.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
     /// `IS [NOT] NULL`.
     IsNull(Box<Expr>, bool),
     /// `IS [NOT] TRUE|FALSE|UNKNOWN`.
@@ -222,6 +224,13 @@ impl Expr {
             Expr::Arithmetic(operator, left, right) => {
                 arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)
             }
+            Expr::Chain(first, links) => {
+                let mut value = first.eval(cx)?;
+                for (operator, operand) in links {
+                    value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+                }
+                Ok(value)
+            }
             Expr::Coalesce(list) => {
                 for item in list {
                     let value = item.eval(cx)?;
@@ -313,7 +322,9 @@ impl Expr {
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
             Expr::InSubquery { operand, subquery, negated } => {
                 let value = operand.eval(cx)?;
-                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else { return Ok(Some(*negated)) };
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
+                    return Ok(Some(*negated));
+                };
                 Ok(found.contains(&value).map(|inside| inside != *negated))
             }
             Expr::Like { operand, pattern, escape, negated } => {
@@ -414,6 +425,10 @@ impl Expr {
             | Expr::TimestampDiff(_, left, right) => {
                 left.visit(see);
                 right.visit(see);
+            }
+            Expr::Chain(first, links) => {
+                first.visit(see);
+                links.iter().for_each(|(_, operand)| operand.visit(see));
             }
             Expr::Between { operand, low, high, .. } => {
                 operand.visit(see);
