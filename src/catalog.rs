@@ -110,6 +110,9 @@ pub struct CatalogData {
     /// early versions, until they are opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// An LSN that the redo log had reached; see [`Catalog::record_log_position`].
+    #[serde(default)]
+    pub log_position: u64,
     /// Databases by name.
     pub databases: BTreeMap<String, DatabaseDef>,
     /// Unfinished work on files.
@@ -128,6 +131,7 @@ impl CatalogData {
             next_index: 1,
             next_space: 1,
             identity: None,
+            log_position: 0,
             databases: BTreeMap::new(),
             pending: Vec::new(),
         }
@@ -263,6 +267,26 @@ impl Catalog {
             });
         }
         serde_json::from_slice(bytes).map_err(damaged)
+    }
+
+    /// Remembers, durably, that the redo log had reached this LSN: a log that ends below it is not the one of this
+    /// directory, or an older one. Never goes back.
+    ///
+    /// # Errors
+    /// When the catalog cannot be written.
+    pub fn record_log_position(&self, lsn: u64) -> Result<(), Error> {
+        if lsn <= self.log_position() {
+            return Ok(());
+        }
+        self.change(|data| {
+            data.log_position = lsn;
+            Ok(())
+        })
+    }
+
+    /// The greatest LSN that was ever given to [`Catalog::record_log_position`]; 0 if there was none.
+    pub fn log_position(&self) -> u64 {
+        self.snapshot().log_position
     }
 
     /// The catalog as it is now.
