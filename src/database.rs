@@ -19,6 +19,8 @@ use txn::TransactionSystem;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::clean_tier::Tier;
 use crate::error::{Error, Result};
+use crate::metadata_deadlock::MetadataGraph;
+use crate::metadata_lock::MetadataLocks;
 use crate::options::Options;
 use crate::report::OpenReport;
 use crate::table::Table;
@@ -55,6 +57,9 @@ pub(crate) struct Tables {
     pub by_name: RwLock<HashMap<(String, String), Arc<Table>>>,
     /// What purge and recovery look up.
     pub by_id: RwLock<HashMap<u64, Arc<txn::Table>>>,
+    /// The metadata locks of names, and who waits for them.
+    pub locks: Arc<MetadataLocks>,
+    pub graph: Arc<MetadataGraph>,
     /// Counts changes of the catalog; plans made for another count must be made anew.
     pub version: AtomicU64,
 }

@@ -30,6 +30,12 @@ pub trait Environment: Send + Sync {
     /// task may have to wait for a page latch whose holder waits, blocked, for what the page cleaner provides.
     fn spawn_worker(&self, name: &'static str, task: TaskFuture);
 
+    /// As [`Environment::spawn`], for tasks that may block for files: statements that change definitions. Neither the page
+    /// cleaner nor purge waits for them.
+    fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
+        self.spawn_worker(name, task);
+    }
+
     /// A future that completes `duration` after its first poll or later.
     fn sleep(&self, duration: Duration) -> TaskFuture;
 

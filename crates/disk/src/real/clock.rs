@@ -2,7 +2,8 @@
 //!
 //! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log), one named
 //! `untorn-workers` those that change pages (purge, rollback). Tasks do short work between awaits, so one thread each is
-//! enough. They are apart because a worker may block on a page latch whose holder waits for the cleaner.
+//! enough. They are apart because a worker may block on a page latch whose holder waits for the cleaner. One named
+//! `untorn-files` runs what may block for files (statements that change definitions).
 
 use crate::environment::TaskFuture;
 use crate::executor::{Next, Scheduler, Sleep};
@@ -29,6 +30,7 @@ pub struct RealEnvironment {
     storage: Arc<dyn Storage>,
     scheduler: Arc<Scheduler>,
     workers: Arc<Scheduler>,
+    blocking: Arc<Scheduler>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -44,11 +46,15 @@ impl RealEnvironment {
             storage,
             scheduler: Arc::default(),
             workers: Arc::default(),
+            blocking: Arc::default(),
             threads: Mutex::default(),
         };
-        for (name, scheduler) in
-            [("untorn-tasks", &environment.scheduler), ("untorn-workers", &environment.workers)]
-        {
+        let schedulers = [
+            ("untorn-tasks", &environment.scheduler),
+            ("untorn-workers", &environment.workers),
+            ("untorn-files", &environment.blocking),
+        ];
+        for (name, scheduler) in schedulers {
             let scheduler = scheduler.clone();
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -67,6 +73,7 @@ impl RealEnvironment {
     /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive until this
     /// is called. Requests under way still complete.
     pub fn shutdown(&self) {
+        self.blocking.stop();
         self.workers.stop();
         self.scheduler.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -115,6 +122,10 @@ impl Environment for RealEnvironment {
 
     fn spawn_worker(&self, name: &'static str, task: TaskFuture) {
         self.workers.spawn(name, true, task);
+    }
+
+    fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
+        self.blocking.spawn(name, true, task);
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {
