@@ -44,6 +44,8 @@ pub struct Options {
     pub force_recovery: u8,
     /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub clean_tier: CleanTierOptions,
+    /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
+    pub purge_threads: usize,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
@@ -92,6 +94,7 @@ impl Options {
             force_recovery: 0,
             clean_tier: CleanTierOptions::default(),
             lock_wait_timeout: Duration::from_secs(50),
+            purge_threads: 4,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

@@ -134,6 +134,8 @@ impl Drop for EventWait {
 pub struct Wait {
     wait: EventWait,
     lets_go: bool,
+    /// Others of the runtime get a turn first.
+    yields: bool,
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
 }
@@ -141,17 +143,28 @@ pub struct Wait {
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, yields: false, _held: None }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
     pub fn holding(event: Event, held: Box<dyn Send>) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: Some(held) }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, yields: false, _held: Some(held) }
     }
 
     /// Waits for `event`, which may need what finished waits of the same operation hold: see [`Wait::lets_go`].
     pub fn letting_go(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: true, _held: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: true, yields: false, _held: None }
+    }
+
+    /// Waits for nothing but that others get a turn: for an operation that can go on, and has been going on for long.
+    pub fn yielding() -> Wait {
+        Wait { yields: true, ..Wait::letting_go(Event::already_set()) }
+    }
+
+    /// The same wait, but the operation has got further and does not need what it waited for before: see [`Wait::lets_go`].
+    #[must_use]
+    pub fn and_lets_go(self) -> Wait {
+        Wait { lets_go: true, ..self }
     }
 
     /// A wait for the same thing that holds nothing.
@@ -159,6 +172,7 @@ impl Wait {
         Wait {
             wait: EventWait { event: self.event().clone(), ticket: None },
             lets_go: self.lets_go,
+            yields: self.yields,
             _held: None,
         }
     }
@@ -188,6 +202,10 @@ impl Wait {
 impl Future for Wait {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         Pin::new(&mut self.wait).poll(context)
     }
 }

@@ -32,6 +32,12 @@ impl LockTarget {
         self.place == 0
     }
 
+    /// A number to spread targets by.
+    #[cfg(not(loom))]
+    pub fn spread(self) -> u64 {
+        self.hash()
+    }
+
     pub(super) fn hash(self) -> u64 {
         mix(self.place ^ self.index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
