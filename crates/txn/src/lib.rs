@@ -8,6 +8,7 @@
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
 //!   crash_rollback  rollback after a start
+//!   time_slice   how long a task keeps its thread
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
@@ -56,6 +57,8 @@ mod system;
 #[cfg(not(loom))]
 mod table;
 #[cfg(not(loom))]
+mod time_slice;
+#[cfg(not(loom))]
 mod transaction;
 #[cfg(not(loom))]
 mod undo;
@@ -69,9 +72,11 @@ pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]
+pub use time_slice::TimeSlice;
+#[cfg(not(loom))]
 pub use row::{
-    Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
-    fetch_external, get, insert, update,
+    Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
+    fetch_external, get, insert, insert_with, update,
 };
 #[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};

@@ -424,3 +424,22 @@ fn a_version_chain_longer_than_the_pool_is_walked_once() {
         assert!(read < 2 * pages, "{read} pages read for a chain on {pages}");
     }
 }
+
+/// All is in memory, so nothing makes it wait: it gives way of its own accord.
+#[test]
+fn a_long_rollback_lets_others_on_its_thread_go_on() {
+    let world = World::new(570);
+    world.fill(&[(0, 0)]);
+    let mut session = world.session();
+    world.run(async {
+        session.begin();
+        for id in 1..=4000 {
+            session.insert(id, id).await.unwrap();
+        }
+        assert_eq!(for_polls(session.rollback(), 10).await, None, "4,000 rows are not one turn's work");
+        session.rollback().await;
+        assert_eq!(session.pairs().await, [(0, 0)]);
+        session.commit().await;
+    });
+    world.check();
+}
