@@ -99,6 +99,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     }
     let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
+    system_options.purge_threads = options.purge_threads;
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
