@@ -11,21 +11,24 @@ use std::time::Duration;
 use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
-use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::index_entry::{Entry, OffPage, entry_of};
+use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::retry::retry;
 use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
-use crate::sort::{Sorted, Sorter, fields};
+use crate::sort::{Place, Sorted, Sorter};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
 /// Memory for sorting the entries of one index, in bytes.
 const SORT_BYTES: usize = 8 << 20;
+
+/// Units of work that a step on a page counts for.
+pub(crate) const PAGE_UNITS: u32 = 16;
 
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
@@ -72,7 +75,7 @@ impl Database {
             data.pending.push(pending.clone());
             Ok(())
         })?;
-        if let Err(error) = self.fill_index(&table, &def, at, index, &tree).await {
+        if let Err(error) = self.fill_index(&table, &def, at, index, &tree, session).await {
             self.destroy_tree(&tree).await?;
             self.finish_pending(|p| *p == pending)?;
             return Err(error);
@@ -89,12 +92,14 @@ impl Database {
         at: usize,
         index: Arc<IndexDef>,
         tree: &Tree,
+        session: Option<&Transaction>,
     ) -> Result<()> {
-        let storage = self.0.environment.storage().clone();
-        let mut sorter = Sorter::new(index.clone(), storage, &self.0.directory, SORT_BYTES);
+        let place = Place::new(self.0.environment.storage().clone(), &self.0.directory);
+        let mut sorter = Sorter::new(IndexOrder(index.clone()), place, SORT_BYTES);
         let sources = layout::secondary(def, &def.keys[at]).sources;
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction_for(session);
         let rows = transaction.rows();
+        let slice = rows.slice().clone();
         let mut scan = Scan::new(
             table.rows.clone(),
             ScanIndex::Clustered,
@@ -112,7 +117,7 @@ impl Database {
                     count += 1;
                     row.clustered_key(&mut key);
                     match entry_of(row, &sources, &key) {
-                        Entry::Whole(entry) => sorter.add(&entry),
+                        Entry::Whole(entry) => add(&mut sorter, &entry),
                         Entry::OffPage(entry) => {
                             deferred.push(entry);
                             return Control::Pause;
@@ -124,37 +129,53 @@ impl Database {
             for entry in deferred.drain(..) {
                 let fields = entry.fetch(rows, &table.rows, &sources).await?;
                 let fields: SmallVec<[Field<'_>; 8]> = fields.iter().map(Option::as_deref).collect();
-                sorter.add(&fields);
+                add(&mut sorter, &fields);
             }
-            sorter.spill_if_full()?;
+            if sorter.is_full() {
+                sorter.spill(&slice).await?;
+            }
             if state == ScanState::Finished {
                 break;
             }
         }
-        self.load_index(tree, &index, sorter.finish()?).await
+        self.load_index(tree, &index, sorter.finish().await?, &slice).await
     }
 
     /// Loads sorted entries into an empty tree, refusing duplicates of a unique key.
-    async fn load_index(&self, tree: &Tree, index: &IndexDef, mut sorted: Sorted) -> Result<()> {
+    async fn load_index(
+        &self,
+        tree: &Tree,
+        index: &IndexDef,
+        mut sorted: Sorted<IndexOrder>,
+        slice: &TimeSlice,
+    ) -> Result<()> {
         let mut loader = BulkLoader::new(tree);
         let mut record = RecordBuffer::new();
-        let (mut entry, mut before) = (Vec::new(), Vec::new());
-        while sorted.next(&mut entry)? {
-            let values = fields(&entry);
+        let mut before = Vec::new();
+        while let Some(entry) = sorted.next().await? {
+            let values = fields(entry);
             if index.unique && !before.is_empty() {
                 refuse_duplicate(index, &fields(&before), &values)?;
             }
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
-            drop(values);
+            if index.unique {
+                before.clear();
+                before.extend_from_slice(entry);
+            }
             retry(|| loader.add(&record)).await?;
-            std::mem::swap(&mut entry, &mut before);
+            slice.work(1).await?;
         }
         retry(|| loader.finish()).await
     }
 
+    /// Frees the pages of a tree. No kill ends it half-way: the session's slice only says when to give way.
     pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
-        while !retry(|| tree.destroy_step()).await? {}
+        let transaction = self.transaction();
+        let slice = transaction.state().slice();
+        while !retry(|| tree.destroy_step()).await? {
+            slice.work(PAGE_UNITS).await?;
+        }
         Ok(())
     }
 
@@ -251,6 +272,16 @@ impl Database {
             Err(error) => return Err(error),
         }
         self.make_durable().await
+    }
+}
+
+fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {
+    let added: std::result::Result<(), std::convert::Infallible> = sorter.add(|out| {
+        encode(entry, out);
+        Ok(())
+    });
+    match added {
+        Ok(()) => {}
     }
 }
 

@@ -105,6 +105,16 @@ impl Database {
             held: Vec::new(),
         }
     }
+
+    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill of the session
+    /// ends its work.
+    pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
+        let mut transaction = self.transaction();
+        if let Some(session) = session {
+            transaction.inner.share_slice(session.inner.slice());
+        }
+        transaction
+    }
 }
 
 impl Transaction {

@@ -264,7 +264,7 @@ impl Database {
             .await
             .map_err(|error| refused(&error.to_string()))?;
         let removed_records = self.clean_up(&fresh, source, plan, &found).await?;
-        let checked = self.check_quiet_table(&fresh).await?;
+        let checked = self.check_quiet_table(&fresh, None).await?;
         if let Some(problem) = checked.problems.first() {
             return Err(refused(problem));
         }

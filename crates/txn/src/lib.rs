@@ -7,6 +7,7 @@
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
+//!   time_slice   how long a task keeps its thread
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
@@ -51,6 +52,8 @@ mod system;
 #[cfg(not(loom))]
 mod table;
 #[cfg(not(loom))]
+mod time_slice;
+#[cfg(not(loom))]
 mod transaction;
 #[cfg(not(loom))]
 mod undo;
@@ -63,6 +66,8 @@ pub use btree::OwnedKey;
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
+#[cfg(not(loom))]
+pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
 pub use row::{
     Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,

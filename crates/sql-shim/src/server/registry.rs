@@ -21,6 +21,7 @@ use crate::auth::accounts::Accounts;
 use crate::auth::privilege::{Privileges, Rights};
 use crate::errors::{self, error};
 use crate::result::SqlError;
+use crate::session::memory::ServerMemory;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
 use crate::wire::packets;
@@ -46,6 +47,8 @@ pub struct Server {
     pub prepared_statements: Arc<AtomicUsize>,
     /// FLUSH TABLES WITH READ LOCK.
     pub read_lock: Arc<GlobalReadLock>,
+    /// Memory of all statements.
+    pub memory: Arc<ServerMemory>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
 }
@@ -67,6 +70,7 @@ impl Server {
             clock: CoarseClock::default(),
             prepared_statements: Arc::default(),
             read_lock: Arc::default(),
+            memory: Arc::default(),
             shutdown: Shutdown::default(),
         })
     }

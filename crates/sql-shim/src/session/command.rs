@@ -110,23 +110,27 @@ impl Session {
                 let text = self.constant(source)?.to_text().into_owned();
                 // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
                 let name = name.to_ascii_lowercase();
-                self.named_statements.remove(&name);
+                if let Some(old) = self.named_statements.remove(&name) {
+                    self.state.memory.keep(name.len() + old.text.len(), 0)?;
+                }
                 self.prepare_text(&text, self.modes())?;
                 let server = &self.state.server;
                 let _counted = CountedStatement::new(server).ok_or_else(|| {
                     let max = server.variables.max_prepared_stmt_count();
                     errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
                 })?;
+                self.state.memory.keep(0, name.len() + text.len())?;
                 self.named_statements.insert(name, NamedStatement { text, _counted });
                 Ok(done())
             }
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => {
-                if self.named_statements.remove(&name.to_ascii_lowercase()).is_none() {
+                let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
                     return Err(
                         errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into()
                     );
-                }
+                };
+                self.state.memory.keep(name.len() + old.text.len(), 0)?;
                 Ok(done())
             }
             Statement::Shutdown => {
@@ -257,7 +261,7 @@ impl Session {
         match item {
             SetItem::User(name, expr) => {
                 let value = self.value(expr, out).await?;
-                self.state.set_user_variable(name, value);
+                self.state.set_user_variable(name, value)?;
             }
             SetItem::System { scope, name, value } => {
                 let value = match value {
