@@ -264,6 +264,11 @@ impl Transaction {
             match statement.0.use_table(&table) {
                 Ok(()) => return Ok((statement, table)),
                 Err(NotUsable::Discarded) => return Err(table.discarded_error()),
+                Err(NotUsable::Deadlock) => {
+                    // As after a deadlock of row locks: nothing of the transaction is left.
+                    statement.0.rows().roll_back_as_victim().await?;
+                    return Err(Error::Transaction(txn::Error::Deadlock));
+                }
                 Err(NotUsable::Stale) => table = statement.0.database().successor(&table)?,
                 Err(NotUsable::Wait(wait)) => {
                     let environment = statement.0.database().environment().clone();

@@ -347,7 +347,7 @@ fn a_killed_connection_is_told() {
         let mut client = server.login();
         let entry = server.server.connections.get(client.connection_id()).unwrap();
         entry.kill(sql_shim::server::registry::Kill::Connection);
-        client.sequence = 1;
+        client.sequence = 0;
         assert_eq!(error_code(&client.receive().unwrap()), 1053);
         assert!(client.is_closed());
     }

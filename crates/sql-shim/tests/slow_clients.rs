@@ -27,7 +27,10 @@ type Ask = fn(&mut Client);
 
 /// The ways to ask for a long reply.
 const WAYS: [(&str, Ask); 4] = [
-    ("a query", |client| client.send(&[&[3], SELECT.as_bytes()].concat())),
+    ("a query", |client| {
+        client.sequence = 0;
+        client.send(&[&[3], SELECT.as_bytes()].concat());
+    }),
     ("a prepared statement", |client| {
         let prepared = client.command(&[&[0x16], SELECT.as_bytes()].concat());
         assert_eq!(prepared[0], 0);
@@ -41,9 +44,16 @@ const WAYS: [(&str, Ask); 4] = [
         client.send_raw(&[&query[..], &query].concat());
     }),
     ("the end of a reply", |client| {
-        client.send(&[&[3], format!("{SELECT} WHERE id = 1").as_bytes()].concat())
+        client.sequence = 0;
+        client.send(&[&[3], format!("{SELECT} WHERE id = 1").as_bytes()].concat());
     }),
 ];
+
+/// Waits for the first packet of the reply, which is no error.
+fn until_answered(slow: &mut Client) {
+    slow.sequence = 1;
+    assert_eq!(slow.receive().unwrap(), [1], "the number of columns");
+}
 
 /// Waits until there is one connection only. A reply that nothing ends keeps the test waiting for ever.
 fn until_alone(engine: &Engine) {
@@ -60,6 +70,7 @@ fn a_reply_that_is_not_read_is_given_up_in_time() {
         println!("{what}");
         let mut slow = engine.root();
         ask(&mut slow);
+        until_answered(&mut slow);
         until_alone(&engine);
         // Nothing of it holds the table.
         root.run("TRUNCATE TABLE d.t").unwrap();
@@ -75,6 +86,7 @@ fn a_reply_that_is_not_read_can_be_killed() {
         println!("{what}");
         let mut slow = engine.root();
         ask(&mut slow);
+        until_answered(&mut slow);
         root.run(&format!("KILL {}", slow.connection_id())).unwrap();
         until_alone(&engine);
         root.run("TRUNCATE TABLE d.t").unwrap();

@@ -32,6 +32,7 @@ use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
 use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
+use crate::undo::directory::SLOTS_MAX;
 use crate::undo::log::LogMark;
 use crate::version::Overlay;
 
@@ -105,6 +106,8 @@ pub struct Transaction {
     isolation: Isolation,
     begun: bool,
     lock_wait_timeout: Duration,
+    /// Where its undo slots come from first.
+    undo_home: u16,
     pub(crate) log: Option<UndoLog>,
     /// Tables changed, for rollback.
     tables: SmallVec<[Arc<Table>; 4]>,
@@ -145,6 +148,7 @@ impl Transaction {
             isolation: Isolation::default(),
             begun: false,
             lock_wait_timeout: system.0.options.lock_wait_timeout,
+            undo_home: system.0.undo.free.choose_home(),
             log: None,
             tables: SmallVec::new(),
             savepoints: Vec::new(),
@@ -432,7 +436,7 @@ impl Transaction {
         let number = number.used();
         system.active.end(log.trx_id, Some(number), || {
             if let Some(committed) = committed {
-                system.history.lock().insert(number, committed);
+                system.history.committed(number, committed);
             }
         });
         if let Some(log) = self.log.take() {
@@ -471,6 +475,15 @@ impl Transaction {
         self.roll_back_all().await?;
         self.rolled_back = false;
         Ok(())
+    }
+
+    /// Rolls back everything because a wait for something else than a row would close a circle. As after a deadlock of row
+    /// locks, what follows says so.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback`].
+    pub async fn roll_back_as_victim(&mut self) -> Result<(), Error> {
+        self.roll_back_all().await
     }
 
     async fn roll_back_all(&mut self) -> Result<(), Error> {
@@ -574,17 +587,17 @@ impl Transaction {
         }
         loop {
             system.keep_bound_ahead().await?;
-            // No await from here on, so that a slot taken is a slot used or given back.
-            let Some((slot, state)) = system.undo.take() else {
-                return Err(Error::TooManyTransactions(system.undo.slot_count()));
+            let Some((slot, state)) = system.undo.take(self.undo_home).await? else {
+                return Err(Error::TooManyTransactions(SLOTS_MAX));
             };
+            // Nothing is waited for while the slot is nobody's: the caller may drop this future.
             let Some(id) = system.active.begin(self.owner.current()) else {
-                system.undo.give_back(slot, state.next_log);
+                system.undo.free.give_back(self.undo_home, slot, state);
                 continue;
             };
             self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
             self.view.creator = id;
-            self.log = Some(UndoLog::new(slot, state, id));
+            self.log = Some(UndoLog::new(self.undo_home, slot, state, id));
             return Ok(());
         }
     }
@@ -610,14 +623,23 @@ impl Transaction {
         }
     }
 
-    /// Tells deadlock detection how much work would be lost.
-    pub(crate) fn note_undo_records(&self) {
+    /// A change is complete: tells deadlock detection how much work would be lost.
+    pub(crate) fn note_undo_records(&mut self) {
+        self.let_go_of_undo_page();
         let records = self.log.as_ref().map_or(0, |log| log.records);
         self.owner.undo_records.store(records, Ordering::Relaxed);
     }
 
+    /// Before a wait for somebody else, and when a change is complete.
+    fn let_go_of_undo_page(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.let_go(&self.system.0.undo);
+        }
+    }
+
     /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a full lock table.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
+        self.let_go_of_undo_page();
         let env = self.inner().env.clone();
         let result = wait.wait(&*env, self.lock_wait_timeout).await;
         if matches!(result, Err(Error::Deadlock | Error::LockTableFull)) {

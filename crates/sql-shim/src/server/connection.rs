@@ -92,7 +92,7 @@ impl Link {
     pub async fn next_command(&mut self, limit: usize) -> Result<(), End> {
         self.input.expect_command();
         if self.connection.kill_level() == Kill::Connection {
-            self.flush().await?;
+            self.flush_briefly().await;
             return Err(End::Killed);
         }
         match self.input.advance(limit) {
@@ -140,6 +140,14 @@ impl Link {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
         Ok(Outlet { socket, connection, server }.flush(output).await?)
+    }
+
+    /// Writes what has gathered although the connection is killed: whoever asked for that may be told so.
+    async fn flush_briefly(&mut self) {
+        self.count_bytes();
+        let flush = self.socket.flush(&mut self.output);
+        // A client that does not read within a second hears nothing.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
     }
 
     /// Adds a packet.
@@ -302,9 +310,7 @@ async fn say_goodbye(link: &mut Link, end: End) {
         link.output.set_sequence(link.input.reply_sequence());
     }
     packets::put_error(&mut link.output, true, &error);
-    // Not through the outlet: a connection that was killed is told so, too.
-    let flush = link.socket.flush(&mut link.output);
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
+    link.flush_briefly().await;
 }
 
 struct ConnectionTask<'a, F: SessionFactory> {

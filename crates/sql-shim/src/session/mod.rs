@@ -363,8 +363,8 @@ impl Session {
         let result = match failure {
             Failure::RolledBack(_) => {
                 self.explicit = false;
-                self.transaction.after_error(&untorn::engine::Error::Deadlock);
-                Ok(())
+                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
+                self.transaction.rollback().await
             }
             _ if !stays_open => self.transaction.rollback().await,
             _ => {

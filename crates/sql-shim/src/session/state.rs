@@ -212,7 +212,10 @@ impl SessionState {
 
     /// Takes `@name` out.
     pub fn take_user_variable(&self, name: &str) -> Value<'static> {
-        self.user_variables.borrow_mut().remove(name).unwrap_or(Value::Null)
+        let taken = self.user_variables.borrow_mut().remove(name).unwrap_or(Value::Null);
+        // Giving back always succeeds.
+        let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
+        taken
     }
 
     /// Sets `@name`.

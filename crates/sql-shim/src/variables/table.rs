@@ -230,7 +230,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_page_cleaners", Kind::UInt(1, 64), "1"),
     fixed("innodb_page_size", Kind::UInt(4096, 65_536), "16384"),
     global("innodb_print_all_deadlocks", Kind::Bool, "OFF"),
-    fixed("innodb_purge_threads", Kind::UInt(1, 32), "1"),
+    fixed("innodb_purge_threads", Kind::UInt(1, 32), "4"),
     global("innodb_random_read_ahead", Kind::Bool, "OFF"),
     global("innodb_read_ahead_threshold", Kind::UInt(0, 64), "56"),
     fixed("innodb_read_io_threads", Kind::UInt(1, 64), "4"),
