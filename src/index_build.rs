@@ -12,22 +12,25 @@ use std::time::Duration;
 use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
-use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::index_entry::{Entry, OffPage, entry_of};
+use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
-use crate::sort::{Sorted, Sorter, fields};
+use crate::sort::{Place, Sorted, Sorter};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
 /// Memory for sorting the entries of one index, in bytes.
 const SORT_BYTES: usize = 8 << 20;
+
+/// Units of work that a step on a page counts for.
+pub(crate) const PAGE_UNITS: u32 = 16;
 
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
@@ -49,7 +52,9 @@ impl HalfBuilt {
             for (tree, pending) in trees {
                 match database.free_tree(&tree, &pending).await {
                     Ok(()) => {}
-                    Err(error) => tracing::error!("an index that was not built after all is freed at the next start: {error}"),
+                    Err(error) => tracing::error!(
+                        "an index that was not built after all is freed at the next start: {error}"
+                    ),
                 }
             }
             drop(lock);
@@ -144,7 +149,7 @@ impl Database {
             });
         }
         let mut built = HalfBuilt { database: self.clone(), trees: Vec::new(), lock: Some(lock) };
-        if let Err(error) = self.build_indexes(&table, &mut def, &new_ids, &mut built).await {
+        if let Err(error) = self.build_indexes(&table, &mut def, &new_ids, &mut built, session).await {
             self.run_to_the_end(built.give_up()).await?;
             return Err(error);
         }
@@ -194,6 +199,7 @@ impl Database {
         def: &mut TableDef,
         ids: &[u64],
         built: &mut HalfBuilt,
+        session: Option<&Transaction>,
     ) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
@@ -212,13 +218,14 @@ impl Database {
         }
         // What the catalog names must be there after a crash.
         self.make_durable().await?;
-        let (engine, work) = (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
+        let (engine, work) =
+            (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
         self.run_to_the_end(async move {
             engine.0.catalog.change(|change| work.into_iter().try_for_each(|work| change.begin(work)))
         })
         .await?;
         for ((at, index), (tree, _)) in places.into_iter().zip(&built.trees) {
-            self.fill_index(table, def, at, index, tree).await?;
+            self.fill_index(table, def, at, index, tree, session).await?;
         }
         self.0.store.flush_space(def.space).await?;
         Ok(())
@@ -263,12 +270,14 @@ impl Database {
         at: usize,
         index: Arc<IndexDef>,
         tree: &Tree,
+        session: Option<&Transaction>,
     ) -> Result<()> {
-        let storage = self.0.environment.storage().clone();
-        let mut sorter = Sorter::new(index.clone(), storage, &self.0.directory, SORT_BYTES);
+        let place = Place::new(self.0.environment.storage().clone(), &self.0.directory);
+        let mut sorter = Sorter::new(IndexOrder(index.clone()), place, SORT_BYTES);
         let sources = layout::secondary(def, &def.keys[at]).sources;
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction_for(session);
         let rows = transaction.rows();
+        let slice = rows.slice().clone();
         let mut scan = Scan::new(
             table.rows.clone(),
             ScanIndex::Clustered,
@@ -286,7 +295,7 @@ impl Database {
                     count += 1;
                     row.clustered_key(&mut key);
                     match entry_of(row, &sources, &key) {
-                        Entry::Whole(entry) => sorter.add(&entry),
+                        Entry::Whole(entry) => add(&mut sorter, &entry),
                         Entry::OffPage(entry) => {
                             deferred.push(entry);
                             return Control::Pause;
@@ -298,37 +307,53 @@ impl Database {
             for entry in deferred.drain(..) {
                 let fields = entry.fetch(rows, &table.rows, &sources).await?;
                 let fields: SmallVec<[Field<'_>; 8]> = fields.iter().map(Option::as_deref).collect();
-                sorter.add(&fields);
+                add(&mut sorter, &fields);
             }
-            sorter.spill_if_full()?;
+            if sorter.is_full() {
+                sorter.spill(&slice).await?;
+            }
             if state == ScanState::Finished {
                 break;
             }
         }
-        self.load_index(tree, &index, sorter.finish()?).await
+        self.load_index(tree, &index, sorter.finish().await?, &slice).await
     }
 
     /// Loads sorted entries into an empty tree, refusing duplicates of a unique key.
-    async fn load_index(&self, tree: &Tree, index: &IndexDef, mut sorted: Sorted) -> Result<()> {
+    async fn load_index(
+        &self,
+        tree: &Tree,
+        index: &IndexDef,
+        mut sorted: Sorted<IndexOrder>,
+        slice: &TimeSlice,
+    ) -> Result<()> {
         let mut loader = BulkLoader::new(tree);
         let mut record = RecordBuffer::new();
-        let (mut entry, mut before) = (Vec::new(), Vec::new());
-        while sorted.next(&mut entry)? {
-            let values = fields(&entry);
+        let mut before = Vec::new();
+        while let Some(entry) = sorted.next().await? {
+            let values = fields(entry);
             if index.unique && !before.is_empty() {
                 refuse_duplicate(index, &fields(&before), &values)?;
             }
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
-            drop(values);
+            if index.unique {
+                before.clear();
+                before.extend_from_slice(entry);
+            }
             retry(|| loader.add(&record)).await?;
-            std::mem::swap(&mut entry, &mut before);
+            slice.work(1).await?;
         }
         retry(|| loader.finish()).await
     }
 
+    /// Frees the pages of a tree. No kill ends it half-way: the session's slice only says when to give way.
     pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
-        while !retry(|| tree.destroy_step()).await? {}
+        let transaction = self.transaction();
+        let slice = transaction.state().slice();
+        while !retry(|| tree.destroy_step()).await? {
+            slice.work(PAGE_UNITS).await?;
+        }
         Ok(())
     }
 
@@ -371,6 +396,16 @@ impl Database {
             Err(error) => return Err(error),
         }
         self.make_durable().await
+    }
+}
+
+fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {
+    let added: std::result::Result<(), std::convert::Infallible> = sorter.add(|out| {
+        encode(entry, out);
+        Ok(())
+    });
+    match added {
+        Ok(()) => {}
     }
 }
 

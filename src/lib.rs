@@ -28,7 +28,7 @@ mod report;
 mod retry;
 mod rows;
 pub mod schema;
-mod sort;
+pub mod sort;
 mod status;
 mod table;
 mod timeout;
@@ -59,7 +59,7 @@ pub mod engine {
     pub use btree::compare::compare_values;
     pub use btree::{Comparison, Field, FieldRef};
     pub use disk::Error as DiskError;
-    pub use disk::{Environment, Event, RealEnvironment, RealOptions, Wait, block_on};
+    pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on};
     pub use pagestore::Error as StoreError;
     pub use redo::Error as RedoError;
     pub use txn::*;

@@ -14,7 +14,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{
-    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
+    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse,
+    ReadLockRequest,
 };
 use crate::table::Table;
 
@@ -113,13 +114,24 @@ fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
 impl Database {
     /// A transaction object; nothing is begun yet.
     pub fn transaction(&self) -> Transaction {
+        let inner = txn::Transaction::new(&self.0.system);
         Transaction {
             database: self.clone(),
-            inner: txn::Transaction::new(&self.0.system),
-            owner: self.0.tables.graph.owner(),
+            owner: self.0.tables.graph.owner_of(inner.row_owner()),
+            inner,
             uses: SmallVec::new(),
             held: Vec::new(),
         }
+    }
+
+    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill of the session
+    /// ends its work.
+    pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
+        let mut transaction = self.transaction();
+        if let Some(session) = session {
+            transaction.inner.share_slice(session.inner.slice());
+        }
+        transaction
     }
 }
 

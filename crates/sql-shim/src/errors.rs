@@ -29,7 +29,9 @@ error_table! {
     NOT_KEYFILE = 1034, b"HY000", "Incorrect key file for table '%'; try to repair it";
     DUP_KEY = 1022, b"23000", "Can't write; duplicate key in table '%'";
     OUT_OF_MEMORY = 1037, b"HY001", "Out of memory; restart server and try again (needed % bytes)";
+    OUT_OF_SORTMEMORY = 1038, b"HY001", "Out of sort memory, consider increasing server sort buffer size";
     CON_COUNT = 1040, b"08004", "Too many connections";
+    OUT_OF_RESOURCES = 1041, b"HY000", "Out of memory; check if mysqld or some other process uses all available memory; if not, you may have to use 'ulimit' to allow mysqld to use more memory or you can add more swap space";
     DBACCESS_DENIED = 1044, b"42000", "Access denied for user '%'@'%' to database '%'";
     ACCESS_DENIED = 1045, b"28000", "Access denied for user '%'@'%' (using password: %)";
     NO_DB = 1046, b"3D000", "No database selected";
@@ -68,6 +70,7 @@ error_table! {
     BLOB_CANT_HAVE_DEFAULT = 1101, b"42000", "BLOB, TEXT, GEOMETRY or JSON column '%' can't have a default value";
     WRONG_DB_NAME = 1102, b"42000", "Incorrect database name '%'";
     WRONG_TABLE_NAME = 1103, b"42000", "Incorrect table name '%'";
+    TOO_BIG_SELECT = 1104, b"42000", "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay";
     UNKNOWN_ERROR = 1105, b"HY000", "%";
     UNKNOWN_TABLE = 1109, b"42S02", "Unknown table '%' in %";
     FIELD_SPECIFIED_TWICE = 1110, b"42000", "Column '%' specified twice";

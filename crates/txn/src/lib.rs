@@ -7,6 +7,7 @@
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
+//!   time_slice   how long a task keeps its thread
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
@@ -51,6 +52,8 @@ mod system;
 #[cfg(not(loom))]
 mod table;
 #[cfg(not(loom))]
+mod time_slice;
+#[cfg(not(loom))]
 mod transaction;
 #[cfg(not(loom))]
 mod undo;
@@ -61,6 +64,7 @@ mod version;
 pub use btree::OwnedKey;
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
+pub use lock::{Companion, OutsideWaits, RowOwner, RowWaits};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]
@@ -72,6 +76,8 @@ pub use row::{
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
+#[cfg(not(loom))]
+pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
 #[cfg(not(loom))]

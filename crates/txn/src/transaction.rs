@@ -13,13 +13,14 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
-use crate::lock::{LockWait, Owner};
+use crate::lock::{LockWait, Owner, RowOwner};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::retry::retry;
 use crate::rollback;
 use crate::row::WriteBuffers;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
+use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
 use crate::undo::log::LogMark;
 use crate::version::Overlay;
@@ -71,11 +72,13 @@ impl UndoMark {
 pub struct KillHandle {
     system: Arc<System>,
     owner: Arc<Owner>,
+    slice: Arc<TimeSlice>,
 }
 
 impl KillHandle {
-    /// A row lock wait that is going on, or the next one, ends with [`Error::Killed`]; long scans stop.
+    /// A row lock wait that is going on, or the next one, ends with [`Error::Killed`]; long work stops.
     pub fn kill(&self) {
+        self.slice.stop();
         self.owner.killed.store(true, Ordering::SeqCst);
         self.system.locks.abort_wait(&self.owner, crate::lock::WaitState::Killed);
     }
@@ -100,6 +103,7 @@ pub struct Transaction {
     pub(crate) seen: SavedPosition,
     pub(crate) buffers: WriteBuffers,
     pub(crate) counts: Counts,
+    slice: Arc<TimeSlice>,
 }
 
 /// What this session did since it last added to the common counters.
@@ -128,7 +132,18 @@ impl Transaction {
             seen: SavedPosition::default(),
             buffers: WriteBuffers::default(),
             counts: Counts::default(),
+            slice: Arc::new(TimeSlice::new(system.0.env.clone())),
         }
+    }
+
+    /// How long the session has kept its thread; its work that is no scan is to be counted here too.
+    pub fn slice(&self) -> &Arc<TimeSlice> {
+        &self.slice
+    }
+
+    /// Works on behalf of another session from now on: counts to its slice, and stops with it.
+    pub fn share_slice(&mut self, slice: &Arc<TimeSlice>) {
+        self.slice = slice.clone();
     }
 
     /// The system.
@@ -161,19 +176,26 @@ impl Transaction {
         self.owner.tag.store(tag, Ordering::Relaxed);
     }
 
+    /// Its session in the lock table.
+    pub fn row_owner(&self) -> RowOwner {
+        RowOwner(self.owner.clone())
+    }
+
     /// A handle to kill it with.
     pub fn kill_handle(&self) -> KillHandle {
-        KillHandle { system: self.system.0.clone(), owner: self.owner.clone() }
+        KillHandle { system: self.system.0.clone(), owner: self.owner.clone(), slice: self.slice.clone() }
     }
 
     /// Forgets an earlier kill (start of the next statement).
     pub fn clear_kill(&mut self) {
+        self.slice.forget_stop();
         self.owner.killed.store(false, Ordering::SeqCst);
     }
 
     /// Fails when the transaction was killed.
     pub(crate) fn check_killed(&self) -> Result<(), Error> {
-        if self.owner.killed.load(Ordering::Relaxed) { Err(Error::Killed) } else { Ok(()) }
+        let killed = self.owner.killed.load(Ordering::Relaxed) || self.slice.is_stopped();
+        if killed { Err(Error::Killed) } else { Ok(()) }
     }
 
     /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it every

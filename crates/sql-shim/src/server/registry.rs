@@ -21,6 +21,7 @@ use crate::auth::accounts::Accounts;
 use crate::auth::privilege::{Privileges, Rights};
 use crate::errors::{self, error};
 use crate::result::SqlError;
+use crate::session::memory::ServerMemory;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
 use crate::wire::packets;
@@ -44,6 +45,8 @@ pub struct Server {
     pub prepared_statements: AtomicUsize,
     /// FLUSH TABLES WITH READ LOCK.
     pub read_lock: Arc<GlobalReadLock>,
+    /// Memory of all statements.
+    pub memory: Arc<ServerMemory>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
 }
@@ -59,6 +62,7 @@ impl Server {
             clock: CoarseClock::default(),
             prepared_statements: AtomicUsize::new(0),
             read_lock: Arc::default(),
+            memory: Arc::default(),
             shutdown: Shutdown::default(),
         })
     }

@@ -105,16 +105,20 @@ impl Session {
             Statement::Prepare { name, source } => {
                 let text = self.constant(source)?.to_text().into_owned();
                 self.prepare_text(&text, self.modes())?;
-                self.named_statements.insert(name.to_ascii_lowercase(), text);
+                let name = name.to_ascii_lowercase();
+                let old = self.named_statements.get(&name).map_or(0, |old| name.len() + old.len());
+                self.state.memory.keep(old, name.len() + text.len())?;
+                self.named_statements.insert(name, text);
                 Ok(done())
             }
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => {
-                if self.named_statements.remove(&name.to_ascii_lowercase()).is_none() {
+                let Some(text) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
                     return Err(
                         errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into()
                     );
-                }
+                };
+                self.state.memory.keep(name.len() + text.len(), 0)?;
                 Ok(done())
             }
             Statement::Shutdown => {
@@ -217,11 +221,12 @@ impl Session {
                 transaction: &mut self.transaction,
                 parameters: &[],
             };
-            let rows = executor.rows(&plan).await?;
+            let rows = executor.first_rows(&plan, 2).await?.into_rows();
+            let value = rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null);
             if !self.in_transaction() {
                 self.commit().await?;
             }
-            return Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null));
+            return Ok(value);
         }
         Ok(self.constant(expr)?)
     }
@@ -230,7 +235,7 @@ impl Session {
         match item {
             SetItem::User(name, expr) => {
                 let value = self.value(expr).await?;
-                self.state.set_user_variable(name, value);
+                self.state.set_user_variable(name, value)?;
             }
             SetItem::System { scope, name, value } => {
                 let value = match value {

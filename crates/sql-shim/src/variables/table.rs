@@ -405,6 +405,8 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("untorn_bpe_restart", Kind::Enum(&["keep", "discard"]), "keep"),
     global("untorn_bpe_size", ANY, "0"),
     global("untorn_bpe_write_budget", ANY, "0"),
+    global("untorn_memory_limit", ANY, "0"),
+    both("untorn_statement_memory_limit", ANY, "0"),
     fixed("untorn_threads", Kind::UInt(1, 1024), "1"),
     both("updatable_views_with_limit", Kind::Bool, "ON"),
     fixed("version", TEXT, crate::server::login::SERVER_VERSION),

@@ -23,6 +23,7 @@ mod deadlock;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
+mod outside;
 mod place;
 mod request;
 mod table;
@@ -33,6 +34,7 @@ mod wait;
 
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
+pub use outside::{Companion, OutsideWaits, RowOwner, RowWaits};
 pub(crate) use place::Place;
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};

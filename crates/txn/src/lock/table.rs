@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::deadlock::Detector;
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::outside::Outside;
 use super::place::Place;
 use super::request::{Owner, OwnerEpoch, Waiting};
 use super::target::{LockTarget, TargetHasher};
@@ -79,6 +80,7 @@ pub(crate) struct LockTable {
     pub(super) seed: u64,
     gap_locks: Box<[AtomicU32]>,
     pub(super) detector: Mutex<Detector>,
+    pub(super) outside: Outside,
     pub detect_deadlocks: AtomicBool,
     pub counters: LockCounters,
 }
@@ -91,6 +93,7 @@ impl LockTable {
             seed,
             gap_locks: (0..GAP_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
             detector: Mutex::default(),
+            outside: Outside::default(),
             detect_deadlocks: AtomicBool::new(true),
             counters: LockCounters::default(),
         })

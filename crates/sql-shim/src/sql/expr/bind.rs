@@ -154,9 +154,15 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Subquery(query) => {
                 let (index, ty) = self.subquery(query, Some(1))?;
+                // A second row is enough for error 1242.
+                self.limit_subquery(index, 2);
                 (Expr::Subquery(index), Type { nullable: true, ..ty })
             }
-            ast::Expr::Exists(query) => (Expr::Exists(self.subquery(query, None)?.0), Type::BOOL.not_null()),
+            ast::Expr::Exists(query) => {
+                let index = self.subquery(query, None)?.0;
+                self.limit_subquery(index, 1);
+                (Expr::Exists(index), Type::BOOL.not_null())
+            }
             ast::Expr::Row(items) => (Expr::Row(self.list(items)?), Type::NULL),
         })
     }
@@ -483,6 +489,15 @@ impl<'p, 'a> Binder<'p, 'a> {
             ty,
         });
         Ok((Expr::Aggregate((self.aggregates.len() - 1) as u16), ty))
+    }
+
+    /// No more rows of a subquery than this decide anything.
+    fn limit_subquery(&mut self, index: u16, rows: i64) {
+        if let Some(plan) = self.subqueries.get_mut(usize::from(index))
+            && plan.limit.is_none()
+        {
+            plan.limit = Some((Expr::int(rows), None));
+        }
     }
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
