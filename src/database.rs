@@ -20,7 +20,7 @@ use crate::catalog::{Catalog, DatabaseDef};
 use crate::clean_tier::Tier;
 use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataGraph;
-use crate::metadata_lock::MetadataLocks;
+use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
 use crate::report::OpenReport;
 use crate::table::Table;
@@ -67,6 +67,23 @@ pub(crate) struct Tables {
 impl txn::TableSource for Tables {
     fn table(&self, id: u64) -> Option<Arc<txn::Table>> {
         self.by_id.read().get(&id).cloned()
+    }
+
+    fn hold(&self, id: u64) -> Option<txn::TableHold> {
+        let by_name = self.by_name.read();
+        self.hold_table(by_name.values().find(|table| table.rows.id == id)?)
+    }
+
+    fn hold_all(&self) -> Vec<(u64, txn::TableHold)> {
+        let by_name = self.by_name.read();
+        by_name.values().filter_map(|table| Some((table.rows.id, self.hold_table(table)?))).collect()
+    }
+}
+
+impl Tables {
+    /// A use of the table, as by a transaction that changes it. Nobody else knows the table yet, so there is nothing to wait for.
+    fn hold_table(&self, table: &Table) -> Option<txn::TableHold> {
+        Some(Arc::new(table.metadata.share(Access::Write, &self.graph.owner()).ok()?))
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let level = options.force_recovery;
     let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere, level > 0)?;
-    let log = open_redo(&environment, &directory, &options)?;
+    let log = open_redo(&environment, &directory, &options, page_bytes)?;
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
     let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
@@ -99,9 +99,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     }
     let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
+    system_options.purge_threads = options.purge_threads;
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
+    system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
     if level < 4 {
         // The first version of the catalog: from here on the directory is one of ours. Or that of today's format.
         catalog.settle()?;
@@ -331,13 +333,15 @@ fn open_redo(
     environment: &Arc<dyn Environment>,
     directory: &Path,
     options: &Options,
+    page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
     if options.force_recovery == 6 {
         return forced_recovery::scratch_log(environment, directory);
     }
     let settings = redo::Options {
         capacity: options.redo_capacity_bytes,
-        buffer_size: options.log_buffer_bytes as usize,
+        // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
+        buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
         ..redo::Options::default()
     };

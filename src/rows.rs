@@ -200,7 +200,9 @@ impl Transaction {
     async fn undone_on_failure<T>(&mut self, mark: txn::UndoMark, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             match error {
-                Error::Transaction(error @ txn::Error::Deadlock) => self.after_error(error),
+                Error::Transaction(error @ (txn::Error::Deadlock | txn::Error::LockTableFull)) => {
+                    self.after_error(error);
+                }
                 _ => self.rollback_to(mark).await?,
             }
         }

@@ -270,10 +270,10 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
-    /// To be called when a statement failed with this error: a deadlock has ended the whole transaction, so
-    /// its uses of tables end too.
+    /// To be called when a statement failed with this error: a deadlock or a full lock table has ended the whole
+    /// transaction, so its uses of tables end too.
     pub fn after_error(&mut self, error: &TransactionError) {
-        if matches!(error, TransactionError::Deadlock) {
+        if matches!(error, TransactionError::Deadlock | TransactionError::LockTableFull) {
             self.uses.clear();
         }
     }

@@ -26,7 +26,7 @@ pub trait Environment: Send + Sync {
     /// Runs `task` in the background until it ends or the environment is shut down. `name` is for logs.
     fn spawn(&self, name: &'static str, task: TaskFuture);
 
-    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They run apart from the others: such a
+    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They have a few threads of their own: such a
     /// task may have to wait for a page latch whose holder waits, blocked, for what the page cleaner provides.
     fn spawn_worker(&self, name: &'static str, task: TaskFuture);
 

@@ -38,7 +38,9 @@ impl From<io::Error> for Failure {
 impl From<TransactionError> for Failure {
     fn from(cause: TransactionError) -> Self {
         match &cause {
-            TransactionError::Deadlock => Failure::RolledBack(error(errors::LOCK_DEADLOCK, &[])),
+            TransactionError::Deadlock | TransactionError::LockTableFull => {
+                Failure::RolledBack(transaction(&cause))
+            }
             other => Failure::Sql(transaction(other)),
         }
     }
@@ -57,6 +59,7 @@ impl From<untorn::Error> for Failure {
 pub fn transaction(cause: &TransactionError) -> SqlError {
     match cause {
         TransactionError::Deadlock => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::LockTableFull => error(errors::LOCK_TABLE_FULL, &[]),
         TransactionError::LockWaitTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
