@@ -82,7 +82,9 @@ impl Database {
             .and_then(|()| {
                 self.0.catalog.change(|change| {
                     let path = file_name(name);
-                    change.finish(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path))?;
+                    change.finish(
+                        |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                    )?;
                     change.put_database(name, collation)
                 })
             });
@@ -212,14 +214,18 @@ impl Database {
             };
             match removed {
                 Ok(()) => self.finish_pending(|work| work.space() == Some(def.space)),
-                Err(error) => tracing::error!("the file of a dropped table is removed at the next start: {error}"),
+                Err(error) => {
+                    tracing::error!("the file of a dropped table is removed at the next start: {error}")
+                }
             }
         }
         if let Some(name) = database {
             // Files that are not ours keep the directory; that is no error.
             let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
             let path = file_name(name);
-            self.finish_pending(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path));
+            self.finish_pending(
+                |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+            );
         }
         Ok(())
     }
@@ -326,7 +332,8 @@ impl Database {
             Ok(())
         } else {
             // Made, but not opened, or removed already.
-            let gone = storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
+            let gone =
+                storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
             let synced = gone.and_then(|()| storage.sync_dir(file.parent().unwrap_or(&self.0.directory)));
             synced.map_err(Error::Disk)
         };

@@ -52,7 +52,9 @@ impl HalfBuilt {
             for (tree, pending) in trees {
                 match database.free_tree(&tree, &pending).await {
                     Ok(()) => {}
-                    Err(error) => tracing::error!("an index that was not built after all is freed at the next start: {error}"),
+                    Err(error) => tracing::error!(
+                        "an index that was not built after all is freed at the next start: {error}"
+                    ),
                 }
             }
             drop(lock);
@@ -221,7 +223,8 @@ impl Database {
         }
         // What the catalog names must be there after a crash.
         self.make_durable().await?;
-        let (engine, work) = (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
+        let (engine, work) =
+            (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
         self.run_to_the_end(async move {
             engine.0.catalog.change(|change| work.into_iter().try_for_each(|work| change.begin(work)))
         })

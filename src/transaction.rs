@@ -14,7 +14,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{
-    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
+    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse,
+    ReadLockRequest,
 };
 use crate::table::Table;
 
@@ -126,10 +127,11 @@ fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
 impl Database {
     /// A transaction object; nothing is begun yet.
     pub fn transaction(&self) -> Transaction {
+        let inner = txn::Transaction::new(&self.0.system);
         Transaction {
             database: self.clone(),
-            inner: txn::Transaction::new(&self.0.system),
-            owner: self.0.tables.graph.owner(),
+            owner: self.0.tables.graph.owner_of(inner.row_owner()),
+            inner,
             uses: SmallVec::new(),
             held: Vec::new(),
         }

@@ -392,7 +392,10 @@ fn a_name_that_no_file_can_have_is_refused_before_anything_happens() {
         assert!(matches!(renamed, Err(Error::NameTooLong(_))), "{renamed:?}");
         let made = db.create_table("test", &long, table_def()).await;
         assert!(matches!(made, Err(Error::NameTooLong(_))), "{made:?}");
-        assert!(matches!(db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin), Err(Error::NameTooLong(_))));
+        assert!(matches!(
+            db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin),
+            Err(Error::NameTooLong(_))
+        ));
         assert_eq!(environment.disk().calls(), first);
         assert_eq!(everything(&db).await, before);
         let fits = "\u{8868}".repeat(50);

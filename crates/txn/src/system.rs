@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::active::ActiveSet;
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
-use crate::lock::{LockTable, Owner};
+use crate::lock::{LockTable, Owner, RowWaits};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
@@ -335,6 +335,11 @@ impl TransactionSystem {
     /// Stops purge until the answer is dropped; waits for the batch at work.
     pub async fn pause_purge(&self) -> PurgePause {
         Purge::pause(&self.0).await
+    }
+
+    /// Who waits for row locks, for whoever keeps locks of another kind.
+    pub fn row_waits(&self) -> RowWaits {
+        RowWaits(Arc::downgrade(&self.0.locks))
     }
 
     /// Stops background work; wait for it before the store is shut down.

@@ -23,7 +23,7 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
-use crate::lock::{LockWait, Owner, Release};
+use crate::lock::{LockWait, Owner, Release, RowOwner};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
@@ -206,6 +206,11 @@ impl Transaction {
     /// A number shown with this transaction (the connection id).
     pub fn set_tag(&mut self, tag: u64) {
         self.owner.tag.store(tag, Ordering::Relaxed);
+    }
+
+    /// Its session in the lock table.
+    pub fn row_owner(&self) -> RowOwner {
+        RowOwner(self.owner.clone())
     }
 
     /// A handle to kill it with.

@@ -285,8 +285,9 @@ impl Session {
             None => self.table_definition(create, owner.collation)?,
         };
         let timeout = self.lock_wait_timeout();
-        let made =
-            engine.create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout).await;
+        let made = engine
+            .create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout)
+            .await;
         match made {
             // Another session was faster.
             Err(untorn::Error::TableExists(..)) if create.if_not_exists => {
