@@ -211,7 +211,8 @@ impl Transaction {
                     crate::timeout::wait_until(&*environment, wait, deadline).await?;
                 }
                 Err(NotUsable::Deadlock) => {
-                    self.rollback().await?;
+                    let ending = Ending(self);
+                    ending.0.inner.roll_back_as_victim().await?;
                     return Err(Error::Transaction(TransactionError::Deadlock));
                 }
             }
