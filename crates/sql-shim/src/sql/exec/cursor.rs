@@ -51,6 +51,7 @@ pub struct Cursor {
     long_columns: Vec<u16>,
     /// Needed columns.
     needed: Vec<u16>,
+    looks_first: bool,
 }
 
 impl Cursor {
@@ -79,7 +80,14 @@ impl Cursor {
             scan: None,
             long_columns: needed.iter().filter(may_be_long).copied().collect(),
             needed: needed.to_vec(),
+            looks_first: false,
         }
+    }
+
+    /// Rows that others have locked are shown in their committed version before they are waited for, at READ COMMITTED
+    /// ([`Scan::look_before_waiting`]). The callback must do nothing with a [peeked](Row::is_peeked) row but judge it.
+    pub fn look_before_waiting(&mut self) {
+        self.looks_first = true;
     }
 
     /// Shows rows to `each` until it has enough, or for a batch. `false` when there are no more.
@@ -102,14 +110,18 @@ impl Cursor {
         loop {
             if self.scan.is_none() {
                 let Some(range) = self.ranges.next() else { return Ok(false) };
-                self.scan = Some(Scan::new(
+                let mut scan = Scan::new(
                     self.table.rows.clone(),
                     self.path_index,
                     range,
                     self.direction,
                     self.mode,
                     self.covering,
-                ));
+                );
+                if self.looks_first {
+                    scan.look_before_waiting();
+                }
+                self.scan = Some(scan);
             }
             let Some(scan) = self.scan.as_mut() else { return Ok(false) };
             let columns = &self.table.def.columns;
@@ -123,6 +135,10 @@ impl Cursor {
                     if !long_columns.is_empty()
                         && long_columns.iter().any(|c| matches!(row.column(*c), FieldRef::External { .. }))
                     {
+                        if row.is_peeked() {
+                            // It cannot be judged here.
+                            return Control::Continue;
+                        }
                         copied = Some(copy(row, columns.len(), needed));
                         row.clustered_key(last);
                         return Control::Pause;
