@@ -33,6 +33,7 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::courtesy::{Courtesy, courteous};
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
 use crate::service::{SessionFactory, SessionService};
@@ -105,6 +106,7 @@ pub struct Session {
     change_mark: ChangeMark,
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
+    courtesy: Arc<Courtesy>,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -146,6 +148,7 @@ impl Session {
             read_lock: None,
             change_mark,
             export_holds: Vec::new(),
+            courtesy: Arc::default(),
         }
     }
 
@@ -434,6 +437,24 @@ impl Session {
         many: bool,
         out: &mut S,
     ) -> Result<usize, (Failure, usize)> {
+        self.transaction.rows().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        let slice = self.transaction.state().slice();
+        let weight = watch.over(large_text::weight(sql, self.modes(), slice)).await.0;
+        let weight = weight.map_err(|failure| (failure, sql.len()))?;
+        self.state.memory.keep(0, weight).map_err(|error| (error.into(), sql.len()))?;
+        let result = self.run_charged_text(sql, many, out).await;
+        // Giving back is never refused.
+        let _ = self.state.memory.keep(weight, 0);
+        result
+    }
+
+    async fn run_charged_text<S: ResultSink>(
+        &mut self,
+        sql: &[u8],
+        many: bool,
+        out: &mut S,
+    ) -> Result<usize, (Failure, usize)> {
         let modes = self.modes();
         let parsed = large_text::parse(sql, modes).await.map_err(|error| (error.into(), sql.len()))?;
         let consumed = parsed.consumed;
@@ -592,6 +613,80 @@ impl SessionService for Session {
     type Plan = PlannedStatement;
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.run_query(sql, out)).await
+    }
+
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        self.state.begin_statement();
+        self.state.clear_warnings();
+        let modes = self.modes();
+        let result = self.prepare_text(sql, modes);
+        if let Err(error) = &result {
+            self.state.note_error(error);
+        }
+        result
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &mut Prepared<PlannedStatement>,
+        params: &[Param<'_>],
+        out: &mut impl ResultSink,
+    ) -> io::Result<()> {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.run_prepared(statement, params, out)).await
+    }
+
+    async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        self.use_database(&String::from_utf8_lossy(name))
+    }
+
+    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
+        self.field_definitions(&String::from_utf8_lossy(table), pattern)
+    }
+
+    async fn reset(&mut self) {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.end()).await;
+        self.state.reset();
+        self.named_statements.clear();
+    }
+
+    async fn close(&mut self) {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.end()).await;
+    }
+
+    fn user_changed(&mut self) {
+        self.state.forget_rights();
+        self.cache = StatementCache::default();
+    }
+
+    fn status_flags(&self) -> u16 {
+        self.flags()
+    }
+
+    fn warnings(&self) -> u16 {
+        self.state.warnings_u16()
+    }
+
+    fn idle_timeout_seconds(&self) -> u64 {
+        let name = if self.state.connection.client_flags().interactive {
+            "interactive_timeout"
+        } else {
+            "wait_timeout"
+        };
+        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
+            Ok(variables::Value::UInt(seconds)) => seconds,
+            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
+            _ => 28_800,
+        }
+    }
+}
+
+impl Session {
+    async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         if let Some(result) = self.run_cached(sql, out).await {
@@ -619,18 +714,7 @@ impl SessionService for Session {
         }
     }
 
-    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
-        self.state.begin_statement();
-        self.state.clear_warnings();
-        let modes = self.modes();
-        let result = self.prepare_text(sql, modes);
-        if let Err(error) = &result {
-            self.state.note_error(error);
-        }
-        result
-    }
-
-    async fn execute(
+    async fn run_prepared(
         &mut self,
         statement: &mut Prepared<PlannedStatement>,
         params: &[Param<'_>],
@@ -662,50 +746,6 @@ impl SessionService for Session {
             }
         }
         self.answer_failure(Failure::Stale, out)
-    }
-
-    async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        self.use_database(&String::from_utf8_lossy(name))
-    }
-
-    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
-        self.field_definitions(&String::from_utf8_lossy(table), pattern)
-    }
-
-    async fn reset(&mut self) {
-        self.end().await;
-        self.state.reset();
-        self.named_statements.clear();
-    }
-
-    async fn close(&mut self) {
-        self.end().await;
-    }
-
-    fn user_changed(&mut self) {
-        self.state.forget_rights();
-        self.cache = StatementCache::default();
-    }
-
-    fn status_flags(&self) -> u16 {
-        self.flags()
-    }
-
-    fn warnings(&self) -> u16 {
-        self.state.warnings_u16()
-    }
-
-    fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive {
-            "interactive_timeout"
-        } else {
-            "wait_timeout"
-        };
-        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
-            Ok(variables::Value::UInt(seconds)) => seconds,
-            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
-            _ => 28_800,
-        }
     }
 }
 
