@@ -14,6 +14,7 @@ pub mod connection;
 pub mod courtesy;
 pub mod login;
 pub mod lost_clients;
+pub mod panics;
 pub mod read_lock;
 pub mod registry;
 pub mod runtime;
