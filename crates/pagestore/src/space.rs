@@ -15,7 +15,7 @@ use crate::checksum;
 use crate::error::Error;
 use crate::growth::Growth;
 use crate::page::{self, PageSize};
-use crate::page_table::SpaceDirectory;
+use crate::page_table::{self, SpaceDirectory};
 
 /// Bytes of one write of zeros.
 const ZEROS_LEN: usize = 1 << 20;
@@ -133,6 +133,7 @@ impl SpaceRegistry {
         pages: u32,
         flags: u32,
     ) -> Result<SpaceInfo, Error> {
+        check_id(id, path)?;
         let mut open = self.open.write();
         if let Some(other) = open.get(&id) {
             return Err(Error::Tablespace {
@@ -163,6 +164,7 @@ impl SpaceRegistry {
         path: &Path,
         pages: u32,
     ) -> Result<(), Error> {
+        check_id(id, path)?;
         if self.info(id).is_some() {
             return Err(Error::Tablespace {
                 file: path.to_owned(),
@@ -230,10 +232,11 @@ impl SpaceRegistry {
         let space = self.get(id)?;
         let mut path = space.path.lock();
         storage.rename(&path, to)?;
-        for directory in [path.parent(), to.parent()].into_iter().flatten() {
+        // It has the name from here on, though that may not be durable yet.
+        let from = std::mem::replace(&mut *path, to.to_owned());
+        for directory in [from.parent(), to.parent()].into_iter().flatten() {
             storage.sync_dir(directory)?;
         }
-        to.clone_into(&mut path);
         Ok(())
     }
 
@@ -265,6 +268,16 @@ pub(crate) fn no_space(path: &Path, error: disk::Error) -> Error {
         return Error::NoSpace { file: path.to_owned(), why: error.to_string() };
     }
     Error::Io(error)
+}
+
+/// Refuses ids that no tablespace has.
+fn check_id(id: u32, path: &Path) -> Result<(), Error> {
+    if page_table::is_possible(id) {
+        return Ok(());
+    }
+    let why =
+        format!("tablespace id {id} is larger than any that was ever given out; what names it is damaged");
+    Err(Error::Tablespace { file: path.to_owned(), why })
 }
 
 /// What page 0 of a tablespace says about it.

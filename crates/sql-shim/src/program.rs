@@ -235,6 +235,7 @@ pub fn help(with_variables: bool) -> String {
 
 usage: untorn [serve] [options]
        untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
+       untorn inspect catalog DIR what the catalog of a stopped or crashed directory says, as JSON
 
   --datadir DIR           where the data is; made if it is not there (default ./untorn-data)
   --bind-address ADDRESS  address to listen on; * for all (default 127.0.0.1; others need passwords first)

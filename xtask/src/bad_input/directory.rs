@@ -27,15 +27,17 @@ pub fn newer_version(program: &Program, place: &Path, _seed: u64) -> Result<()> 
     let data = server.data.clone();
     server.stop()?;
     let catalog = data.join("untorn.catalog");
-    let text = std::fs::read_to_string(&catalog)?;
-    let newer = text.replacen("\"format\": 1,", "\"format\": 99,", 1);
-    ensure!(newer != text, "the catalog does not begin with its format:\n{text}");
+    let bytes = std::fs::read(&catalog)?;
+    let mut newer = bytes.clone();
+    let format = b"{\"format\":2,";
+    ensure!(newer.starts_with(format), "the catalog does not begin with its format");
+    newer[format.len() - 2] = b'9';
     std::fs::write(&catalog, newer)?;
     let before = contents(&data)?;
     let told = refuses_to_start(program, place, &data)?;
-    ensure!(told.contains("99") && told.contains("newer version"), "it says:\n{told}");
+    ensure!(told.contains("format 9") && told.contains("newer version"), "it says:\n{told}");
     ensure!(contents(&data)? == before, "the refused start changed files");
-    std::fs::write(&catalog, text)?;
+    std::fs::write(&catalog, bytes)?;
     ServerProcess::start(program, place, &[]).context("with its own format again")?.stop()?;
     println!("newer version: {}", told.lines().last().unwrap_or_default());
     Ok(())

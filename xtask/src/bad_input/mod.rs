@@ -18,8 +18,9 @@ use std::path::Path;
 /// One check, in a directory of its own.
 type Check = fn(&Program, &Path, u64) -> Result<()>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("full disk", full_disk::check),
+    ("full disk with copy-on-write", full_disk::check_with_copy_on_write),
     ("damaged page", damaged_files::damaged_page),
     ("unreadable block", failing_disk::unreadable_block),
     ("writes that fail", failing_disk::failing_writes),

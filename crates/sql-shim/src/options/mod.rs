@@ -152,6 +152,7 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     let mut database = untorn::Options::new(&datadir).buffer_pool_bytes(pool).redo_capacity_bytes(redo);
     database.log_buffer_bytes = variables.number("innodb_log_buffer_size");
     database.lock_wait_timeout = Duration::from_secs(variables.number("innodb_lock_wait_timeout"));
+    database.purge_threads = variables.number("innodb_purge_threads") as usize;
     database.direct_io = variables.text("innodb_flush_method").starts_with("O_DIRECT");
     database.io_uring = variables.number("innodb_use_native_aio") == 1;
     set_doublewrite(&mut database, variables)?;

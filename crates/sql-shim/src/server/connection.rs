@@ -5,12 +5,14 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::login::{self, Wish};
+use super::lost_clients::Attended;
 use super::panics::{Panicked, caught};
 use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
 use super::statements::Statements;
@@ -220,6 +222,7 @@ pub async fn serve<F: SessionFactory>(
     let output = PacketOutput::new();
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
+    let _attended = Attended::new(&link.connection, link.socket.as_raw_fd());
     let end = match caught(log_in(&mut link, &server, &peer)).await {
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
@@ -451,6 +454,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
 
 /// Enters a statement in the connection's entry.
 pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
+    connection.attention.set_working(true);
     connection.update(|activity| {
         activity.command = command;
         activity.state = "executing";
@@ -462,6 +466,7 @@ pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static 
 
 /// The statement is over.
 pub(crate) fn end(connection: &Connection, server: &Server) {
+    connection.attention.set_working(false);
     connection.update(|activity| {
         activity.command = "Sleep";
         activity.state = "";

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
 use super::clock::CoarseClock;
+use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
 use crate::auth::accounts::Accounts;
 use crate::auth::privilege::{Privileges, Rights};
@@ -190,6 +191,8 @@ pub struct Connection {
     /// A statement that changes something is at work (see [`crate::server::read_lock`]).
     changing: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// What is to be known of a client that hangs up.
+    pub(crate) attention: Attention,
     flags: Mutex<ClientFlags>,
     activity: Mutex<Activity>,
 }
@@ -369,6 +372,7 @@ impl Registry {
             deadline_ms: AtomicU64::new(0),
             changing: AtomicBool::new(false),
             waker: Mutex::new(None),
+            attention: Attention::default(),
             flags: Mutex::new(ClientFlags::default()),
             activity: Mutex::new(Activity {
                 user: Arc::from("unauthenticated user"),

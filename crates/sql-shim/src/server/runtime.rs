@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::TICK;
 use super::connection;
+use super::lost_clients;
 use super::panics::Enrolled;
 use super::registry::{Connection, Kill, Server};
 use super::transport::{Accepted, Socket};
@@ -258,10 +259,13 @@ impl Listener {
             tokio::spawn(accept_unix(UnixListener::from_std(listener)?, accepted.clone()));
         }
         let mut ticker = tokio::time::interval(TICK);
+        let mut looks = tokio::time::interval(lost_clients::LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.server.shutdown.requested() => break,
                 _ = ticker.tick() => self.tick(),
+                _ = looks.tick() => lost_clients::look(&self.server.connections),
                 Some((socket, peer, host)) = queue.recv() => self.place(socket, peer, host),
             }
         }

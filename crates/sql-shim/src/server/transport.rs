@@ -156,6 +156,17 @@ impl Socket {
     }
 }
 
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Socket::UringTcp(stream) => stream.as_raw_fd(),
+            Socket::UringUnix(stream) => stream.as_raw_fd(),
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
 async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {
     let outcome = work.await;
     done();

@@ -16,6 +16,8 @@ pub mod memory;
 mod privileges;
 mod show;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::borrow::Cow;
