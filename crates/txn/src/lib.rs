@@ -67,8 +67,6 @@ pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]
-pub use time_slice::TimeSlice;
-#[cfg(not(loom))]
 pub use row::{
     Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
     fetch_external, get, insert, insert_with, update,
@@ -77,6 +75,8 @@ pub use row::{
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
+#[cfg(not(loom))]
+pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
 #[cfg(not(loom))]

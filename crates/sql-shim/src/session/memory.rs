@@ -80,13 +80,7 @@ pub struct Account {
 impl Account {
     /// An account without a charge.
     pub fn new(server: Arc<ServerMemory>) -> Account {
-        Account {
-            server,
-            used: Cell::new(0),
-            kept: Cell::new(0),
-            taken: Cell::new(0),
-            limit: Cell::new(0),
-        }
+        Account { server, used: Cell::new(0), kept: Cell::new(0), taken: Cell::new(0), limit: Cell::new(0) }
     }
 
     /// Sets the statement's limit; 0 is half of the server's.

@@ -397,9 +397,12 @@ impl Session {
         let watch = Watch::new(&self.state, &self.transaction, limit);
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
-        let (result, ended) = watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        let (result, ended) =
+            watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
         match result {
-            Err(Failure::Sql(error)) if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut => {
+            Err(Failure::Sql(error))
+                if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
+            {
                 Err(errors::error(errors::QUERY_TIMEOUT, &[]).into())
             }
             result => result,

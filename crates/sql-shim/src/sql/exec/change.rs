@@ -322,7 +322,9 @@ impl Executor<'_> {
         while left > 0 {
             let Some((_, packed)) = rows.next().await? else { break };
             let Some(item) = Work::unpack(packed) else {
-                return Err(errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into());
+                return Err(
+                    errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into()
+                );
             };
             changed += self.apply(table, item, ignore).await?;
             left -= 1;

@@ -211,8 +211,7 @@ fn add_packed(
     }
     let views: Vec<RowView<'_>> = rows.iter().map(|values| RowView::Values(values)).collect();
     let cx = Context { rows: &views, ..*base };
-    let group =
-        group.get_or_insert_with(|| new_group(plan, grouping, &views, base.state.time_zone_offset()));
+    let group = group.get_or_insert_with(|| new_group(plan, grouping, &views, base.state.time_zone_offset()));
     *memory += gather(group, grouping, &cx)?;
     Ok(())
 }

@@ -73,7 +73,12 @@ fn test(
 }
 
 /// Whether the row of NULLs of an outer join is to be shown.
-fn missing_side(step: &Step, matched: bool, base: &[RowView<'_>], cx: &Context<'_>) -> Result<bool, SqlError> {
+fn missing_side(
+    step: &Step,
+    matched: bool,
+    base: &[RowView<'_>],
+    cx: &Context<'_>,
+) -> Result<bool, SqlError> {
     Ok(step.outer && !matched && all_true(&step.after, &Context { rows: base, ..*cx })?)
 }
 

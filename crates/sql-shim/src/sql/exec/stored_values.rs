@@ -6,8 +6,7 @@ use untorn::types::{Collation, Date, DateTime, Time};
 
 use crate::sql::value::{Value, decimal};
 
-const COLLATIONS: [Collation; 3] =
-    [Collation::Binary, Collation::Utf8mb4Bin, Collation::Utf8mb4GeneralCi];
+const COLLATIONS: [Collation; 3] = [Collation::Binary, Collation::Utf8mb4Bin, Collation::Utf8mb4GeneralCi];
 
 /// Appends a byte string with its length.
 pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {

@@ -313,7 +313,9 @@ impl Expr {
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
             Expr::InSubquery { operand, subquery, negated } => {
                 let value = operand.eval(cx)?;
-                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else { return Ok(Some(*negated)) };
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
+                    return Ok(Some(*negated));
+                };
                 Ok(found.contains(&value).map(|inside| inside != *negated))
             }
             Expr::Like { operand, pattern, escape, negated } => {

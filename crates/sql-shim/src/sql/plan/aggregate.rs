@@ -7,9 +7,9 @@ use bigdecimal::{BigDecimal, Zero};
 use untorn::types::Collation;
 
 use crate::result::{SqlError, kind};
+use crate::session::memory::row_weight;
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Expr};
-use crate::session::memory::row_weight;
 use crate::sql::value::{Value, compare, decimal};
 
 /// Which aggregate.

@@ -248,12 +248,7 @@ impl Planner<'_> {
     }
 
     /// Binds one more row of VALUES, of an INSERT that was planned without its rows.
-    pub fn insert_row(
-        &self,
-        plan: &mut InsertPlan,
-        named: bool,
-        row: &[ast::Expr],
-    ) -> Result<(), SqlError> {
+    pub fn insert_row(&self, plan: &mut InsertPlan, named: bool, row: &[ast::Expr]) -> Result<(), SqlError> {
         let empty = row.is_empty() && !named;
         if row.len() != plan.columns.len() && !empty {
             return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(plan.rows.len() + 1)]));
