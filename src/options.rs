@@ -44,8 +44,12 @@ pub struct Options {
     pub force_recovery: u8,
     /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub clean_tier: CleanTierOptions,
+    /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
+    pub purge_threads: usize,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
+    /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
+    pub lock_memory_bytes: u64,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
@@ -72,6 +76,12 @@ fn memory_bytes() -> u64 {
 
 const MIB: u64 = 1 << 20;
 
+/// Memory for row locks on a machine with so much: enough for some ten million on a small one.
+#[must_use]
+pub fn default_lock_memory(memory: u64) -> u64 {
+    (memory / 8).max(64 * MIB)
+}
+
 impl Options {
     /// Settings for this directory, with the best defaults for the machine: a quarter of the memory for the
     /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB to
@@ -92,6 +102,8 @@ impl Options {
             force_recovery: 0,
             clean_tier: CleanTierOptions::default(),
             lock_wait_timeout: Duration::from_secs(50),
+            lock_memory_bytes: default_lock_memory(memory_bytes()),
+            purge_threads: 4,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

@@ -19,8 +19,8 @@ impl Source {
         Source::Memory { at, end }
     }
 
-    pub fn run(file: &TemporaryFile, run: Run) -> Source {
-        Source::Run(Box::new(Reader::new(file, run)))
+    pub fn run(file: &TemporaryFile, run: Run, read_bytes: usize) -> Source {
+        Source::Run(Box::new(Reader::new(file, run, read_bytes)))
     }
 }
 

@@ -13,7 +13,7 @@ mod merge;
 mod run;
 
 use std::cmp::Ordering;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use disk::Storage;
@@ -42,13 +42,13 @@ pub trait Order: Clone {
 #[derive(Clone)]
 pub struct Place {
     storage: Arc<dyn Storage>,
-    directory: PathBuf,
+    directory: Arc<Path>,
 }
 
 impl Place {
     /// Files in `directory`.
     pub fn new(storage: Arc<dyn Storage>, directory: &Path) -> Place {
-        Place { storage, directory: directory.to_owned() }
+        Place { storage, directory: Arc::from(directory) }
     }
 }
 
@@ -123,7 +123,12 @@ impl<O: Order> Sorter<O> {
     /// Bytes of memory taken.
     pub fn memory(&self) -> usize {
         let Entries { arena, starts } = &self.entries;
-        arena.capacity() + starts.capacity() * size_of::<usize>() + self.runs.len() * run::READ_BYTES
+        arena.capacity() + starts.capacity() * size_of::<usize>() + self.runs.len() * self.read_bytes()
+    }
+
+    /// Bytes that are read of a run at a time: all runs together take no more than the entries did.
+    fn read_bytes(&self) -> usize {
+        (self.budget / RUNS_MERGED).clamp(run::READ_BYTES_MIN, run::READ_BYTES_MAX)
     }
 
     /// How many entries are in memory.
@@ -217,7 +222,8 @@ impl<O: Order> Sorter<O> {
             && self.runs.iter().rev().take_while(|run| run.level == level).count() >= RUNS_MERGED
         {
             let merged = self.runs.split_off(self.runs.len() - RUNS_MERGED);
-            let sources = merged.into_iter().map(|run| Source::run(file, run)).collect();
+            let read_bytes = self.read_bytes();
+            let sources = merged.into_iter().map(|run| Source::run(file, run, read_bytes)).collect();
             let mut merge = Merge::new(self.order.clone(), Entries::default(), sources);
             self.runs.push(merge.write(file, level + 1, slice).await?);
         }
@@ -230,8 +236,9 @@ impl<O: Order> Sorter<O> {
     /// Those of the file.
     pub async fn finish(mut self) -> Result<Sorted<O>> {
         let runs = std::mem::take(&mut self.runs);
+        let read_bytes = self.read_bytes();
         let older = match &self.file {
-            Some(file) => runs.into_iter().map(|run| Source::run(file, run)).collect(),
+            Some(file) => runs.into_iter().map(|run| Source::run(file, run, read_bytes)).collect(),
             None => Vec::new(),
         };
         let mut merge = self.merge_of_memory(older);

@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use super::{Place, TEMPORARY_PREFIX, length_of};
 use crate::error::{Error, Result};
 
-/// Bytes read from a run at a time.
-pub(super) const READ_BYTES: usize = 64 << 10;
+/// Least and most bytes read from a run at a time.
+pub(super) const READ_BYTES_MIN: usize = 4 << 10;
+pub(super) const READ_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes written at a time.
 const WRITE_BYTES: usize = 256 << 10;
@@ -104,6 +105,7 @@ impl<'f> RunWriter<'f> {
 pub(super) struct Reader {
     file: TemporaryFile,
     run: Run,
+    read_bytes: usize,
     /// Bytes of the run that have been read.
     done: u64,
     buffer: Vec<u8>,
@@ -113,8 +115,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub fn new(file: &TemporaryFile, run: Run) -> Reader {
-        Reader { file: file.clone(), run, done: 0, buffer: Vec::new(), at: 0, length: 0 }
+    pub fn new(file: &TemporaryFile, run: Run, read_bytes: usize) -> Reader {
+        Reader { file: file.clone(), run, read_bytes, done: 0, buffer: Vec::new(), at: 0, length: 0 }
     }
 
     /// The current entry.
@@ -147,7 +149,7 @@ impl Reader {
                 (self.at, self.length) = (0, 0);
                 return Ok(false);
             }
-            let more = left.min(READ_BYTES as u64) as usize;
+            let more = left.min(self.read_bytes as u64) as usize;
             let read = self.file.read(more, self.run.offset + self.done).await?;
             self.buffer.extend_from_slice(&read[..more]);
             self.done += more as u64;

@@ -78,7 +78,7 @@ fn spilled_or_not_the_entries_come_in_order_and_equal_ones_as_they_came() {
 #[test]
 fn an_entry_may_be_longer_than_what_is_read_at_a_time() {
     let environment = SimulatedEnvironment::new(3);
-    let given: Vec<Vec<u8>> = (0..8u8).rev().map(|head| vec![head; 3 * run::READ_BYTES + 1]).collect();
+    let given: Vec<Vec<u8>> = (0..8u8).rev().map(|head| vec![head; 3 * run::READ_BYTES_MAX + 1]).collect();
     let mut wanted = given.clone();
     wanted.sort();
     assert!(environment.run_until_complete(sorted(&environment, &given, 1)) == wanted);

@@ -134,6 +134,8 @@ impl Drop for EventWait {
 pub struct Wait {
     wait: EventWait,
     lets_go: bool,
+    /// Others of the runtime get a turn first.
+    yields: bool,
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
     place: Option<Arc<dyn Send + Sync>>,
@@ -142,7 +144,7 @@ pub struct Wait {
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None, place: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, yields: false, _held: None, place: None }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
@@ -161,9 +163,25 @@ impl Wait {
         Wait { lets_go: true, ..Wait::new(event) }
     }
 
+    /// Waits for nothing but that others get a turn: for an operation that can go on, and has been going on for long.
+    pub fn yielding() -> Wait {
+        Wait { yields: true, ..Wait::letting_go(Event::already_set()) }
+    }
+
+    /// The same wait, but the operation has got further and does not need what it waited for before: see [`Wait::lets_go`].
+    #[must_use]
+    pub fn and_lets_go(self) -> Wait {
+        Wait { lets_go: true, ..self }
+    }
+
     /// A wait for the same thing that holds nothing.
     pub fn without_hold(&self) -> Wait {
-        Wait { lets_go: self.lets_go, place: self.place.clone(), ..Wait::new(self.event().clone()) }
+        Wait {
+            lets_go: self.lets_go,
+            yields: self.yields,
+            place: self.place.clone(),
+            ..Wait::new(self.event().clone())
+        }
     }
 
     /// Whether finished waits of the same operation must be dropped before this one is awaited. A wait for a free page
@@ -191,6 +209,10 @@ impl Wait {
 impl Future for Wait {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         Pin::new(&mut self.wait).poll(context)
     }
 }

@@ -232,10 +232,11 @@ impl SpaceRegistry {
         let space = self.get(id)?;
         let mut path = space.path.lock();
         storage.rename(&path, to)?;
-        for directory in [path.parent(), to.parent()].into_iter().flatten() {
+        // It has the name from here on, though that may not be durable yet.
+        let from = std::mem::replace(&mut *path, to.to_owned());
+        for directory in [from.parent(), to.parent()].into_iter().flatten() {
             storage.sync_dir(directory)?;
         }
-        to.clone_into(&mut path);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
+//!   crash_rollback  rollback after a start
 //!   time_slice   how long a task keeps its thread
 //! ```
 //!
@@ -25,6 +26,10 @@
 
 #[cfg(not(loom))]
 mod active;
+#[cfg(not(loom))]
+mod crash_rollback;
+#[cfg(not(loom))]
+mod dead_row;
 #[cfg(not(loom))]
 mod entry;
 #[cfg(not(loom))]
@@ -74,7 +79,9 @@ pub use row::{
 #[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
-pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
+pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableHold, TableSource};
+#[cfg(not(loom))]
+pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
 pub use time_slice::TimeSlice;
 #[cfg(not(loom))]

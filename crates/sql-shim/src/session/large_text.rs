@@ -17,8 +17,6 @@ use crate::sql::plan::Plan;
 const BYTES_APART: usize = 256 << 10;
 /// Rows from this number on are bound in slices, and discarded apart.
 const ROWS_APART: usize = 2048;
-/// Stack of the thread that parses: that of the threads that do it otherwise.
-const STACK_BYTES: usize = 8 << 20;
 
 /// Parses the first statement of a text.
 pub(super) async fn parse(sql: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlError> {
@@ -27,7 +25,7 @@ pub(super) async fn parse(sql: &[u8], modes: LexicalModes) -> Result<ParsedState
     }
     let text = sql.to_vec();
     let (answer, parsed) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(STACK_BYTES);
+    let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(parser::STACK_BYTES);
     let spawned = thread.spawn(move || {
         // Nobody listens any more when the connection has ended.
         let _ = answer.send(parser::parse(&text, modes));
@@ -44,7 +42,8 @@ pub(super) fn discard(plan: Plan) {
         && insert.rows.len() >= ROWS_APART
     {
         // Where there is no thread to be had the closure, and the plan in it, is dropped here.
-        let _ = std::thread::Builder::new().name("discard".to_owned()).spawn(move || drop(plan));
+        let thread = std::thread::Builder::new().name("discard".to_owned()).stack_size(parser::STACK_BYTES);
+        let _ = thread.spawn(move || drop(plan));
     }
 }
 

@@ -16,6 +16,8 @@ pub mod memory;
 mod privileges;
 mod show;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::borrow::Cow;
@@ -31,6 +33,7 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
 use crate::service::{SessionFactory, SessionService};
@@ -81,6 +84,13 @@ pub struct PlannedStatement {
     database: Option<Arc<str>>,
 }
 
+/// A statement of PREPARE.
+struct NamedStatement {
+    text: Vec<u8>,
+    /// It counts like one of the protocol's.
+    _counted: CountedStatement,
+}
+
 /// A session.
 pub struct Session {
     /// What expressions may look at.
@@ -95,7 +105,7 @@ pub struct Session {
     next_isolation: Option<variables::Isolation>,
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
-    named_statements: std::collections::HashMap<String, Vec<u8>>,
+    named_statements: std::collections::HashMap<String, NamedStatement>,
     /// LOCK TABLES.
     table_locks: Option<Vec<LockedTable>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -726,6 +736,13 @@ impl Session {
         let parsed = parser::parse(sql, modes)?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+        }
+        // They would run each other, and themselves, without end.
+        if matches!(
+            parsed.statement,
+            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
+        ) {
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]));
         }
         let version = self.plan_version();
         let plan = self.plan(parsed.statement, &[])?;

@@ -210,6 +210,14 @@ impl SessionState {
         self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
     }
 
+    /// Takes `@name` out.
+    pub fn take_user_variable(&self, name: &str) -> Value<'static> {
+        let taken = self.user_variables.borrow_mut().remove(name).unwrap_or(Value::Null);
+        // Giving back always succeeds.
+        let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
+        taken
+    }
+
     /// Sets `@name`.
     pub fn set_user_variable(&self, name: &str, value: Value<'static>) -> Result<(), SqlError> {
         let mut variables = self.user_variables.borrow_mut();

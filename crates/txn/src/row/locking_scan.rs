@@ -253,8 +253,10 @@ fn lock_end(
         } else {
             LockTarget::supremum(tree.def().id)
         };
-        // Nobody waits for a gap lock.
-        let _ = locker.request(target, mode, &|| describe_end(tree.def()));
+        // Nobody waits for a gap lock; but there may be no room for it.
+        if let Locked::Wait(wait) = locker.request(target, mode, &|| describe_end(tree.def())) {
+            return Ok(Turn::Lock(wait));
+        }
         if !confirmed(scan, locker, cursor, leaf_before) {
             return Ok(Turn::Again);
         }

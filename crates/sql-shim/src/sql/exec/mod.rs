@@ -18,8 +18,6 @@ pub mod sort;
 mod spool;
 mod stored_values;
 mod tail;
-#[cfg(test)]
-mod tests;
 mod union;
 
 use std::future::Future;
@@ -133,9 +131,6 @@ impl ResultSink for NoSink {
     fn rows_end(&mut self, _: &crate::result::Completion<'_>) {}
     fn ok(&mut self, _: &crate::result::Completion<'_>) {}
     fn error(&mut self, _: &crate::result::SqlError) {}
-    fn is_full(&self) -> bool {
-        false
-    }
     async fn flush_if_full(&mut self) -> io::Result<()> {
         Ok(())
     }

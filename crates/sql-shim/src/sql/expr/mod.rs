@@ -78,6 +78,8 @@ pub enum Expr {
     Compare(BinaryOperator, Box<Expr>, Box<Expr>),
     /// Arithmetic, bit operators and `||` as concatenation.
     Arithmetic(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// The same with two operators or more, from left to right, as one node however many.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
     /// `IS [NOT] NULL`.
     IsNull(Box<Expr>, bool),
     /// `IS [NOT] TRUE|FALSE|UNKNOWN`.
@@ -221,6 +223,13 @@ impl Expr {
             }),
             Expr::Arithmetic(operator, left, right) => {
                 arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)
+            }
+            Expr::Chain(first, links) => {
+                let mut value = first.eval(cx)?;
+                for (operator, operand) in links {
+                    value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+                }
+                Ok(value)
             }
             Expr::Coalesce(list) => {
                 for item in list {
@@ -416,6 +425,10 @@ impl Expr {
             | Expr::TimestampDiff(_, left, right) => {
                 left.visit(see);
                 right.visit(see);
+            }
+            Expr::Chain(first, links) => {
+                first.visit(see);
+                links.iter().for_each(|(_, operand)| operand.visit(see));
             }
             Expr::Between { operand, low, high, .. } => {
                 operand.visit(see);
