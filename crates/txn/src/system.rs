@@ -177,7 +177,7 @@ pub(crate) struct System {
     pub crash_rollback: CrashRollback,
     /// Tables of transactions that could not be rolled back.
     pub crash_rollback_holds: Mutex<Vec<TableHold>>,
-    pub background: rollback::Background,
+    pub background: crate::rollback::Background,
     pub counters: Counters,
     pub options: Options,
     unfinished: Mutex<Vec<Unfinished>>,
@@ -270,7 +270,7 @@ impl TransactionSystem {
             purge: Purge::default(),
             crash_rollback: CrashRollback::default(),
             crash_rollback_holds: Mutex::default(),
-            background: rollback::Background::default(),
+            background: crate::rollback::Background::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),
