@@ -84,8 +84,6 @@ pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table,
 #[cfg(not(loom))]
 pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
-pub use time_slice::TimeSlice;
-#[cfg(not(loom))]
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
 #[cfg(not(loom))]
 pub use undo::page::UNDO_SPACE;
