@@ -2,6 +2,7 @@
 //!
 //! Time is counted in units of work and polls, never by a clock: slices end after a number of units, so a loop that does
 //! not count its work shows as too few polls.
+#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
