@@ -136,11 +136,16 @@ impl Database {
                 old_trees.push((table.rows.secondaries[at].tree.clone(), pending));
             }
         }
-        let added = self.with_ids(added).await?;
+        let mut added = self.with_ids(added).await?;
+        if !added.is_empty() {
+            // The rows are read as they are now. What views see that are open already is not among the entries.
+            let born = self.0.system.birth_number().await?;
+            added.iter_mut().for_each(|key| key.born = born);
+        }
         let new_ids: Vec<u64> = added.iter().map(|key| key.id).collect();
         def.keys.extend(added);
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             return Err(Error::Setting {
@@ -337,6 +342,10 @@ impl Database {
             }
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
+            let bytes = record.size();
+            if bytes > tree.max_record_size() {
+                return Err(Error::Transaction(txn::Error::RowTooLarge { table: index.id, bytes }));
+            }
             if index.unique {
                 before.clear();
                 before.extend_from_slice(entry);

@@ -91,7 +91,7 @@ impl Statement {
             Statement::Index => {
                 let parts = vec![KeyPart { column: 1, prefix_chars: None }];
                 let name = "extra".to_owned();
-                let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0 };
+                let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
                 db.create_index("test", "t", key, None, PATIENCE).await
             }
         }

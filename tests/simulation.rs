@@ -118,6 +118,7 @@ async fn definitions(db: Database) {
                 parts: vec![part(1), part(0)],
                 id: 0,
                 root: 0,
+                born: 0,
             };
             db.create_index("test", "t", key, None, DDL_PATIENCE).await
         };

@@ -199,9 +199,10 @@ impl Database {
         let cfg_path = path.with_extension("cfg");
         let cfg = self.read_cfg(table, &cfg_path)?;
         let survey = verify::survey(&source).await?;
-        let (def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
+        let (mut def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
         let mut copy =
             HalfCopied { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+        def.born = self.0.system.birth_number().await?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
             if let Some((root, _)) = survey.sdi_root {

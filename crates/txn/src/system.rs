@@ -177,6 +177,7 @@ pub(crate) struct System {
     pub crash_rollback: CrashRollback,
     /// Tables of transactions that could not be rolled back.
     pub crash_rollback_holds: Mutex<Vec<TableHold>>,
+    pub background: rollback::Background,
     pub counters: Counters,
     pub options: Options,
     unfinished: Mutex<Vec<Unfinished>>,
@@ -199,6 +200,22 @@ impl System {
                 return Ok(number);
             }
             self.keep_bound_ahead().await?;
+        }
+    }
+}
+
+impl TransactionSystem {
+    /// A number for a table or index that is made now, from what is committed now: read views that are open do not
+    /// see it ([`crate::Error::TableChanged`]), those made from now on do.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn birth_number(&self) -> Result<u64, Error> {
+        loop {
+            if let Some(number) = self.0.active.birth() {
+                return Ok(number);
+            }
+            self.0.keep_bound_ahead().await?;
         }
     }
 }
@@ -253,6 +270,7 @@ impl TransactionSystem {
             purge: Purge::default(),
             crash_rollback: CrashRollback::default(),
             crash_rollback_holds: Mutex::default(),
+            background: rollback::Background::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),
@@ -330,6 +348,7 @@ impl TransactionSystem {
     /// None at present.
     pub async fn shutdown(&self) -> Result<(), Error> {
         Purge::stop(&self.0).await;
+        self.0.background.ended().await;
         self.0.crash_rollback.stop().await;
         Ok(())
     }

@@ -113,6 +113,7 @@ pub struct Scan {
     pub(super) direction: Direction,
     pub(super) mode: ReadMode,
     pub(super) index_only: bool,
+    pub(super) looks_first: bool,
     pub(super) progress: Progress,
     pub(super) position: SavedPosition,
     /// A gap lock has been taken on this entry across a page boundary; it stands if the entry is still what follows the
@@ -157,6 +158,7 @@ impl Scan {
             direction,
             mode,
             index_only,
+            looks_first: false,
             progress: Progress::Start,
             position: SavedPosition::default(),
             confirm: None,
@@ -164,21 +166,29 @@ impl Scan {
     }
 
     /// Goes on. Consistent scans show many rows under one latch; locking scans lock each row before `f` sees it.
-    /// Returns to the runtime now and then, so that one long scan does not hold up others.
+    /// Returns to the runtime now and then, so that one long scan does not hold up others. The future is `Send` if `f` is.
     ///
     /// # Errors
     /// For locking scans those of row locks; [`Error::Killed`]; storage errors and damaged pages.
-    pub async fn run(
+    pub async fn run<F: FnMut(&Row<'_>) -> Control>(
         &mut self,
         transaction: &mut Transaction,
-        f: &mut dyn FnMut(&Row<'_>) -> Control,
+        f: &mut F,
     ) -> Result<ScanState, Error> {
+        transaction.begin_operation().await?;
         match self.mode {
             ReadMode::Locking { exclusive, wait } => {
                 super::locking_scan::run(self, transaction, exclusive, wait, f).await
             }
             _ => super::consistent_scan::run(self, transaction, f).await,
         }
+    }
+
+    /// A locking scan of the clustered index at READ COMMITTED shows a row that another transaction has locked in its newest committed
+    /// version first ([`Row::is_peeked`]), and waits for it only if the callback does not answer [`Control::SkipUnlock`]: a
+    /// *semi-consistent read*. For statements that change what they find.
+    pub fn look_before_waiting(&mut self) {
+        self.looks_first = true;
     }
 
     /// Starts the same scan over another range, keeping its buffers.
