@@ -131,10 +131,7 @@ impl Tier {
     pub fn store_identity(&self, catalog: &Catalog) -> Result<()> {
         match &self.fresh_identity {
             None => Ok(()),
-            Some(identity) => catalog.change(|data| {
-                data.identity = Some(identity.clone());
-                Ok(())
-            }),
+            Some(identity) => catalog.change(|change| change.set_identity(identity)),
         }
     }
 

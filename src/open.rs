@@ -11,14 +11,14 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::buffer_pool;
-use crate::catalog::{CATALOG_FILE, Catalog, Pending};
+use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::clean_tier::Tier;
 use crate::database::{Database, Inner, Tables};
 use crate::error::{Error, Result};
+use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::report::OpenReport;
-use crate::schema::TableDef;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
 
@@ -35,12 +35,13 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     check_options(&options)?;
     let storage = environment.storage().clone();
     let directory = options.directory.clone();
-    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
-    if !exists {
+    if !storage.exists(&directory.join(CATALOG_FILE))? {
         refuse_foreign_directory(&*storage, &directory)?;
-        storage.create_dir_all(&directory)?;
+        create_directory(&*storage, &directory)?;
     }
     let lock = lock_directory(&*storage, &directory)?;
+    // Asked again: another process may have made the directory in between.
+    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
     if !exists {
         clear_unfinished_directory(&*storage, &directory)?;
     }
@@ -66,10 +67,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         setting: "innodb_page_size",
         why: format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536"),
     })?;
-    finish_file_work(&*storage, &directory, &catalog)?;
     let level = options.force_recovery;
-    let spaces = space_files(&*storage, &directory, &catalog, level > 0)?;
-    let log = open_redo(&environment, &directory, &options)?;
+    let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
+    let spaces = space_files(&*storage, &directory, &catalog, &elsewhere, level > 0)?;
+    let log = open_redo(&environment, &directory, &options, page_bytes)?;
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
     let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
@@ -98,15 +99,16 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     }
     let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
+    system_options.purge_threads = options.purge_threads;
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
     system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
-    if !exists {
-        // The first version of the catalog: from here on the directory is one of ours.
-        catalog.change(|_| Ok(()))?;
+    if level < 4 {
+        // The first version of the catalog: from here on the directory is one of ours. Or that of today's format.
+        catalog.settle()?;
+        clean_tier.store_identity(&catalog)?;
     }
-    clean_tier.store_identity(&catalog)?;
     let report = OpenReport {
         directory: directory.clone(),
         created: !exists,
@@ -175,6 +177,17 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Makes a directory, durably.
+fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    if !storage.exists(directory)? {
+        storage.create_dir_all(directory)?;
+        if let Some(parent) = directory.parent() {
+            storage.sync_dir(parent)?;
+        }
+    }
+    Ok(())
+}
+
 /// A directory with another server's files must not be mixed with ours.
 fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for name in ["ibdata1", "mysql.ibd", "aria_log_control"] {
@@ -238,74 +251,12 @@ fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Sen
     })
 }
 
-/// Finishes or undoes what DDL was doing with files when the process ended. Also where a name is as it must be already, its
-/// directory is synced before the entry goes: the process may have been killed between the two.
-fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<()> {
-    let pending = catalog.snapshot().pending.clone();
-    if pending.is_empty() {
-        return Ok(());
-    }
-    let move_file = |from: &Path, to: &Path| -> Result<()> {
-        if storage.exists(&directory.join(from))? {
-            storage.rename(&directory.join(from), &directory.join(to))?;
-        }
-        sync_parents(storage, directory, &[from, to])
-    };
-    // A statement may have failed half-way and its table been made anew before the stop: that one's file stays.
-    let owned_by_another = |path: &Path, space: u32| {
-        let data = catalog.snapshot();
-        let owns = |(database, name, def): (&str, &str, &TableDef)| {
-            def.space != space && table_file(database, name) == path
-        };
-        data.tables().any(owns)
-    };
-    // Where a tablespace was to be discarded, another one may lie by now, put there to be imported.
-    let is_foreign = |path: &Path, space: u32| {
-        let data = catalog.snapshot();
-        let discarded =
-            data.tables().any(|(database, name, def)| def.discarded && table_file(database, name) == path);
-        let size = PageSize::new(data.page_size as usize).unwrap_or_default();
-        let found = || pagestore::identify_space(storage, &directory.join(path), size);
-        discarded && !matches!(found(), Ok(Some(header)) if header.space == space)
-    };
-    for work in &pending {
-        match work {
-            Pending::Create { space, path } | Pending::Drop { space, path } => {
-                if !owned_by_another(path, *space)
-                    && storage.exists(&directory.join(path))?
-                    && !is_foreign(path, *space)
-                {
-                    storage.remove(&directory.join(path))?;
-                }
-                sync_parents(storage, directory, &[path])?;
-            }
-            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => move_file(from, to)?,
-            Pending::BuildIndex { .. } => {}
-        }
-        tracing::info!("finished what a DDL statement had begun before the last stop: {work:?}");
-    }
-    catalog.change(|data| {
-        data.pending.retain(|work| matches!(work, Pending::BuildIndex { .. }));
-        Ok(())
-    })
-}
-
-fn sync_parents(storage: &dyn Storage, directory: &Path, paths: &[&Path]) -> Result<()> {
-    for path in paths {
-        if let Some(parent) = directory.join(path).parent()
-            && storage.exists(parent)?
-        {
-            storage.sync_dir(parent)?;
-        }
-    }
-    Ok(())
-}
-
 /// Every tablespace file by its id. Missing ones are left out when they may be.
 fn space_files(
     storage: &dyn Storage,
     directory: &Path,
     catalog: &Catalog,
+    elsewhere: &Elsewhere,
     may_miss: bool,
 ) -> Result<BTreeMap<u32, PathBuf>> {
     let mut files = BTreeMap::new();
@@ -317,7 +268,10 @@ fn space_files(
         if def.discarded {
             continue;
         }
-        let path = directory.join(table_file(database, name));
+        let path = match elsewhere.get(&def.space) {
+            Some(path) => directory.join(path),
+            None => directory.join(table_file(database, name)),
+        };
         if !storage.exists(&path)? && may_miss {
             continue;
         }
@@ -378,13 +332,15 @@ fn open_redo(
     environment: &Arc<dyn Environment>,
     directory: &Path,
     options: &Options,
+    page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
     if options.force_recovery == 6 {
         return forced_recovery::scratch_log(environment, directory);
     }
     let settings = redo::Options {
         capacity: options.redo_capacity_bytes,
-        buffer_size: options.log_buffer_bytes as usize,
+        // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
+        buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
         ..redo::Options::default()
     };
@@ -400,7 +356,7 @@ fn open_writer(
     options: &Options,
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
-    environment.storage().create_dir_all(&directory)?;
+    create_directory(&**environment.storage(), &directory)?;
     dblwr::directories::remember(&**environment.storage(), &options.directory, &directory)?;
     let settings = dblwr::Options {
         directory,
@@ -445,7 +401,7 @@ async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> R
     let inner = &database.0;
     let mut left_out = Vec::new();
     for (name, table, def) in inner.catalog.snapshot().tables() {
-        let opened = database.open_table_handle(name, table, def.clone(), Arc::default()).await;
+        let opened = database.open_table_handle(name, table, def.clone()).await;
         let Err(error) = opened else { continue };
         if inner.force_recovery == 0 {
             let undo_file = inner.directory.join(UNDO_FILE);

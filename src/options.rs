@@ -44,6 +44,8 @@ pub struct Options {
     pub force_recovery: u8,
     /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub clean_tier: CleanTierOptions,
+    /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
+    pub purge_threads: usize,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
     /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
@@ -101,6 +103,7 @@ impl Options {
             clean_tier: CleanTierOptions::default(),
             lock_wait_timeout: Duration::from_secs(50),
             lock_memory_bytes: default_lock_memory(memory_bytes()),
+            purge_threads: 4,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

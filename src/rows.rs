@@ -375,6 +375,7 @@ impl Transaction {
     fn use_or_fail(&mut self, table: &Arc<Table>) -> Result<()> {
         self.use_table(table).map_err(|why| match why {
             NotUsable::Discarded => table.discarded_error(),
+            NotUsable::Deadlock => Error::Transaction(txn::Error::Deadlock),
             NotUsable::Wait(_) | NotUsable::Stale => {
                 Error::NoSuchTable(table.database.clone(), table.name.clone())
             }

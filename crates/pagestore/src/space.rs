@@ -1,22 +1,21 @@
-//! Tablespaces: which files are open, how large they are, and how they grow.
+//! Tablespaces: which files are open, and how large they are (how they grow: [`crate::growth`]).
 //!
 //! The hot path finds a page through the lock-free [`SpaceDirectory`]; everything about files goes through the
-//! registry's lock. A file grows by writing zeros, synced before the new size is published, so that no page beyond
-//! the durable end of a file is ever used: recovery finds every page its log speaks of (or extends the file itself),
-//! and page writes never allocate space.
+//! registry's lock.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use disk::{AlignedBuf, Event, File, Io, IoBuf, IoKind, OpenHow, Storage, Wait};
+use disk::{AlignedBuf, File, OpenHow, Storage};
 use parking_lot::{Mutex, RwLock};
 
 use crate::checksum;
-use crate::error::{Error, Interrupt};
+use crate::error::Error;
+use crate::growth::Growth;
 use crate::page::{self, PageSize};
-use crate::page_table::SpaceDirectory;
+use crate::page_table::{self, SpaceDirectory};
 
 /// Bytes of one write of zeros.
 const ZEROS_LEN: usize = 1 << 20;
@@ -46,15 +45,7 @@ pub(crate) struct Space {
     pages: AtomicU32,
     flags: u32,
     dropped: AtomicBool,
-    growth: Mutex<Growth>,
-}
-
-#[derive(Default)]
-enum Growth {
-    #[default]
-    Idle,
-    Running(Event),
-    Failed(Error),
+    pub(crate) growth: Mutex<Growth>,
 }
 
 impl Space {
@@ -65,6 +56,11 @@ impl Space {
     /// Size in pages.
     pub(crate) fn pages(&self) -> u32 {
         self.pages.load(Ordering::Acquire)
+    }
+
+    /// The file is so long now, durably.
+    pub(crate) fn has_grown(&self, pages: u32) {
+        self.pages.fetch_max(pages, Ordering::AcqRel);
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -137,6 +133,7 @@ impl SpaceRegistry {
         pages: u32,
         flags: u32,
     ) -> Result<SpaceInfo, Error> {
+        check_id(id, path)?;
         let mut open = self.open.write();
         if let Some(other) = open.get(&id) {
             return Err(Error::Tablespace {
@@ -167,6 +164,7 @@ impl SpaceRegistry {
         path: &Path,
         pages: u32,
     ) -> Result<(), Error> {
+        check_id(id, path)?;
         if self.info(id).is_some() {
             return Err(Error::Tablespace {
                 file: path.to_owned(),
@@ -234,47 +232,15 @@ impl SpaceRegistry {
         let space = self.get(id)?;
         let mut path = space.path.lock();
         storage.rename(&path, to)?;
-        for directory in [path.parent(), to.parent()].into_iter().flatten() {
+        // It has the name from here on, though that may not be durable yet.
+        let from = std::mem::replace(&mut *path, to.to_owned());
+        for directory in [from.parent(), to.parent()].into_iter().flatten() {
             storage.sync_dir(directory)?;
         }
-        to.clone_into(&mut path);
         Ok(())
     }
 
-    /// Makes the file at least `pages` long without blocking: `Ok` when it is, else what to wait for.
-    pub(crate) fn extend(
-        &self,
-        storage: &dyn Storage,
-        id: u32,
-        pages: u32,
-        wanted: bool,
-    ) -> Result<(), Interrupt> {
-        let space = self.get(id)?;
-        let mut growth = space.growth.lock();
-        if space.pages() >= pages {
-            return Ok(());
-        }
-        match std::mem::take(&mut *growth) {
-            // For whoever waited for it.
-            Growth::Failed(error) if !wanted => {
-                *growth = Growth::Failed(error);
-                return Ok(());
-            }
-            Growth::Failed(error) => return Err(error.into()),
-            Growth::Running(event) if !event.is_set() => {
-                *growth = Growth::Running(event.clone());
-                return Err(Wait::new(event).into());
-            }
-            Growth::Idle | Growth::Running(_) => {}
-        }
-        let event = Event::new();
-        *growth = Growth::Running(event.clone());
-        drop(growth);
-        self.start_growth(storage, space, pages, wanted, event.clone());
-        Err(Wait::new(event).into())
-    }
-
-    /// As [`SpaceRegistry::extend`], blocking; for recovery.
+    /// Makes the file at least `pages` long, blocking; for recovery, which ends with the error if there is one.
     pub(crate) fn extend_blocking(&self, id: u32, pages: u32) -> Result<(), Error> {
         let space = self.get(id)?;
         let before = space.pages();
@@ -290,99 +256,28 @@ impl SpaceRegistry {
         Ok(())
     }
 
-    fn start_growth(&self, storage: &dyn Storage, space: Arc<Space>, pages: u32, wanted: bool, event: Event) {
-        let mut offset = self.page_size.offset_of(space.pages());
-        let end = self.page_size.offset_of(pages);
-        let mut places = Vec::new();
-        while offset < end {
-            let len = (end - offset).min(ZEROS_LEN as u64) as usize;
-            places.push((offset, len));
-            offset += len as u64;
-        }
-        // The last completion publishes the size. Each write is synced with it: extensions are few, and a chain of
-        // "all writes, then one sync" would need the storage again from a completion.
-        let step = Arc::new(GrowthStep {
-            space: space.clone(),
-            pages,
-            wanted,
-            event,
-            left: AtomicUsize::new(places.len()),
-            failure: Mutex::new(None),
-        });
-        let zeros = self.zeros.get_or_init(|| Arc::new(AlignedBuf::zeroed(ZEROS_LEN)));
-        let batch = places
-            .into_iter()
-            .map(|(offset, len)| {
-                let buf = IoBuf::Shared(zeros.clone(), 0..len);
-                let part = GrowthPart { step: step.clone(), done: false };
-                let kind = IoKind::Write { buf, offset, atomic: false, sync: true };
-                (space.file.clone(), Io::new(kind, move |result| part.finish(result.map(drop))))
-            })
-            .collect();
-        storage.submit(batch);
+    /// What files are made longer with.
+    pub(crate) fn zeros(&self) -> Arc<AlignedBuf> {
+        self.zeros.get_or_init(|| Arc::new(AlignedBuf::zeroed(ZEROS_LEN))).clone()
     }
 }
 
-/// One growth under way.
-struct GrowthStep {
-    space: Arc<Space>,
-    pages: u32,
-    /// Somebody waits for it, and is told when it fails.
-    wanted: bool,
-    event: Event,
-    left: AtomicUsize,
-    failure: Mutex<Option<Error>>,
-}
-
-/// One write of a growth; counts as failed when it is dropped unfinished.
-struct GrowthPart {
-    step: Arc<GrowthStep>,
-    done: bool,
-}
-
-impl GrowthPart {
-    fn finish(mut self, result: disk::Result<()>) {
-        self.done = true;
-        self.step.part_done(result.map_err(|error| no_space(&self.step.space.path(), error)));
-    }
-}
-
-impl Drop for GrowthPart {
-    fn drop(&mut self) {
-        if !self.done {
-            let why = "the storage was shut down meanwhile".into();
-            self.step.part_done(Err(Error::NoSpace { file: self.step.space.path(), why }));
-        }
-    }
-}
-
-impl GrowthStep {
-    fn part_done(&self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.failure.lock().get_or_insert(error);
-        }
-        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let mut growth = self.space.growth.lock();
-        *growth = match self.failure.lock().take() {
-            Some(error) if self.wanted => Growth::Failed(error),
-            Some(_) => Growth::Idle,
-            None => {
-                self.space.pages.fetch_max(self.pages, Ordering::AcqRel);
-                Growth::Idle
-            }
-        };
-        drop(growth);
-        self.event.set();
-    }
-}
-
-fn no_space(path: &Path, error: disk::Error) -> Error {
+/// A refusal for lack of room as such, every other error as it is.
+pub(crate) fn no_space(path: &Path, error: disk::Error) -> Error {
     if error.kind() == std::io::ErrorKind::StorageFull || error.kind() == std::io::ErrorKind::QuotaExceeded {
         return Error::NoSpace { file: path.to_owned(), why: error.to_string() };
     }
     Error::Io(error)
+}
+
+/// Refuses ids that no tablespace has.
+fn check_id(id: u32, path: &Path) -> Result<(), Error> {
+    if page_table::is_possible(id) {
+        return Ok(());
+    }
+    let why =
+        format!("tablespace id {id} is larger than any that was ever given out; what names it is damaged");
+    Err(Error::Tablespace { file: path.to_owned(), why })
 }
 
 /// What page 0 of a tablespace says about it.

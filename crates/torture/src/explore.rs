@@ -246,6 +246,7 @@ impl<'h> Explorer<'h> {
         if !model.prepared {
             coverage.add("states while the directory is being made", 1);
         }
+        coverage.add("states with rivals' definitions under way", u64::from(model.rivals.is_busy()));
         if model.journals.iter().any(|journal| !journal.possible.is_empty()) {
             coverage.add("states with steps under way", 1);
         }
@@ -317,7 +318,7 @@ impl<'h> Explorer<'h> {
         if let Some(again) = again.filter(|_| !found.states.is_empty()) {
             let moments = std::mem::take(&mut *inner.lock());
             // What was found is what must be found again, however recovery is disturbed.
-            let settled = Model::exactly(found.states);
+            let settled = Model::exactly(found.states, found.rivals);
             self.coverage.add("states: recovered a second time", 1);
             self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
             if !harmless && !moments.is_empty() && depth <= DEPTH {
@@ -429,8 +430,9 @@ impl<'h> Explorer<'h> {
         coverage.add("writes torn", outcome.torn as u64);
         coverage.add("states with reordered writes", u64::from(outcome.reordered));
         coverage.most("most unsynced units at a crash", outcome.units as u64);
-        let catalog = environment.disk().content(Path::new("/data/untorn.catalog"));
-        let text = String::from_utf8(catalog.unwrap_or_default()).unwrap_or_default();
+        let storage: &dyn disk::Storage = &**environment.disk();
+        let inspected = untorn::catalog::inspect(storage, Path::new("/data"));
+        let text = inspected.map(|found| found.json).unwrap_or_default();
         for (kind, name) in [
             ("\"create\"", "states with CREATE TABLE pending"),
             ("\"drop\"", "states with DROP TABLE pending"),

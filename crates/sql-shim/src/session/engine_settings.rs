@@ -39,6 +39,14 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         server.variables.on_change(name, Box::new(hook));
     }
     connect_pool_size(server, database);
+    const MEMORY: &str = "untorn_memory_limit";
+    let memory = server.memory.clone();
+    memory.set_limit(server.variables.number(MEMORY));
+    let hook = move |value: &Value| {
+        memory.set_limit(value.as_u64().unwrap_or_default());
+        Ok(())
+    };
+    server.variables.on_change(MEMORY, Box::new(hook));
 }
 
 /// `innodb_buffer_pool_size`: a change is begun, and `Innodb_buffer_pool_resize_status` says how far it is.

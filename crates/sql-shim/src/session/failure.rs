@@ -93,6 +93,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),
         Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
+        Error::NameTooLong(name) => error(errors::TOO_LONG_IDENT, &[name]),
         Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),
         Error::TablespaceDiscarded(_, table) => error(errors::TABLESPACE_DISCARDED, &[table]),
         Error::TablespaceExists(database, table) => {

@@ -34,6 +34,12 @@ impl LockTarget {
         self.place & KIND == SUPREMUM_KIND
     }
 
+    /// A number to spread targets by.
+    #[cfg(not(loom))]
+    pub fn spread(self) -> u64 {
+        mix(self.place)
+    }
+
     /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can be in a deadlock with it.
     pub(super) fn is_key_guard(self) -> bool {
         self.place & KIND == UNIQUE_KIND

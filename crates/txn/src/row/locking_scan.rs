@@ -20,7 +20,6 @@ use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
 use disk::{HeldWaits, PageId};
 use smallvec::SmallVec;
 
-use super::consistent_scan::{ROWS_PER_LOOK, TURN};
 use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
 use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
@@ -28,9 +27,9 @@ use super::write::{describe, describe_end, lock_clustered};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
-use crate::retry::yield_now;
 use crate::system::System;
 use crate::table::Table;
+use crate::time_slice::TimeSlice;
 use crate::transaction::Transaction;
 use crate::version::{Overlay, Version, Visible, find_visible};
 
@@ -114,6 +113,7 @@ pub(super) async fn run(
         }
         transaction.check_killed()?;
         let system = transaction.inner().clone();
+        let slice = transaction.slice().clone();
         let gaps = !transaction.isolation().locks_records_only();
         let waits = policy == WaitPolicy::Wait && scan.index == ScanIndex::Clustered;
         let mut locker = Locker {
@@ -129,7 +129,7 @@ pub(super) async fn run(
             rows: 0,
             seen: false,
         };
-        let turn = turn(scan, &mut locker, f);
+        let turn = turn(scan, &mut locker, &slice, f);
         let (rows, seen) = (locker.rows, locker.seen);
         if seen {
             std::mem::swap(&mut transaction.seen, &mut scan.position);
@@ -140,7 +140,7 @@ pub(super) async fn run(
             Ok(Turn::Again) => {}
             Ok(Turn::Yield) => {
                 held.clear();
-                yield_now().await;
+                slice.give_way().await?;
             }
             Ok(Turn::Lock(wait)) => {
                 held.clear();
@@ -157,7 +157,12 @@ pub(super) async fn run(
     }
 }
 
-fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Turn, Interrupt> {
+fn turn(
+    scan: &mut Scan,
+    locker: &mut Locker<'_>,
+    slice: &TimeSlice,
+    f: Callback<'_>,
+) -> Result<Turn, Interrupt> {
     let table = scan.table.clone();
     let tree = tree_of(&table, scan.index);
     if locker.gaps && scan.direction == Direction::Backward && scan.progress == Progress::Start {
@@ -173,8 +178,6 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
     let exact = is_exact(scan, &table);
     let mut cursor = scan.open_cursor(tree)?;
     let mut leaf_before: Option<PageId> = None;
-    let started = locker.system.env.now();
-    let mut looked = 0;
     loop {
         if !cursor.is_valid() || end.is_beyond(cursor.record()) {
             return lock_end(scan, locker, tree, &cursor, leaf_before);
@@ -203,6 +206,9 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
                 if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, Control::Continue)? {
                     return Ok(turn);
                 }
+                if slice.spend(1) {
+                    return Ok(Turn::Yield);
+                }
                 continue;
             }
         }
@@ -213,7 +219,6 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
             Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
             shown => shown,
         };
-        looked += 1;
         // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted entry is not it: the live one
         // may come after.
         if exact && extent == Extent::Record && !record.is_deleted() && !matches!(shown, Shown::Nothing) {
@@ -234,7 +239,7 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
         if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown.control())? {
             return Ok(turn);
         }
-        if looked % ROWS_PER_LOOK == 0 && locker.system.env.now().saturating_sub(started) > TURN {
+        if slice.spend(1) {
             return Ok(Turn::Yield);
         }
     }
