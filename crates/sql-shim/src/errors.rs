@@ -65,7 +65,6 @@ error_table! {
     KILL_DENIED = 1095, b"HY000", "You are not owner of thread %";
     NO_TABLES_USED = 1096, b"HY000", "No tables used";
     TABLE_NOT_LOCKED_FOR_WRITE = 1099, b"HY000", "Table '%' was locked with a READ lock and can't be updated";
-    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
     TABLE_NOT_LOCKED = 1100, b"HY000", "Table '%' was not locked with LOCK TABLES";
     BLOB_CANT_HAVE_DEFAULT = 1101, b"42000", "BLOB, TEXT, GEOMETRY or JSON column '%' can't have a default value";
     WRONG_DB_NAME = 1102, b"42000", "Incorrect database name '%'";

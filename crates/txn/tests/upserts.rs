@@ -161,6 +161,32 @@ fn threads_upsert_one_row_without_a_deadlock() {
     let _ = std::fs::remove_dir_all(&directory);
 }
 
+/// The holder of an entry may replace it itself while others wait for it.
+#[test]
+fn waiting_for_ones_turn_does_not_keep_the_holder_of_the_row_from_it() {
+    let world = World::new(10);
+    let (mut a, mut b, mut c) = (world.session(), world.session(), world.session());
+    a.begin();
+    world.run(a.insert_all(5, 1, Some(1), None)).unwrap();
+    let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(replace(&mut b, By::UniqueKey, 4));
+    assert!(world.settle(&mut second).is_pending());
+    let mut third: Pin<Box<dyn Future<Output = _>>> = Box::pin(upsert(&mut c, By::UniqueKey, 9));
+    assert!(world.settle(&mut third).is_pending());
+    assert!(!world.run(insert_changing(&mut a, 3, 2, Some(1))).unwrap());
+    let row = world.run(conflict(&mut a, By::UniqueKey)).unwrap().unwrap();
+    world.run(a.delete(row.id)).unwrap();
+    assert!(world.run(insert_changing(&mut a, 3, 2, Some(1))).unwrap());
+    world.run(a.commit());
+    for wait in [&mut second, &mut third] {
+        let Poll::Ready(result) = world.settle(wait) else { panic!("it goes on") };
+        result.unwrap();
+    }
+    drop((second, third));
+    assert_eq!(world.run(a.all()).iter().map(|row| row.k).collect::<Vec<_>>(), [4]);
+    assert_eq!(world.system.status().deadlocks, 0);
+    world.check();
+}
+
 /// The holder of an entry may put the same key in again while another waits for the entry.
 #[test]
 fn waiting_for_an_entry_does_not_keep_its_holder_from_its_key() {

@@ -2,7 +2,7 @@
 //!
 //! A cycle is closed by the last of its waits to begin. Searches are serialised by one mutex, and a request is in its queue
 //! before its search begins, so the last of the searches for the waits of a cycle sees all of it. Grants and releases only take
-//! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::look_again`).
+//! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::add_for`).
 //! An edge that vanishes during a search can make a cycle be reported that was just dissolving: harmless and rare.
 //!
 //! **Cost.** A thousand may wait for one row, each for the holder and for all before it: half a million edges, of which few are needed. The

@@ -22,6 +22,7 @@ pub(crate) struct LockTarget {
 const KIND: u64 = 3;
 const SUPREMUM_KIND: u64 = 0;
 const RECORD_KIND: u64 = 1;
+const TURN_KIND: u64 = 2;
 const UNIQUE_KIND: u64 = 3;
 
 impl LockTarget {
@@ -91,6 +92,11 @@ impl LockTable {
     /// The target that serialises insertions of one key (the fields SQL declared) into a unique secondary index.
     pub fn unique_target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
         LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | UNIQUE_KIND }
+    }
+
+    /// The target for which those who will change the row with a key of a unique secondary index take turns.
+    pub fn turn_target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
+        LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | TURN_KIND }
     }
 
     fn fingerprint<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> u64 {

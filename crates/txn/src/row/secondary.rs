@@ -9,6 +9,11 @@
 //! ([`OnDuplicate::Change`]), since of several that hold S and want X only one can get it. The short lock goes when the entry is in. It
 //! is never held while a row lock is waited for, since the holder of that row lock may need the key itself: it is let go
 //! first, and the check begins anew.
+//!
+//! **Turns.** A key that is replaced again and again has several entries, deleted ones and a live one, and whoever waits for one of them
+//! holds others: many who replace one key would be deadlocks often, as they are in InnoDB. So statements that will change the row take
+//! turns first, by a lock on the key that lasts as long as the others. Only who has no lock yet waits for its turn, so nobody waits
+//! for it meanwhile; the rest go on without.
 
 use btree::compare::SearchKey;
 use btree::{Field, FieldRef, KeyFields, Outcome, OwnedKey, Seek, StructureChange, Tree};
@@ -109,6 +114,9 @@ async fn insert_entry(
         .await
         .map(drop);
     };
+    if on_duplicate == OnDuplicate::Change {
+        take_turn(transaction, &secondary.tree, key).await?;
+    }
     loop {
         let guard = KeyGuard::take(transaction, &secondary.tree, key).await?;
         let step = insert_guarded(transaction, table, secondary, entry, on_duplicate).await?;
@@ -119,6 +127,21 @@ async fn insert_entry(
             _ => return Ok(()),
         }
     }
+}
+
+/// Waits for those who change the row with this key already, unless others may be waiting for this transaction.
+async fn take_turn(transaction: &mut Transaction, tree: &Tree, key: &[Field<'_>]) -> Result<(), Error> {
+    let turn = transaction.inner().locks.turn_target(tree.def(), key.iter().copied());
+    repeat(transaction, |writer, _| {
+        let policy = if writer.owner.lock_count() == 0 { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
+        let describe = || describe_end(tree.def());
+        Ok(match writer.system.locks.request(writer.owner, turn, LockMode::X_RECORD, policy, &describe) {
+            Acquired::Wait(wait) => Step::Lock(wait),
+            _ => Step::Done,
+        })
+    })
+    .await
+    .map(drop)
 }
 
 /// Looks for the key and puts the entry in. A row lock that is in the way is handed back, to be waited for without the guard.
