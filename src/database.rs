@@ -72,6 +72,8 @@ impl Database {
     /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
     /// that do not fit it; the message names the file and says what can be done.
     pub fn open(options: Options) -> Result<Database> {
+        // Before the first table's file is opened; crash recovery may need them all.
+        disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
         let database = disk::block_on(Database::open_in(environment.clone(), options))?;

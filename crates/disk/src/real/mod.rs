@@ -3,10 +3,12 @@
 mod clock;
 mod copy_extent;
 mod file;
+mod file_limit;
 mod request;
 mod ring;
 mod storage;
 mod threads;
 
 pub use clock::{RealEnvironment, RealOptions};
+pub use file_limit::raise_file_limit;
 pub use storage::{Backend, RealStorage};
