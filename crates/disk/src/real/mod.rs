@@ -2,6 +2,7 @@
 
 mod clock;
 mod copy_extent;
+mod descriptors;
 mod file;
 mod file_limit;
 mod request;
