@@ -23,6 +23,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::provenance::LastRun;
 use crate::schema::TableDef;
 use crate::types::Collation;
 
@@ -110,6 +111,16 @@ pub struct CatalogData {
     /// early versions, until they are opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// The last time the directory was open. Missing in directories of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
+    /// their places now is without them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<u32, String>,
+    /// Which mark the file of each tablespace has at least.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<u32, u64>,
     /// Databases by name.
     pub databases: BTreeMap<String, DatabaseDef>,
     /// Unfinished work on files.
@@ -128,6 +139,9 @@ impl CatalogData {
             next_index: 1,
             next_space: 1,
             identity: None,
+            last_run: None,
+            lost: BTreeMap::new(),
+            marks: BTreeMap::new(),
             databases: BTreeMap::new(),
             pending: Vec::new(),
         }

@@ -20,6 +20,7 @@ mod metadata_lock;
 mod open;
 mod options;
 mod protection;
+mod provenance;
 mod report;
 mod retry;
 mod rows;

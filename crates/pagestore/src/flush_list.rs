@@ -12,6 +12,7 @@
 //! can be missing from the files after a crash. A page changed again while its image is under way enters the list anew with the start
 //! LSN of that change; it is not collected a second time before the first write is done (`Frame::in_flight`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -47,6 +48,8 @@ pub(crate) struct FlushList {
     /// Written, but not synced: the oldest start LSN, and the files.
     unsynced: Option<u64>,
     unsynced_files: Vec<Arc<dyn File>>,
+    /// Their addresses: ten thousand files may have been written since the last sync, and commits wait for this list.
+    unsynced_known: HashSet<usize>,
     next_batch: u64,
     seen: Lsn,
 }
@@ -62,6 +65,7 @@ impl FlushList {
             under_way: Vec::new(),
             unsynced: None,
             unsynced_files: Vec::new(),
+            unsynced_known: HashSet::new(),
             next_batch: 0,
             seen: now,
         }
@@ -163,7 +167,7 @@ impl FlushList {
         }
         self.unsynced = self.unsynced.into_iter().chain(oldest).min();
         for file in unsynced {
-            if !self.unsynced_files.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            if self.unsynced_known.insert(address(&file)) {
                 self.unsynced_files.push(file);
             }
         }
@@ -173,12 +177,20 @@ impl FlushList {
     /// they are synced. `None` when there is nothing.
     pub(crate) fn begin_sync(&mut self) -> Option<(BatchId, Vec<Arc<dyn File>>)> {
         let oldest = self.unsynced.take()?;
+        self.unsynced_known.clear();
         Some((self.begin(Some(oldest)), std::mem::take(&mut self.unsynced_files)))
     }
 
     /// The file is going to be removed, or was synced and is going to be closed.
     pub(crate) fn forget_file(&mut self, file: &Arc<dyn File>) {
-        self.unsynced_files.retain(|known| !Arc::ptr_eq(known, file));
+        if self.unsynced_known.remove(&address(file)) {
+            self.unsynced_files.retain(|known| !Arc::ptr_eq(known, file));
+        }
+    }
+
+    /// How many files are written and not synced.
+    pub(crate) fn unsynced_files(&self) -> usize {
+        self.unsynced_files.len()
     }
 
     /// The oldest start LSN of a change that a crash can make miss in its file.
@@ -224,6 +236,11 @@ impl FlushList {
             self.take(frames.get(self.tail));
         }
     }
+}
+
+/// Tells open files apart.
+fn address(file: &Arc<dyn File>) -> usize {
+    Arc::as_ptr(file).cast::<()>() as usize
 }
 
 #[cfg(test)]
