@@ -13,10 +13,12 @@ mod client_checks;
 mod crash_states;
 mod doublewrite_experiment;
 mod file_system;
+mod fuzz;
 mod import;
 mod isolation;
 mod journal;
 mod kill_cycles;
+mod list_append;
 mod memory;
 mod packages;
 mod redo_capacity;
@@ -123,8 +125,17 @@ enum Command {
     Epoll(Target),
     /// Recovers thousands of states that crashes may leave on a simulated disk, and lets I/O calls fail.
     Crash(crash_states::CrashArguments),
+    /// Builds every fuzz target and runs it for a while.
+    Fuzz(fuzz::FuzzArguments),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
+    /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it forbids; with kills.
+    ListAppend {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: list_append::Settings,
+    },
     /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs innochecksum.
     ImportCheck(Target),
     /// Comparisons on a disk with limits (root).
@@ -211,6 +222,8 @@ fn main() -> Result<()> {
             steps.sources();
             if !quick {
                 steps.step("crash states", crash_states::quick);
+                let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
+                steps.step("fuzz targets", || fuzz::run(&short));
                 let program = steps.build_server();
                 steps.with(program, end_to_end);
             }
@@ -254,9 +267,14 @@ fn main() -> Result<()> {
             without_io_uring(&mut steps, &program.without_io_uring());
         }
         Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
+        Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
+        }
+        Command::ListAppend { target, settings } => {
+            let program = target.program(&mut steps)?;
+            steps.step("list-append histories", || list_append::run(&program, &settings));
         }
         Command::ImportCheck(target) => {
             let program = target.program(&mut steps)?;
@@ -316,6 +334,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("memory", || memory::run(program, memory::SHORT));
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
+    steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));
     steps.step("bad input", || bad_input::run(program, None, kill_cycles::seed_or_time(None)?));

@@ -9,7 +9,9 @@
 //! checkpoint to sync once instead of after each batch.
 //!
 //! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the batch then take the way
-//! through the doublewrite, within the same write, and so do all later pages of that file.
+//! through the doublewrite, within the same write, and so do all later pages of that file. Where atomic writes are done by
+//! copy-on-write, each needs room: one that finds none is refused in the same way, but for this time only. The
+//! doublewrite writes in place, where it needs none, so a full file system stops what grows and nothing else.
 //!
 //! **Changing the mode.** A batch looks at the mode once, when it begins. The caller never has two writes of one page under way at
 //! the same time, so the write of a page by the new way finds the old one complete: a plain write never meets an atomic
@@ -21,7 +23,7 @@
 use crate::area::{Area, Segment, Sort};
 use crate::decision::{Decisions, FileProtection, Plan};
 use crate::in_place::{self, Cut};
-use crate::mode::Mode;
+use crate::mode::{Mode, Way};
 use crate::numbers;
 use crate::options::Options;
 use crate::status::{Counters, Status};
@@ -31,7 +33,7 @@ use disk::{
     write_async,
 };
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for it.
@@ -51,6 +53,8 @@ struct Shared {
     decisions: Decisions,
     counters: Counters,
     batch_ids: AtomicU32,
+    /// Atomic writes find no room; said once.
+    without_room: AtomicBool,
 }
 
 impl ProtectedWriter {
@@ -72,6 +76,7 @@ impl ProtectedWriter {
             numbers: OnceLock::new(),
             counters: Counters::default(),
             batch_ids: AtomicU32::new(0),
+            without_room: AtomicBool::new(false),
         };
         shared.prepare(mode)?;
         Ok(ProtectedWriter { shared: Arc::new(shared) })
@@ -153,7 +158,12 @@ impl Shared {
     async fn write(&self, batch: &WriteBatch) -> Result<Vec<Arc<dyn File>>> {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
-        let result = self.write_planned(batch, &plan).await;
+        let mut result = self.write_planned(batch, &plan).await;
+        if let Ok(unsynced) = &result
+            && let Err(error) = self.sync_as_measured(&plan, unsynced).await
+        {
+            result = Err(error);
+        }
         // Also after a failure: the batch is not under way any more.
         for turn in &plan.turns {
             let pages = if result.is_ok() { turn.pages } else { 0 };
@@ -163,6 +173,16 @@ impl Shared {
             }
         }
         result
+    }
+
+    /// The doublewrite syncs what it writes; for the comparison the atomic way does so too, now and then, like the
+    /// checkpoint that will do it later.
+    async fn sync_as_measured(&self, plan: &Plan, unsynced: &[Arc<dyn File>]) -> Result<()> {
+        for turn in plan.turns.iter().filter(|turn| turn.way == Way::Atomic) {
+            let due = turn.trial.lock().left_unsynced(unsynced);
+            self.sync(&mut due.unwrap_or_default()).await?;
+        }
+        Ok(())
     }
 
     async fn write_planned(&self, batch: &WriteBatch, plan: &Plan) -> Result<Vec<Arc<dyn File>>> {
@@ -207,15 +227,23 @@ impl Shared {
         in_place::add_files(batch, plan.single.iter().copied(), unsynced);
         in_place::add_files(batch, plan.plain.iter().copied(), unsynced);
         let mut refused = Vec::new();
+        let failed_before = self.without_room.load(Ordering::Relaxed);
         for (index, outcome) in submit_each(&**self.env.storage(), requests).await.into_iter().enumerate() {
             match (outcome, plan.atomic.get(index)) {
                 (Ok(()), Some(stretch)) => {
                     Counters::add(&self.counters.atomic_writes, 1);
                     Counters::add(&self.counters.atomic_pages, stretch.len());
+                    if failed_before {
+                        self.without_room.store(false, Ordering::Relaxed);
+                    }
                 }
                 (Ok(()), None) => {}
                 (Err(error), Some(stretch)) if error.is_atomic_refusal() => {
                     self.refused(&batch.pages()[stretch.start].file, &error);
+                    refused.extend(stretch.clone());
+                }
+                (Err(error), Some(stretch)) if error.is_atomic_without_room() => {
+                    self.without_room(&error);
                     refused.extend(stretch.clone());
                 }
                 (Err(error), _) => return Err(error),
@@ -234,6 +262,13 @@ impl Shared {
                 "an atomic write was refused ({error}): pages of {} go through the doublewrite from now on",
                 file.path().display()
             );
+        }
+    }
+
+    fn without_room(&self, error: &Error) {
+        Counters::add(&self.counters.atomic_without_room, 1);
+        if !self.without_room.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{error}. Pages that cannot be written atomically go through the doublewrite");
         }
     }
 

@@ -31,7 +31,8 @@ pub struct Recovered {
     pub unrestored: Vec<Unrestored>,
     /// Valid copies looked at.
     pub copies: usize,
-    /// Slots that hold something which is not a whole page: the traces of a batch the crash interrupted.
+    /// Slots that hold something which is not a whole page (the traces of a batch the crash interrupted), or that cannot
+    /// be read.
     pub damaged_copies: usize,
 }
 
@@ -47,6 +48,7 @@ pub struct Unrestored {
 const COPY_DAMAGED: &str = "its copy in the doublewrite file is damaged as well";
 const COPY_TOO_OLD: &str = "its copy in the doublewrite file is older than the last checkpoint, so that redo no longer \
                             holds all later changes";
+const COPY_UNREADABLE: &str = "its copy in the doublewrite file cannot be read";
 const ONLY_NUMBER: &str = "it was written with innodb_doublewrite=DETECT_ONLY, which keeps no copies";
 
 /// Finds the data file of a page: its file, and the byte offset of the page in it. `None` for a page of a tablespace
@@ -80,7 +82,7 @@ pub fn recover_since(
     let mut found = Found::default();
     for directory in directories {
         for file in files(storage, directory, page_size, Sort::Copies)? {
-            visit_slots(&file, page_size, &mut |offset, image| {
+            found.recovered.damaged_copies += visit_slots(&file, page_size, &mut |offset, image| {
                 found.copy(&file, offset, image, checkpoint_lsn, verify);
             })?;
         }
@@ -161,7 +163,11 @@ fn restore(
         if offset >= file.len()? || is_whole(&*file, offset, &mut data, verify) {
             continue;
         }
-        copy.file.read_at(&mut image, copy.offset)?;
+        if let Err(error) = copy.file.read_at(&mut image, copy.offset) {
+            tracing::warn!(%error, "a damaged page cannot be restored");
+            recovered.unrestored.push(Unrestored { page: *page, why: COPY_UNREADABLE });
+            continue;
+        }
         file.write_at(&image, offset)?;
         recovered.restored.push(*page);
         if !changed.iter().any(|known| Arc::ptr_eq(known, &file)) {
@@ -183,6 +189,7 @@ fn restore(
             recovered.unrestored.push(Unrestored { page, why });
         }
     }
+    recovered.unrestored.sort_by_key(|unrestored| unrestored.page);
     Ok(recovered)
 }
 
@@ -216,21 +223,32 @@ fn files(
     found.iter().map(|(_, name)| storage.open(&directory.join(name), OpenHow::READ_ONLY)).collect()
 }
 
-/// Calls `visit` with the offset and the bytes of every slot. A slot that the file ends in is no slot.
-fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u8])) -> Result<()> {
+/// Calls `visit` with the offset and the bytes of every slot that can be read, and returns how many cannot. A slot that the
+/// file ends in is no slot.
+///
+/// What cannot be read is a damaged slot, not a reason to stop: hardly ever is a copy needed, and if this one is, its page
+/// is damaged, which the start finds out.
+fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u8])) -> Result<usize> {
     let end = file.len()? / slot as u64 * slot as u64;
     let step = READ_STEP.min(usize::try_from(end).unwrap_or(READ_STEP)).max(slot);
     let mut buf = AlignedBuf::zeroed(step);
-    let mut at = 0;
+    let (mut at, mut unreadable) = (0, 0);
     while at < end {
         let length = usize::try_from(end - at).unwrap_or(buf.len()).min(buf.len());
-        file.read_at(&mut buf[..length], at)?;
-        for (index, image) in buf[..length].chunks_exact(slot).enumerate() {
-            visit(at + (index * slot) as u64, image);
+        let all = file.read_at(&mut buf[..length], at).is_ok();
+        for (index, image) in buf[..length].chunks_exact_mut(slot).enumerate() {
+            let offset = at + (index * slot) as u64;
+            match if all { Ok(()) } else { file.read_at(image, offset) } {
+                Ok(()) => visit(offset, image),
+                Err(error) => {
+                    tracing::warn!(%error, "a slot of a doublewrite file counts as damaged");
+                    unreadable += 1;
+                }
+            }
         }
         at += length as u64;
     }
-    Ok(())
+    Ok(unreadable)
 }
 
 /// Whether the data page can stay as it is: readable, not all zero, and valid.

@@ -43,6 +43,8 @@ figures! {
     atomic_pages,
     /// Atomic writes that the storage refused.
     atomic_refusals,
+    /// Atomic writes for which the file system had no room; their pages took the way through the doublewrite.
+    atomic_without_room,
     /// Bytes of pages of tables written to their places.
     bytes_data,
     /// Bytes of pages of the undo tablespace written to their places.

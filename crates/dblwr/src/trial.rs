@@ -9,13 +9,21 @@
 //! batch a fast one is slow. What counts is throughput. Time is counted for a way only while batches of that way alone are under
 //! way, and so are the pages that are finished then; what happens while the batches of the last turn drain is not counted.
 //!
+//! The doublewrite cannot do without syncs; what is written atomically is synced later, by a checkpoint, for many batches at
+//! once. That costs too, and not the less for coming later. So in a measurement every eighth batch of the atomic way syncs
+//! what was left, and both sides are compared with their syncs.
+//!
 //! Nothing here does I/O or knows a clock; so it behaves the same in the simulator.
 
 use crate::mode::Way;
+use disk::File;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Batches that go the same way before the other one has its turn.
 const TURN: u32 = 16;
+/// Batches of the atomic way that are synced together while it is measured.
+const SYNC_EVERY: u32 = 8;
 /// Batches each way needs before they are compared.
 const BATCHES_MIN: u32 = 32;
 /// Pages each way needs before they are compared.
@@ -58,7 +66,6 @@ struct Side {
 }
 
 /// The measurement of one device.
-#[derive(Debug)]
 pub(crate) struct Trial {
     /// Set while measured anew.
     measuring: bool,
@@ -73,6 +80,9 @@ pub(crate) struct Trial {
     /// Seconds per page that made it the chosen one.
     measured: f64,
     outcome: String,
+    /// Atomic batches of this measurement that were written since the last sync, and their files.
+    unsynced: u32,
+    files: Vec<Weak<dyn File>>,
 }
 
 impl Default for Trial {
@@ -87,6 +97,8 @@ impl Default for Trial {
             chosen_at: Duration::ZERO,
             measured: 0.0,
             outcome: "it and the doublewrite are being measured".to_owned(),
+            unsynced: 0,
+            files: Vec::new(),
         }
     }
 }
@@ -120,6 +132,26 @@ impl Trial {
         }
         self.watch(now);
         None
+    }
+
+    /// A batch was written atomically and leaves these files unsynced. Returns the files to be synced before it ends, if
+    /// it is its turn to do so.
+    pub(crate) fn left_unsynced(&mut self, files: &[Arc<dyn File>]) -> Option<Vec<Arc<dyn File>>> {
+        if !self.measuring {
+            return None;
+        }
+        for file in files {
+            let file = Arc::downgrade(file);
+            if !self.files.iter().any(|known| known.ptr_eq(&file)) {
+                self.files.push(file);
+            }
+        }
+        self.unsynced += 1;
+        if self.unsynced < SYNC_EVERY {
+            return None;
+        }
+        self.unsynced = 0;
+        Some(self.files.drain(..).filter_map(|file| file.upgrade()).collect())
     }
 
     /// The way of the next batch.
@@ -183,7 +215,8 @@ impl Trial {
     }
 
     fn measure_anew(&mut self) {
-        (self.measuring, self.begun) = (true, 0);
+        (self.measuring, self.begun, self.unsynced) = (true, 0, 0);
+        self.files.clear();
         self.forget_seen();
     }
 

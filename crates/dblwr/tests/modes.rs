@@ -78,6 +78,77 @@ fn what_the_file_system_offers_is_measured_against_the_doublewrite() {
     assert_eq!(by_way.0, by_way.1, "the way shown is the way used");
 }
 
+/// What is written atomically is synced by somebody else later. The measurement must see that it costs something, too.
+#[test]
+fn the_measurement_counts_syncs_on_both_sides() {
+    let env = environment(8, Atomic::FileSystem);
+    let files = make_data(&**env.disk());
+    let writer = writer(&env, Mode::Auto);
+    let pages: Vec<PageId> = all_pages().collect();
+    let (mut measured, mut synced, mut later) = (0, 0, 0);
+    for lsn in 0..400 {
+        let measuring = !writer.protection(&files[&1]).reason.contains("microseconds per page");
+        let before = writer.status();
+        write(&env, &writer, batch(&files, &pages, 10 + lsn, FlushPurpose::Checkpoint));
+        let after = writer.status();
+        if after.atomic_pages > before.atomic_pages {
+            measured += u64::from(measuring);
+            *if measuring { &mut synced } else { &mut later } += after.syncs - before.syncs;
+        }
+    }
+    // Two files, once in eight batches.
+    assert!(measured >= 32 && synced == measured / 8 * 2, "{synced} syncs in {measured} batches");
+    assert_eq!(later, 0, "a batch whose way is settled leaves its syncs to the checkpoint");
+}
+
+#[test]
+fn atomic_writes_without_room_go_through_the_doublewrite_for_this_time() {
+    for (seed, offered) in [(11, Atomic::Hardware), (12, Atomic::FileSystem)] {
+        let env = environment(seed, offered);
+        let files = make_data(&**env.disk());
+        let writer = writer(&env, Mode::Auto);
+        let pages: Vec<PageId> = all_pages().take(6).collect();
+        let mut without_room = 0;
+        for lsn in 10..90 {
+            let full = lsn % 20 >= 10;
+            env.disk().leave_no_room_for_atomic_writes(full);
+            let before = writer.status();
+            write(&env, &writer, batch(&files, &pages, lsn, FlushPurpose::Lru));
+            let after = writer.status();
+            assert!(!full || after.atomic_pages == before.atomic_pages);
+            without_room += after.atomic_without_room - before.atomic_without_room;
+            assert!(pages.iter().all(|page| lsn_of(&read_page(env.disk(), *page)) == lsn), "nothing is lost");
+        }
+        assert!(without_room > 10, "{without_room}");
+        let status = writer.status();
+        assert_eq!((status.pages, status.atomic_refusals), (80 * 6, 0));
+        assert_eq!(status.atomic_pages + status.doublewrite_pages, status.pages);
+        assert!(status.atomic_pages > 0, "as soon as there is room they are written atomically again");
+    }
+}
+
+#[test]
+fn pages_without_room_are_never_torn_by_a_crash() {
+    let mut restored = 0;
+    for seed in 0..30 {
+        let env = environment(seed, Atomic::FileSystem);
+        let files = make_data(&**env.disk());
+        let writer = writer(&env, Mode::Auto);
+        env.disk().leave_no_room_for_atomic_writes(true);
+        let pages: Vec<PageId> = all_pages().take(8).collect();
+        let _under_way = spawn(&env, writer.write(batch(&files, &pages, 9, FlushPurpose::Lru)));
+        for _ in 0..1 + seed {
+            env.step();
+        }
+        for crash in 0..10 {
+            let left = env.disk().crash(crash);
+            restored += run_recovery(&*left, 0).restored.len();
+            assert!(all_pages().all(|id| verify(&read_page(&left, id))), "seed {seed} crash {crash}");
+        }
+    }
+    assert!(restored > 0, "the way through the doublewrite was needed");
+}
+
 #[test]
 fn a_refused_atomic_write_goes_through_the_doublewrite_in_the_same_batch() {
     let pages: Vec<PageId> = all_pages().take(6).collect();

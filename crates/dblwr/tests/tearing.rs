@@ -305,3 +305,35 @@ fn runs_on_a_real_disk_and_finds_its_copies_again() {
     assert_eq!(image[..], page(VICTIM, 9)[..]);
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// What a doublewrite file holds is hardly ever needed: that a sector of it cannot be read must not stop a start.
+#[test]
+fn an_unreadable_copy_counts_as_damaged_and_stops_nothing_else() {
+    let (mut without_copy, mut with_copy, mut damaged) = (0, 0, 0);
+    for seed in 0..20 {
+        let env = SimulatedEnvironment::new(seed);
+        let disk = env.disk().clone();
+        let files = make_data(&*disk);
+        let writer = ProtectedWriter::open(env.clone(), options()).unwrap();
+        let pages: Vec<PageId> = all_pages().take(4).collect();
+        env.run_until_complete(writer.write(batch(&files, &pages, 9, FlushPurpose::Checkpoint))).unwrap();
+        assert!(tear(&disk, pages[2]));
+        let others = |disk: &SimulatedStorage| {
+            all_pages().filter(|id| *id != pages[2]).all(|id| verify(&read_page(disk, id)))
+        };
+        disk.misbehave(".dblwr", Misbehaviour::FailRead(FaultKind::Eio), 2);
+        let found = run_recovery(&*disk, 0);
+        assert!(others(&disk), "seed {seed}: {found:?}");
+        damaged += found.damaged_copies;
+        match found.restored.as_slice() {
+            [page] => with_copy += u64::from(*page == pages[2]),
+            _ => without_copy += 1,
+        }
+        assert_eq!(found.restored.len() == 1, verify(&read_page(&disk, pages[2])), "seed {seed}: {found:?}");
+        // The device has recovered, or the file was made anew.
+        disk.behave();
+        run_recovery(&*disk, 0);
+        assert!(verify(&read_page(&disk, pages[2])), "the copy is still there");
+    }
+    assert!(without_copy > 0 && with_copy > 0 && damaged > 20, "{without_copy} {with_copy} {damaged}");
+}

@@ -54,6 +54,13 @@ impl Error {
             && matches!(self.0.source.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
     }
 
+    /// Whether this is an atomic write for which the file system had no room: where it keeps writes whole by writing them
+    /// elsewhere first, each needs some. Nothing was written, and a write in place may well succeed.
+    pub fn is_atomic_without_room(&self) -> bool {
+        self.0.operation == ATOMIC_WRITE
+            && matches!(self.0.source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+    }
+
     /// The file concerned.
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -142,6 +149,12 @@ mod tests {
         // A page that may be half written is no refusal, nor is any other write.
         assert!(!error(ATOMIC_WRITE, libc::EIO) && !error(ATOMIC_WRITE, libc::ENOSPC));
         assert!(!error("write", libc::EINVAL) && !error("sync", libc::EINVAL));
+        let without_room = |operation, code| {
+            Error::at(operation, "t.ibd", 0, 16384, io::Error::from_raw_os_error(code))
+                .is_atomic_without_room()
+        };
+        assert!(without_room(ATOMIC_WRITE, libc::ENOSPC) && without_room(ATOMIC_WRITE, libc::EDQUOT));
+        assert!(!without_room("write", libc::ENOSPC) && !without_room(ATOMIC_WRITE, libc::EINVAL));
         let torn = Error::at(ATOMIC_WRITE, "t.ibd", 0, 16384, io::Error::other("half of it"));
         assert!(!torn.is_atomic_refusal());
     }

@@ -66,6 +66,11 @@ impl Event {
         EventWait { event: self.clone(), ticket: None }
     }
 
+    /// Whether this is the only reference to the event: nobody waits for it, or will.
+    pub fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// True when both are the same event.
     pub fn same(&self, other: &Event) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -172,6 +172,15 @@ impl Drop for CheckpointRunning {
 
 /// The task. It holds the store only while it works, so that the store can be closed.
 async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
+    // Without it no page is written any more: whoever waits for a frame or for room in the log would wait for ever.
+    let _guard = disk::OnPanic::new({
+        let store = store.clone();
+        move || {
+            if let Some(store) = store.upgrade() {
+                store.poison("the page cleaner ended by an internal fault");
+            }
+        }
+    });
     loop {
         let (sleep, mut events) = {
             let Some(store) = store.upgrade() else { return };
@@ -218,6 +227,8 @@ impl Cleaner {
     /// One look; returns the time to the next.
     fn look(&mut self, store: &PageStore) -> Duration {
         store.tick_clock();
+        #[cfg(test)]
+        assert!(!store.broken.cleaner.load(Ordering::Relaxed), "broken by a test");
         let now = store.env.now();
         let elapsed = now.saturating_sub(self.last_look);
         self.last_look = now;

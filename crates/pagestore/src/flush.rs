@@ -4,7 +4,7 @@
 //! for a frame that this very write makes free), image copied and stamped, moved from the flush list into the batch. The
 //! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
 //! hand it to the [`PageWriter`](disk::PageWriter), and when that says that every page is in its file, count the pages as clean.
-//! What it left unsynced is synced before the next checkpoint; until then the log holds every change of these pages.
+//! What it left unsynced is synced before the next checkpoint ([`crate::syncing`]); until then the log holds every change of these pages.
 //! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
 //! its file yet, and marked, so that nobody writes it twice at the same time.
 //!
@@ -142,8 +142,7 @@ impl PageStore {
     fn candidates_of_space(&self, space: u32, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
         let pages_max = pages_max.min(self.flight_room());
         let mut candidates = Vec::new();
-        for index in 0..self.free.end() {
-            let frame = self.frames.get(index);
+        for frame in self.frames_of(space) {
             if !frame.is_dirty() || frame.page_id().space != space {
                 continue;
             }
@@ -234,22 +233,6 @@ impl PageStore {
         for event in under_way {
             event.wait().await;
         }
-    }
-
-    /// Syncs the files of all batches that are written. On failure the store is poisoned and the checkpoint stays.
-    pub(crate) async fn sync_written(&self) -> Result<(), Error> {
-        let begun = self.flush_list.lock().begin_sync();
-        let Some((batch, mut files)) = begun else { return Ok(()) };
-        if self.skips_checkpoint_sync() {
-            files.clear();
-        }
-        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
-        if let Err(error) = disk::submit_all(&**self.env.storage(), syncs).await {
-            self.poison(&format!("syncing pages failed: {error}"));
-            return Err(error.into());
-        }
-        self.flush_list.lock().end_batch(batch, Vec::new());
-        Ok(())
     }
 
     /// Writes what `which` says until nothing of it is dirty or in flight; it may still have to be synced.

@@ -34,6 +34,11 @@ struct Node {
 
 const UNLISTED: Node = Node { newer: NONE, older: NONE, start: 0 };
 
+/// Tells open files apart as long as they are held.
+fn address(file: &Arc<dyn File>) -> usize {
+    Arc::as_ptr(file).cast::<()>() as usize
+}
+
 /// Identifies a batch under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchId(u64);
@@ -48,8 +53,11 @@ pub(crate) struct FlushList {
     /// Written, but not synced: the oldest start LSN, and the files.
     unsynced: Option<u64>,
     unsynced_files: Vec<Arc<dyn File>>,
-    /// Their addresses: ten thousand files may have been written since the last sync, and commits wait for this list.
+    /// Their addresses: a database may have thousands of them.
     unsynced_known: HashSet<usize>,
+    /// Syncs of all that was unsynced: begun, and well over. At most one is under way.
+    syncs_begun: u64,
+    syncs_over: u64,
     next_batch: u64,
     seen: Lsn,
 }
@@ -66,6 +74,8 @@ impl FlushList {
             unsynced: None,
             unsynced_files: Vec::new(),
             unsynced_known: HashSet::new(),
+            syncs_begun: 0,
+            syncs_over: 0,
             next_batch: 0,
             seen: now,
         }
@@ -173,12 +183,32 @@ impl FlushList {
         }
     }
 
-    /// What has to be synced by now: the files, and a batch that stands for all that was written to them, to be ended when
-    /// they are synced. `None` when there is nothing.
+    /// How many syncs must be over ([`FlushList::syncs_over`]) until all that is written now is durable.
+    pub(crate) fn sync_wanted(&self) -> u64 {
+        self.syncs_begun + u64::from(self.unsynced.is_some())
+    }
+
+    /// How many syncs of all that was unsynced are over.
+    pub(crate) fn syncs_over(&self) -> u64 {
+        self.syncs_over
+    }
+
+    /// What has to be synced by now: the files, and a batch that stands for all that was written to them, for
+    /// [`FlushList::end_sync`]. `None` when there is nothing, or another sync is under way.
     pub(crate) fn begin_sync(&mut self) -> Option<(BatchId, Vec<Arc<dyn File>>)> {
+        if self.syncs_begun > self.syncs_over {
+            return None;
+        }
         let oldest = self.unsynced.take()?;
+        self.syncs_begun += 1;
         self.unsynced_known.clear();
         Some((self.begin(Some(oldest)), std::mem::take(&mut self.unsynced_files)))
+    }
+
+    /// The files that [`FlushList::begin_sync`] gave out are synced.
+    pub(crate) fn end_sync(&mut self, batch: BatchId) {
+        self.syncs_over += 1;
+        self.end_batch(batch, Vec::new());
     }
 
     /// The file is going to be removed, or was synced and is going to be closed.
@@ -236,11 +266,6 @@ impl FlushList {
             self.take(frames.get(self.tail));
         }
     }
-}
-
-/// Tells open files apart.
-fn address(file: &Arc<dyn File>) -> usize {
-    Arc::as_ptr(file).cast::<()>() as usize
 }
 
 #[cfg(test)]
@@ -304,13 +329,19 @@ mod tests {
         list.move_to_batch(batch, frames.get(3));
         list.end_batch(batch, vec![one.clone()]);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
-        list.end_batch(sync, Vec::new());
+        assert!(list.begin_sync().is_none(), "one at a time");
+        assert_eq!(
+            (list.syncs_over(), list.sync_wanted()),
+            (0, 2),
+            "what was written since takes another sync"
+        );
+        list.end_sync(sync);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(140), Lsn(150)));
         // A file that is removed needs no sync; what was written to it no longer matters when the others are synced.
         list.forget_file(&one);
         let (sync, files) = list.begin_sync().unwrap();
         assert!(files.is_empty());
-        list.end_batch(sync, Vec::new());
+        list.end_sync(sync);
         assert_eq!(list.checkpoint(), Lsn(150));
     }
 }

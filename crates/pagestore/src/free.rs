@@ -377,7 +377,8 @@ impl PageStore {
         if frame.is_dirty() || !frame.pins.try_own() {
             return false;
         }
-        // Nobody has a pin, so nobody can change the page from here on. Looked at again: it may have been changed and
+        // Nobody has a pin, so nobody can change the page from here on. Whoever made it dirty had it pinned, and gave the pin
+        // back, released, afterwards: owning it acquires that, so that the relaxed look sees the mark. Looked at again: it may have been changed and
         // unpinned between the two looks above.
         if frame.is_dirty() || frame.in_flight.load(Ordering::Acquire) {
             frame.pins.disown();

@@ -27,6 +27,8 @@ mod free;
 #[cfg(not(loom))]
 pub mod fsp;
 #[cfg(not(loom))]
+mod growth;
+#[cfg(not(loom))]
 mod guard;
 mod latch;
 #[cfg(not(loom))]
@@ -63,6 +65,8 @@ mod status;
 #[cfg(not(loom))]
 mod store;
 mod sync;
+#[cfg(not(loom))]
+mod syncing;
 #[cfg(all(test, not(loom)))]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;

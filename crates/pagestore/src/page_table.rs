@@ -82,6 +82,21 @@ impl<T: Zeroed> Growing<T> {
         unsafe { &*start.add(place) }
     }
 
+    /// Calls `f` for the elements below `end` that are in allocated buckets.
+    fn for_each_below(&self, end: u32, mut f: impl FnMut(&T)) {
+        let mut first = 0;
+        for (bucket, start) in self.buckets.iter().enumerate() {
+            let len = Self::bucket_len(bucket);
+            let wanted = (end as usize).saturating_sub(first).min(len);
+            let start = start.load(Ordering::Acquire);
+            if wanted > 0 && !start.is_null() {
+                // SAFETY: as in `get`.
+                unsafe { std::slice::from_raw_parts(start, wanted) }.iter().for_each(&mut f);
+            }
+            first += len;
+        }
+    }
+
     /// Calls `f` for every element of allocated buckets.
     fn for_each(&self, mut f: impl FnMut(&T)) {
         for (bucket, start) in self.buckets.iter().enumerate() {
@@ -136,6 +151,14 @@ impl PageTable {
             // Fails only when another frame was entered since, which then stays.
             let _ = entry.compare_exchange(frame + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
+    }
+
+    /// Calls `f` with each frame that is said to hold a page below `end`.
+    pub(crate) fn for_each_frame(&self, end: u32, mut f: impl FnMut(u32)) {
+        self.0.for_each_below(end, |entry| match entry.load(Ordering::Acquire) {
+            0 => {}
+            entry => f(entry - 1),
+        });
     }
 
     fn assert_empty(&self) {
@@ -250,6 +273,11 @@ mod tests {
             table.set(1_000_000, 7);
             table.remove(9, 3);
             assert_eq!((table.get(9), table.get(1_000_000)), (Some(0), Some(7)));
+            for (end, frames) in [(9, vec![]), (10, vec![0]), (1_000_000, vec![0]), (u32::MAX, vec![0, 7])] {
+                let mut found = Vec::new();
+                table.for_each_frame(end, |frame| found.push(frame));
+                assert_eq!(found, frames, "below {end}");
+            }
             table.remove(9, 0);
             table.remove(1_000_000, 7);
             directory.remove(space);

@@ -185,9 +185,10 @@ impl PageStore {
     /// Pins a page if it is in memory.
     #[inline]
     pub(crate) fn look_up(&self, page: PageId) -> Option<Pin> {
-        let table = self.spaces.directory.get(page.space)?;
         let mut spins = 0;
         loop {
+            // Each time: when the tablespace is dropped meanwhile, its table may become another's.
+            let table = self.spaces.directory.get(page.space)?;
             let frame = self.frames.get(table.get(page.page)?);
             if frame.pins.try_pin() {
                 if frame.holds(page) {
@@ -581,7 +582,8 @@ impl ReadCompletion {
                 // as for any page that comes in.
                 if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
                     tier.read_took(Source::Tier, self.store.env.now().saturating_sub(self.started));
-                    return self.end_well(bytes);
+                    let lsn = page::lsn(bytes);
+                    return self.end_well(lsn);
                 }
             }
             Err(error) => tier.read_failed(ticket, &error),
@@ -608,7 +610,10 @@ impl ReadCompletion {
             })
         });
         match verified {
-            Ok(()) => self.end_well(bytes),
+            Ok(()) => {
+                let lsn = page::lsn(bytes);
+                self.end_well(lsn);
+            }
             Err(error) => {
                 self.fail(error);
                 self.read.event.set();
@@ -616,9 +621,10 @@ impl ReadCompletion {
         }
     }
 
-    fn end_well(mut self, bytes: &[u8]) {
+    /// Takes the LSN, not the bytes: from the publication inside on others may change them.
+    fn end_well(mut self, lsn: u64) {
         self.over = true;
-        self.succeed(page::lsn(bytes));
+        self.succeed(lsn);
         self.read.event.set();
     }
 

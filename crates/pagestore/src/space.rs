@@ -1,9 +1,7 @@
-//! Tablespaces: which files are open, how large they are, and how they grow.
+//! Tablespaces: which files are open, and how large they are (how they grow: [`crate::growth`]).
 //!
 //! The hot path finds a page through the lock-free [`SpaceDirectory`]; everything about files goes through the
-//! registry's lock. A file grows by writing zeros, synced before the new size is published, so that no page beyond
-//! the durable end of a file is ever used: recovery finds every page its log speaks of (or extends the file itself),
-//! and page writes never allocate space.
+//! registry's lock.
 //!
 //! A file is opened when its first page is wanted, not before: a start knows of ten thousand tables and touches none. What
 //! is wrong with a file is therefore an error of whoever uses the tablespace, and of nobody else. Its descriptor may be
@@ -14,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use disk::{AlignedBuf, Event, File, Io, IoBuf, IoKind, OpenHow, Storage, Wait};
+use disk::{AlignedBuf, File, OpenHow, Storage};
 use parking_lot::{Mutex, RwLock};
 
 use crate::checksum;
-use crate::error::{Error, Interrupt};
+use crate::error::Error;
+use crate::growth::Growth;
 use crate::page::{self, PageSize};
 use crate::page_table::SpaceDirectory;
 use crate::stamp::{self, Stamp};
@@ -62,7 +61,7 @@ pub(crate) struct Space {
     /// How many want its file to stay as it is.
     held_still: AtomicUsize,
     dropped: AtomicBool,
-    growth: Mutex<Growth>,
+    pub(crate) growth: Mutex<Growth>,
 }
 
 struct Opened {
@@ -82,14 +81,6 @@ enum Check {
     Recovery,
     /// Whatever there is, is taken.
     Nothing,
-}
-
-#[derive(Default)]
-enum Growth {
-    #[default]
-    Idle,
-    Running(Event),
-    Failed(Error),
 }
 
 impl Space {
@@ -113,6 +104,11 @@ impl Space {
     /// Size in pages.
     pub(crate) fn pages(&self) -> u32 {
         self.pages.load(Ordering::Acquire)
+    }
+
+    /// The file is so long now, durably.
+    pub(crate) fn has_grown(&self, pages: u32) {
+        self.pages.fetch_max(pages, Ordering::AcqRel);
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -338,40 +334,7 @@ impl SpaceRegistry {
         Ok(())
     }
 
-    /// Makes the file at least `pages` long without blocking: `Ok` when it is, else what to wait for.
-    pub(crate) fn extend(
-        &self,
-        storage: &dyn Storage,
-        id: u32,
-        pages: u32,
-        wanted: bool,
-    ) -> Result<(), Interrupt> {
-        let space = self.get_open(storage, id)?;
-        let mut growth = space.growth.lock();
-        if space.pages() >= pages {
-            return Ok(());
-        }
-        match std::mem::take(&mut *growth) {
-            // For whoever waited for it.
-            Growth::Failed(error) if !wanted => {
-                *growth = Growth::Failed(error);
-                return Ok(());
-            }
-            Growth::Failed(error) => return Err(error.into()),
-            Growth::Running(event) if !event.is_set() => {
-                *growth = Growth::Running(event.clone());
-                return Err(Wait::new(event).into());
-            }
-            Growth::Idle | Growth::Running(_) => {}
-        }
-        let event = Event::new();
-        *growth = Growth::Running(event.clone());
-        drop(growth);
-        self.start_growth(storage, space, pages, wanted, event.clone());
-        Err(Wait::new(event).into())
-    }
-
-    /// As [`SpaceRegistry::extend`], blocking; for recovery.
+    /// Makes the file at least `pages` long, blocking; for recovery, which ends with the error if there is one.
     pub(crate) fn extend_blocking(&self, storage: &dyn Storage, id: u32, pages: u32) -> Result<(), Error> {
         let space = self.get_for_recovery(storage, id)?;
         let before = space.pages();
@@ -386,95 +349,14 @@ impl SpaceRegistry {
         Ok(())
     }
 
-    fn start_growth(&self, storage: &dyn Storage, space: Arc<Space>, pages: u32, wanted: bool, event: Event) {
-        let mut offset = self.page_size.offset_of(space.pages());
-        let end = self.page_size.offset_of(pages);
-        let mut places = Vec::new();
-        while offset < end {
-            let len = (end - offset).min(ZEROS_LEN as u64) as usize;
-            places.push((offset, len));
-            offset += len as u64;
-        }
-        // The last completion publishes the size. Each write is synced with it: extensions are few, and a chain of
-        // "all writes, then one sync" would need the storage again from a completion.
-        let step = Arc::new(GrowthStep {
-            space: space.clone(),
-            pages,
-            wanted,
-            event,
-            left: AtomicUsize::new(places.len()),
-            failure: Mutex::new(None),
-        });
-        let zeros = self.zeros.get_or_init(|| Arc::new(AlignedBuf::zeroed(ZEROS_LEN)));
-        let batch = places
-            .into_iter()
-            .map(|(offset, len)| {
-                let buf = IoBuf::Shared(zeros.clone(), 0..len);
-                let part = GrowthPart { step: step.clone(), done: false };
-                let kind = IoKind::Write { buf, offset, atomic: false, sync: true };
-                (space.file().clone(), Io::new(kind, move |result| part.finish(result.map(drop))))
-            })
-            .collect();
-        storage.submit(batch);
+    /// What files are made longer with.
+    pub(crate) fn zeros(&self) -> Arc<AlignedBuf> {
+        self.zeros.get_or_init(|| Arc::new(AlignedBuf::zeroed(ZEROS_LEN))).clone()
     }
 }
 
-/// One growth under way.
-struct GrowthStep {
-    space: Arc<Space>,
-    pages: u32,
-    /// Somebody waits for it, and is told when it fails.
-    wanted: bool,
-    event: Event,
-    left: AtomicUsize,
-    failure: Mutex<Option<Error>>,
-}
-
-/// One write of a growth; counts as failed when it is dropped unfinished.
-struct GrowthPart {
-    step: Arc<GrowthStep>,
-    done: bool,
-}
-
-impl GrowthPart {
-    fn finish(mut self, result: disk::Result<()>) {
-        self.done = true;
-        self.step.part_done(result.map_err(|error| no_space(&self.step.space.path(), error)));
-    }
-}
-
-impl Drop for GrowthPart {
-    fn drop(&mut self) {
-        if !self.done {
-            let why = "the storage was shut down meanwhile".into();
-            self.step.part_done(Err(Error::NoSpace { file: self.step.space.path(), why }));
-        }
-    }
-}
-
-impl GrowthStep {
-    fn part_done(&self, result: Result<(), Error>) {
-        if let Err(error) = result {
-            self.failure.lock().get_or_insert(error);
-        }
-        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let mut growth = self.space.growth.lock();
-        *growth = match self.failure.lock().take() {
-            Some(error) if self.wanted => Growth::Failed(error),
-            Some(_) => Growth::Idle,
-            None => {
-                self.space.pages.fetch_max(self.pages, Ordering::AcqRel);
-                Growth::Idle
-            }
-        };
-        drop(growth);
-        self.event.set();
-    }
-}
-
-fn no_space(path: &Path, error: disk::Error) -> Error {
+/// A refusal for lack of room as such, every other error as it is.
+pub(crate) fn no_space(path: &Path, error: disk::Error) -> Error {
     if error.kind() == std::io::ErrorKind::StorageFull || error.kind() == std::io::ErrorKind::QuotaExceeded {
         return Error::NoSpace { file: path.to_owned(), why: error.to_string() };
     }

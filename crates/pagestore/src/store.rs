@@ -13,7 +13,6 @@ use redo::{Lsn, RedoLog};
 
 use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
-use crate::flush::Which;
 use crate::flush_list::FlushList;
 use crate::frame::{FrameRef, Frames};
 use crate::free::FreeFrames;
@@ -82,6 +81,13 @@ impl Default for Options {
 /// Bytes of log that recovery is believed to get through in a second before it was ever measured.
 const APPLY_RATE_GUESS: u64 = 64 << 20;
 
+/// Entries of a page table that are looked at as quickly as one frame's descriptor.
+const TABLE_ENTRIES_PER_FRAME: u32 = 16;
+
+/// How long somebody may keep a page of a tablespace that is to be closed before that is said: whoever reads lets go
+/// within milliseconds, but an embedding program may have forgotten a cursor.
+const PATIENCE_WITH_PINS: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Pages in memory and in files. Shared by reference count; see the module's essay.
 pub struct PageStore {
     pub(crate) frames: Frames,
@@ -116,6 +122,7 @@ pub struct PageStore {
     pub(crate) cleaner_wanted: Signal,
     pub(crate) checkpoint_running: AtomicBool,
     pub(crate) checkpoint_over: Signal,
+    pub(crate) sync_over: Signal,
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
     /// Bytes of log that recovery gets through in a second: measured by the last one, otherwise a cautious guess.
@@ -144,6 +151,8 @@ pub(crate) struct Broken {
     pub(crate) wal: AtomicBool,
     /// The checkpoint does not sync what batches left unsynced.
     pub(crate) checkpoint_sync: AtomicBool,
+    /// The page cleaner goes on living.
+    pub(crate) cleaner: AtomicBool,
 }
 
 impl PageStore {
@@ -187,6 +196,7 @@ impl PageStore {
             cleaner_wanted: Signal::default(),
             checkpoint_running: AtomicBool::new(false),
             checkpoint_over: Signal::default(),
+            sync_over: Signal::default(),
             recovering,
             apply_rate: AtomicU64::new(APPLY_RATE_GUESS),
             stopping: AtomicBool::new(false),
@@ -362,14 +372,6 @@ impl PageStore {
         self.spaces.files()
     }
 
-    /// Makes the file at least `pages` long, in zeros that are synced before the new size is visible.
-    ///
-    /// # Errors
-    /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
-    pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
-        self.spaces.extend(&**self.env.storage(), space, pages, true)
-    }
-
     /// Pages per second the cleaner may write while the redo log is far from full (`innodb_io_capacity_max`).
     pub fn io_capacity_max(&self) -> Option<u32> {
         Some(self.io_capacity_max.load(Ordering::Relaxed)).filter(|max| *max > 0)
@@ -378,11 +380,6 @@ impl PageStore {
     /// Changes it; counts from the cleaner's next look on.
     pub fn set_io_capacity_max(&self, max: Option<u32>) {
         self.io_capacity_max.store(max.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// Begins to make the tablespace's file longer than is needed now. Whether that works does not matter yet.
-    pub(crate) fn extend_space_ahead(&self, space: u32, pages: u32) {
-        drop(self.spaces.extend(&**self.env.storage(), space, pages, false));
     }
 
     /// Renames the tablespace's file, durably.
@@ -443,67 +440,64 @@ impl PageStore {
         }
     }
 
+    /// The frames that hold pages of an open tablespace: all of those that were published before and are not moved
+    /// meanwhile.
+    pub(crate) fn frames_of(&self, space: u32) -> Vec<FrameRef> {
+        let Some(table) = self.spaces.directory.get(space) else { return Vec::new() };
+        let (pages, frames) = (self.spaces.get(space).map_or(0, |space| space.pages()), self.free.end());
+        let mut found = Vec::new();
+        let mut look_at = |index: u32| {
+            let frame = self.frames.get(index);
+            if frame.holds_a_page() && frame.page_id().space == space {
+                found.push(frame);
+            }
+        };
+        // Whatever is less to go through: a small table must not cost a look at every frame of a large pool. The page
+        // table has 4 bytes for each page, a frame's descriptor two lines of the cache.
+        if pages / TABLE_ENTRIES_PER_FRAME <= frames {
+            table.for_each_frame(pages, look_at);
+        } else {
+            (0..frames).for_each(&mut look_at);
+        }
+        found
+    }
+
     /// Evicts all pages of a dropped tablespace.
     async fn forget_pages(&self, space: u32, discard: bool) -> Result<(), Error> {
         for read in self.pending.of_space(space) {
             read.wait().await;
         }
         self.settle_relocations();
+        let began = self.env.now();
+        let mut told = false;
         loop {
-            let mut left = 0;
-            for index in 0..self.free.end() {
-                let frame = self.frames.get(index);
-                if frame.page_id().space != space || !frame.holds_a_page() {
-                    continue;
-                }
+            let mut left = None;
+            for frame in self.frames_of(space) {
                 if discard && !frame.in_flight.load(Ordering::Acquire) {
                     self.flush_list.lock().discard_page_of(frame, space);
                 }
                 let mut lru = self.lru.lock();
-                if frame.page_id().space != space || !lru.is_listed(index) {
+                if frame.page_id().space != space || !lru.is_listed(frame.index()) {
                     continue;
                 }
                 if self.evict(&mut lru, frame) {
                     drop(lru);
                     self.free.put(frame);
                 } else {
-                    left += 1;
+                    left = Some(frame.page_id());
                 }
             }
-            if left == 0 {
-                return Ok(());
-            }
+            let Some(page) = left else { return Ok(()) };
             // Pages of a write that failed stay for ever.
             self.refuse_when_poisoned()?;
             // Still pinned, or on its way to the file.
             self.batches_over().await;
+            if !told && self.env.now().saturating_sub(began) >= PATIENCE_WITH_PINS {
+                told = true;
+                tracing::warn!("a tablespace is to be closed, but somebody keeps a pin on its page {page}");
+            }
             self.env.sleep(std::time::Duration::from_millis(1)).await;
         }
-    }
-
-    /// Writes every dirty page of one tablespace, durably (FOR EXPORT: nobody may be changing it).
-    ///
-    /// # Errors
-    /// When writing fails; the store is then poisoned.
-    pub async fn flush_space(&self, space: u32) -> Result<(), Error> {
-        self.flush_until_clean(Which::Space(space)).await?;
-        // By itself, because somebody else's sync may be under way.
-        let file = self.open_space_of(space)?.file().clone();
-        if let Err(error) = disk::sync_async(&**self.env.storage(), &file).await {
-            self.poison(&format!("syncing pages failed: {error}"));
-            return Err(error.into());
-        }
-        Ok(())
-    }
-
-    /// Writes every page that is dirty now, durably.
-    ///
-    /// # Errors
-    /// When writing fails; the store is then poisoned.
-    pub async fn flush_all(&self) -> Result<(), Error> {
-        let now = self.redo.current();
-        self.flush_until_clean(Which::OlderThan(now)).await?;
-        self.sync_written().await
     }
 
     /// Flushes all, moves the checkpoint, stops the background tasks. Nobody may change pages any more.
@@ -532,7 +526,9 @@ impl PageStore {
         self.poisoned.store(true, Ordering::Release);
         // Whoever waits finds out.
         self.free.wake_all();
+        self.redo.wake_waiting();
         self.checkpoint_over.notify();
+        self.sync_over.notify();
         self.batch_over.notify();
     }
 

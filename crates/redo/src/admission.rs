@@ -6,12 +6,23 @@
 //! compare-and-swap: whatever happened in between, an unchanged sum means unchanged room. An append adds to the sum
 //! before its promise is given back, so the sum is never too low.
 //!
-//! No wake-up is lost: who is refused raises the flag and then looks again; who makes room does so and then looks at
-//! the flag. A sequentially consistent fence between the two steps on both sides leaves no third order. The loom model
-//! at the end of this file explores them.
+//! **Waking.** Who is refused waits in a queue. When room appears, those at its front are woken whose promises fit it, and
+//! at least one: each mini-transaction gives back some room, and if all of a thousand were woken for it, all but one
+//! would have been woken for nothing. Those who are woken try again like newcomers; who is refused again goes to the
+//! end, having said again what is short. The front may fit or not, so everyone comes to the front.
+//!
+//! No wake-up is lost: who is refused enters the queue, raises the flag and then looks again; who makes room does so and
+//! then looks at the flag. A sequentially consistent fence between the two steps on both sides leaves no third order.
+//! The loom models at the end of this file explore them. Waiters who have gone away are recognised by their notice and
+//! passed over; one who goes away after being woken takes its turn along, which [`Ledger::wake`], called now and then,
+//! makes good.
+//!
+//! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a mini-transaction
+//! is either admitted before the end of the log is settled, or refused.
 
 use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use disk::sync::{Mutex, Notice};
+use std::collections::VecDeque;
 
 /// Room kept and promised.
 pub(crate) struct Ledger {
@@ -23,9 +34,26 @@ pub(crate) struct Ledger {
     file_limit: AtomicU64,
     /// Bytes that may lie between `written` and the end.
     buffer_size: u64,
+    /// Somebody may be in the queue.
     refused: AtomicBool,
-    room: Mutex<Notice>,
+    waiting: Mutex<Waiting>,
 }
+
+/// Those who were refused, in their order.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<Waiter>,
+    next_number: u64,
+}
+
+struct Waiter {
+    number: u64,
+    bytes: u64,
+    notice: Notice,
+}
+
+/// More than a log ever has: what closing adds to the promises.
+const EVERYTHING: u64 = 1 << 62;
 
 /// Why there was no room, and what will say that there may be.
 pub(crate) enum Refusal {
@@ -49,7 +77,7 @@ impl Ledger {
             file_limit: AtomicU64::new(0),
             buffer_size,
             refused: AtomicBool::new(false),
-            room: Mutex::new(Notice::new()),
+            waiting: Mutex::new(Waiting::default()),
         }
     }
 
@@ -112,14 +140,45 @@ impl Ledger {
 
     #[cold]
     fn refuse(&self, bytes: u64) -> Result<(), Refusal> {
-        let notice = self.room.lock().clone();
-        self.refused.store(true, Ordering::SeqCst);
+        let (number, notice) = self.enter_queue(bytes);
+        let short = match self.try_promise(bytes) {
+            Ok(()) => {
+                self.waiting.lock().queue.retain(|waiter| waiter.number != number);
+                return Ok(());
+            }
+            Err(short) => short,
+        };
+        Err(match short {
+            Short::File => Refusal::File(notice),
+            Short::Buffer => Refusal::Buffer(notice),
+        })
+    }
+
+    /// After this, look again: what happened before is seen then, what happens later sets the notice.
+    fn enter_queue(&self, bytes: u64) -> (u64, Notice) {
+        let notice = Notice::new();
+        let number = {
+            let mut waiting = self.waiting.lock();
+            let number = waiting.next_number;
+            waiting.next_number += 1;
+            waiting.queue.push_back(Waiter { number, bytes, notice: notice.clone() });
+            self.refused.store(true, Ordering::SeqCst);
+            number
+        };
         fence(Ordering::SeqCst);
-        match self.try_promise(bytes) {
-            Ok(()) => Ok(()),
-            Err(Short::File) => Err(Refusal::File(notice)),
-            Err(Short::Buffer) => Err(Refusal::Buffer(notice)),
+        (number, notice)
+    }
+
+    /// Ends all promising while the log ends at `end`; before, the file limit was set to 0. When promises are open, the
+    /// notice is set as they are given back: try again then.
+    pub(crate) fn close(&self, end: u64) -> Result<(), Notice> {
+        let take_all =
+            || self.promised_end.compare_exchange(end, end + EVERYTHING, Ordering::AcqRel, Ordering::Acquire);
+        if take_all().is_ok() {
+            return Ok(());
         }
+        let (_, notice) = self.enter_queue(0);
+        take_all().map(drop).map_err(|_| notice)
     }
 
     /// Ends a promise.
@@ -130,23 +189,49 @@ impl Ledger {
         self.wake();
     }
 
-    /// Tells those who were refused to try again.
+    /// Tells those who were refused to try again, as many as there may be room for.
     #[inline]
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.refused.load(Ordering::SeqCst) {
-            self.wake_refused();
+            self.wake_those_who_fit();
         }
     }
 
     #[cold]
-    fn wake_refused(&self) {
-        let notice = {
-            let mut room = self.room.lock();
+    fn wake_those_who_fit(&self) {
+        let mut woken = Vec::new();
+        {
+            let mut waiting = self.waiting.lock();
+            let mut end = self.promised_end.load(Ordering::SeqCst);
+            let file_limit = self.file_limit.load(Ordering::SeqCst);
+            let buffer_limit = self.written.load(Ordering::SeqCst) + self.buffer_size;
+            while let Some(front) = waiting.queue.front() {
+                let gone = front.notice.is_unshared();
+                end += if gone { 0 } else { front.bytes };
+                if !gone && !woken.is_empty() && end > file_limit.min(buffer_limit) {
+                    break;
+                }
+                let front = waiting.queue.pop_front();
+                woken.extend(front.filter(|_| !gone).map(|waiter| waiter.notice));
+            }
+            if waiting.queue.is_empty() {
+                self.refused.store(false, Ordering::SeqCst);
+            }
+        }
+        woken.iter().for_each(Notice::set);
+    }
+
+    /// Tells all of them, whether there is room or not.
+    #[cold]
+    pub(crate) fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        let all = {
+            let mut waiting = self.waiting.lock();
             self.refused.store(false, Ordering::SeqCst);
-            std::mem::replace(&mut *room, Notice::new())
+            std::mem::take(&mut waiting.queue)
         };
-        notice.set();
+        all.iter().for_each(|waiter| waiter.notice.set());
     }
 }
 
@@ -189,6 +274,58 @@ mod tests {
         ledger.give_back(50);
         assert!(notice.is_set());
     }
+
+    fn refused(ledger: &Ledger, bytes: u64) -> Notice {
+        match ledger.promise(bytes) {
+            Err(Refusal::File(notice) | Refusal::Buffer(notice)) => notice,
+            Ok(()) => panic!("there is no room for {bytes} bytes"),
+        }
+    }
+
+    #[test]
+    fn as_many_are_woken_as_there_is_room_for_and_those_who_came_first() {
+        let ledger = ledger(0, 100, 1000);
+        assert!(ledger.promise(100).is_ok());
+        let waiting: Vec<Notice> = (0..1000).map(|_| refused(&ledger, 10)).collect();
+        let woken = || waiting.iter().take_while(|notice| notice.is_set()).count();
+        let mut expected = 0;
+        for (given_back, wakes) in [(35, 3), (5, 1), (1, 1)] {
+            ledger.give_back(given_back);
+            expected += wakes;
+            assert_eq!(
+                (woken(), waiting.iter().filter(|notice| notice.is_set()).count()),
+                (expected, expected)
+            );
+            assert!(ledger.promise(given_back).is_ok(), "somebody else takes the room");
+        }
+        ledger.wake_all();
+        assert_eq!(woken(), 1000);
+    }
+
+    #[test]
+    fn who_has_gone_away_is_passed_over() {
+        let ledger = ledger(0, 100, 1000);
+        assert!(ledger.promise(100).is_ok());
+        drop((0..10).map(|_| refused(&ledger, 60)).collect::<Vec<_>>());
+        let still_here = refused(&ledger, 60);
+        ledger.give_back(60);
+        assert!(still_here.is_set());
+    }
+
+    #[test]
+    fn closing_waits_for_open_promises_and_refuses_new_ones() {
+        let ledger = ledger(100, 1000, 1000);
+        assert!(ledger.promise(50).is_ok());
+        ledger.set_file_limit(0);
+        let Err(notice) = ledger.close(100) else { panic!("a promise is open") };
+        assert!(ledger.promise(1).is_err() && !notice.is_set());
+        // It is kept: the log ends later than it did.
+        ledger.appended(20);
+        ledger.give_back(50);
+        assert!(notice.is_set() && ledger.close(100).is_err() && ledger.close(120).is_ok());
+        ledger.set_file_limit(1 << 40);
+        assert!(ledger.promise(1).is_err());
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -224,6 +361,67 @@ mod loom_tests {
             promise_patiently(&ledger, 10);
             ledger.give_back(10);
             other.join().unwrap();
+        });
+    }
+
+    /// Three who need different room share what is enough for the largest alone; one of them goes away when refused.
+    #[test]
+    fn loom_the_queue_moves_on_when_somebody_goes_away() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let ledger = Arc::new(Ledger::new(100));
+            ledger.set_file_limit(15);
+            let start = |ledger: &Arc<Ledger>, bytes: u64, patient: bool| {
+                let ledger = ledger.clone();
+                thread::spawn(move || {
+                    if patient {
+                        promise_patiently(&ledger, bytes);
+                    } else if ledger.promise(bytes).is_err() {
+                        return;
+                    }
+                    ledger.give_back(bytes);
+                })
+            };
+            let others = [start(&ledger, 6, false), start(&ledger, 10, true)];
+            promise_patiently(&ledger, 15);
+            ledger.give_back(15);
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert!(ledger.promise(15).is_ok(), "everything was given back");
+        });
+    }
+
+    /// A promise is either kept before the end is settled, or refused.
+    #[test]
+    fn loom_closing_is_after_each_promise_or_before_it() {
+        loom::model(|| {
+            let ledger = Arc::new(Ledger::new(100));
+            ledger.set_file_limit(50);
+            let end = Arc::new(Mutex::new(0u64));
+            let other = {
+                let (ledger, end) = (ledger.clone(), end.clone());
+                thread::spawn(move || {
+                    if ledger.promise(10).is_ok() {
+                        *end.lock() += 5;
+                        ledger.appended(5);
+                        ledger.give_back(10);
+                        return 5;
+                    }
+                    0
+                })
+            };
+            let settled = loop {
+                let end = end.lock();
+                ledger.set_file_limit(0);
+                match ledger.close(*end) {
+                    Ok(()) => break *end,
+                    Err(notice) => {
+                        drop(end);
+                        notice.wait();
+                    }
+                }
+            };
+            assert_eq!(other.join().unwrap(), settled);
         });
     }
 

@@ -49,9 +49,13 @@ impl RedoLog {
         Ok(())
     }
 
-    /// Writes and syncs everything and marks the log as closed when the checkpoint is at its end; call it after the
-    /// last checkpoint of an orderly shutdown. Nothing may be appended afterwards.
+    /// Ends the log: waits for the mini-transactions admitted already, admits no other, writes and syncs everything. To be
+    /// called after the last checkpoint of an orderly shutdown. When that is past the last mini-transaction, the log is
+    /// marked as closed, with nothing to recover, and may have another size at the next start.
     pub async fn close(&self) -> Result<()> {
+        if !self.admit_no_more().await? {
+            return Ok(());
+        }
         flush_async(self, self.current(), Flush::Sync).await?;
         let wait = loop {
             let wait = {
@@ -61,12 +65,10 @@ impl RedoLog {
                 }
                 match &state.checkpoint_over {
                     Some(event) => event.clone(),
-                    None if state.phase != Phase::Ready || state.block.checkpoint < self.current() => {
-                        // Not at the end (or never recovered): a crash recovery will do what is left.
-                        return Ok(());
-                    }
+                    // Something was committed since: the next start recovers it.
+                    None if state.block.checkpoint < state.last_end => return Ok(()),
                     None => {
-                        state.phase = Phase::Closed;
+                        // What is between the last mini-transaction and the end is padding.
                         let mut block = self.next_block(&mut state, self.current());
                         block.closed = true;
                         break self.write_block(state, block);
@@ -77,6 +79,38 @@ impl RedoLog {
         };
         wait.wait().await;
         self.poisoned().map_or(Ok(()), Err)
+    }
+
+    /// Settles where the log ends. False when there is nothing to close: it was closed before, or never scanned.
+    async fn admit_no_more(&self) -> Result<bool> {
+        {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Ready {
+                return Ok(false);
+            }
+            state.phase = Phase::Closing;
+            self.ends.ledger.set_file_limit(0);
+        }
+        // They are told that it is closed.
+        self.ends.ledger.wake_all();
+        loop {
+            let open = {
+                // Sealing a group moves the end and the books one after the other, under the mutex.
+                let mut state = self.state.lock();
+                let open = self.ends.ledger.close(self.current().0);
+                if open.is_ok() {
+                    state.phase = Phase::Closed;
+                }
+                open
+            };
+            match open {
+                Ok(()) => return Ok(true),
+                Err(notice) => notice.wait().await,
+            }
+            if let Some(error) = self.poisoned() {
+                return Err(error);
+            }
+        }
     }
 
     /// The block that says that the checkpoint is at `lsn`, which is durable.

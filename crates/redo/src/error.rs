@@ -23,6 +23,9 @@ pub enum Error {
         /// The first error.
         reason: Arc<str>,
     },
+    /// The log was closed: see [`crate::RedoLog::close`].
+    #[error("the database is closed or being closed: nothing can be changed any more")]
+    Closed,
     /// A part of the log that had been durable is unreadable: going on would lose acknowledged commits.
     #[error(
         "redo log {} is damaged at offset {offset} (LSN {lsn}): {why}. Acknowledged commits are in or after the damaged part; restore the file, or the data directory from a backup", path.display()

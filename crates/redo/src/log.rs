@@ -102,13 +102,15 @@ pub struct RedoLog {
 }
 
 /// Where the log is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(crate) enum Phase {
     /// Opened; its end is not known yet.
     NeedsScan,
     /// Takes appends.
     Ready,
-    /// Shut down in order.
+    /// About to be shut down: nothing new is admitted, what was admitted is appended.
+    Closing,
+    /// Shut down.
     Closed,
 }
 
@@ -134,6 +136,8 @@ pub(crate) struct State {
     /// Set when more of the circle should be prepared; `None` once all of it is.
     pub prepare_wanted: Option<Event>,
     pub groups: Groups,
+    /// End of the last mini-transaction; what lies between it and the end of the log is padding.
+    pub last_end: Lsn,
     pub in_flight: Option<InFlight>,
     /// Set when the group write in flight is over.
     pub in_flight_over: Event,
@@ -159,8 +163,11 @@ impl State {
             && (all_prepared || end.since(self.layout.origin) <= self.prepared)
     }
 
-    /// How far promises may go.
+    /// How far promises may go: nowhere once the log is closed.
     pub(crate) fn file_limit(&self) -> Lsn {
+        if self.phase >= Phase::Closing {
+            return Lsn(0);
+        }
         let mut limit = self.block.scan_start.plus(self.layout.usable());
         if self.block.reach > 0 {
             // As in `usable`, something is left for what admissions do not count.
@@ -202,6 +209,7 @@ impl RedoLog {
             prepared,
             prepare_wanted: None,
             groups: Groups::new(sizes(&layout, &options), block.flushed),
+            last_end: block.flushed,
             in_flight: None,
             in_flight_over: Event::new(),
             next_over: Event::new(),
@@ -246,6 +254,7 @@ impl RedoLog {
         let starts = std::mem::take(&mut state.groups.starts);
         state.groups = Groups::new(sizes(&block.layout, &self.options), end);
         state.groups.starts = starts;
+        state.last_end = end;
         self.ends.move_to(end);
         self.flushed.store(end.0, Ordering::Release);
         self.checkpoint.store(block.checkpoint.0, Ordering::Release);
@@ -271,6 +280,9 @@ impl RedoLog {
 
     #[cold]
     fn refused(&self, bytes_max: usize, refusal: Refusal) -> Interrupt {
+        if self.state.lock().phase >= Phase::Closing {
+            return Interrupt::Error(Error::Closed);
+        }
         let most = self.mini_transaction_bytes_max();
         if bytes_max > most {
             return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
@@ -304,14 +316,16 @@ impl RedoLog {
     /// Never waits: it needs an [`Admission`] of at least this size.
     ///
     /// # Panics
-    /// When the log was opened and not scanned, or is closed.
+    /// When the log was opened and not scanned, or is closed; no [`Admission`] is given out then.
     #[inline]
     pub fn append(&self, records: &[u8], then: impl FnOnce(Lsn, Lsn)) -> Lsn {
         debug_assert!(!records.is_empty(), "a mini-transaction without records has nothing to append");
         let mut state = self.state.lock();
-        assert!(state.phase == Phase::Ready, "append to a redo log that is {:?}", state.phase);
+        let takes_appends = matches!(state.phase, Phase::Ready | Phase::Closing);
+        assert!(takes_appends, "append to a redo log that is {:?}", state.phase);
         let (start, end, full) = state.groups.append(&self.ends, records);
         state.appends += 1;
+        state.last_end = end;
         then(start, end);
         drop(state);
         if full {
@@ -415,7 +429,12 @@ impl RedoLog {
             event.set();
         }
         self.space_wanted.lock().set();
-        self.ends.ledger.wake();
+        self.ends.ledger.wake_all();
+    }
+
+    /// Wakes everybody who waits for room, to look whether it makes sense to wait any longer.
+    pub fn wake_waiting(&self) {
+        self.ends.ledger.wake_all();
     }
 
     /// Counters and positions.

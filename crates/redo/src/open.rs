@@ -138,9 +138,7 @@ impl RedoLog {
         while at < to {
             let bytes = (to - at).min(ZEROS as u64);
             let buf = IoBuf::Shared(zeros.clone(), 0..bytes as usize);
-            // The last one syncs, so that the size of the file is settled before the log needs it.
-            let sync = at + bytes == to;
-            match write_async(&**self.env.storage(), &self.file, buf, FRONT + at, sync).await {
+            match write_async(&**self.env.storage(), &self.file, buf, FRONT + at, false).await {
                 Ok(()) => at += bytes,
                 Err(error) if is_full(&error) => {
                     // Nothing that was promised is lost: whoever needs room beyond what there is waits.
@@ -149,7 +147,7 @@ impl RedoLog {
                         complained = true;
                     }
                     self.env.sleep(FULL_RETRY).await;
-                    if self.poisoned().is_some() || self.state.lock().phase == Phase::Closed {
+                    if self.poisoned().is_some() || self.state.lock().phase >= Phase::Closing {
                         return None;
                     }
                 }
@@ -158,6 +156,12 @@ impl RedoLog {
                     return None;
                 }
             }
+        }
+        // So that the size of the file is settled before the log needs it. By itself, because a sync of this file that fails
+        // is the log's end whatever the reason: it may have been told of the loss of a commit.
+        if let Err(error) = disk::sync_async(&**self.env.storage(), &self.file).await {
+            self.stop(&error.to_string());
+            return None;
         }
         let mut state = self.state.lock();
         state.prepared = to;
@@ -183,8 +187,19 @@ fn is_full(error: &disk::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
+/// Whoever waits for what a task does must not wait for ever when it panics.
+fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + use<> {
+    let log = log.clone();
+    disk::OnPanic::new(move || {
+        if let Some(log) = log.upgrade() {
+            log.stop(&format!("{what} ended by an internal fault"));
+        }
+    })
+}
+
 /// Prepares the circle step by step, ahead of the log.
 async fn prepare(log: Weak<RedoLog>) {
+    let _guard = stop_on_panic(&log, "its preparation");
     let zeros = Arc::new(AlignedBuf::zeroed(ZEROS));
     loop {
         // Only the event is held while waiting, so that the log can be dropped.
@@ -207,12 +222,15 @@ async fn prepare(log: Weak<RedoLog>) {
 
 /// Bounds what a power cut may take from those who do not wait for durability.
 async fn sync_now_and_then(log: Weak<RedoLog>, env: Arc<dyn Environment>, pause: std::time::Duration) {
+    let _guard = stop_on_panic(&log, "its sync in the background");
     loop {
         env.sleep(pause).await;
         let Some(log) = log.upgrade() else { return };
-        if log.poisoned().is_some() || log.state.lock().phase == Phase::Closed {
+        if log.poisoned().is_some() || log.state.lock().phase >= Phase::Closing {
             return;
         }
+        // For room that somebody was woken for who has gone away.
+        log.ends.ledger.wake();
         // Nothing waits for it: an error stops the log, and the next one who asks hears of it.
         drop(log.flush(log.current(), Flush::Sync));
     }

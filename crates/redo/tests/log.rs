@@ -149,6 +149,65 @@ fn the_size_changes_after_an_orderly_shutdown_only() {
     recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
 }
 
+/// The last checkpoint is where the last mini-transaction ends; the group it is in is padded when it is written.
+#[test]
+fn a_checkpoint_at_the_last_mini_transaction_closes_the_log() {
+    let (env, place) = (environment(), Place::new("close"));
+    let truth = Mutex::new(Truth::default());
+    let mut random = Random::new(5);
+    for (round, capacity) in [512 << 10, 256 << 10, 1 << 20].into_iter().enumerate() {
+        let options = Options { capacity, ..small() };
+        let log = match round {
+            0 => RedoLog::create(&env, &place.0, options).unwrap(),
+            _ => recover(&env, &place.0, options, &mut truth.lock()).unwrap(),
+        };
+        let fresh = Place::new("close-fresh");
+        let wanted = RedoLog::create(&env, &fresh.0, Options { capacity, ..small() }).unwrap().capacity();
+        assert_eq!(log.capacity(), wanted, "round {round}");
+        for _ in 0..3 {
+            let end = block_on(append(&log, &truth, 300, &mut random)).unwrap();
+            block_on(log.set_checkpoint(end)).unwrap();
+        }
+        block_on(log.close()).unwrap();
+    }
+}
+
+#[test]
+fn after_closing_nothing_is_admitted_and_what_was_admitted_before_is_kept() {
+    let (env, place) = (environment(), Place::new("late"));
+    let log = RedoLog::create(&env, &place.0, small()).unwrap();
+    let truth = Mutex::new(Truth::default());
+    let mut random = Random::new(6);
+    let end = block_on(append(&log, &truth, 300, &mut random)).unwrap();
+    block_on(log.set_checkpoint(end)).unwrap();
+    let admission = log.admit(100).unwrap();
+    let bytes = records(77, 20, &mut random);
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| block_on(log.close()));
+        let refused = loop {
+            match log.admit(100) {
+                Ok(admission) => drop(admission),
+                Err(Interrupt::Wait(wait)) => block_on(wait),
+                Err(Interrupt::Error(error)) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::Closed), "{refused}");
+        assert!(!closing.is_finished(), "somebody is admitted");
+        log.append(&bytes, |start, end| {
+            truth.lock().appended.push(Appended { start, end, records: bytes.clone() });
+        });
+        drop(admission);
+        closing.join().unwrap().unwrap();
+    });
+    assert_eq!(log.flushed(), log.current());
+    assert!(matches!(log.admit(100), Err(Interrupt::Error(Error::Closed))));
+    block_on(log.close()).unwrap();
+    drop(log);
+    let mut truth = truth.into_inner();
+    recover(&env, &place.0, small(), &mut truth).unwrap();
+    assert_eq!(truth.appended.last().map(|last| last.records.clone()), Some(bytes));
+}
+
 #[test]
 fn refuses_to_create_over_a_log_and_to_open_a_newer_or_foreign_one() {
     let (env, place) = (environment(), Place::new("refuse"));

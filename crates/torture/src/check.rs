@@ -8,6 +8,7 @@ use crate::model::{
     ACCOUNT, ACTORS, ActorState, DATABASE, INDEXER, Model, Row, SESSIONS, SHARED, TableState, balances,
     owner_of,
 };
+use crate::rivals::{self, RIVALS_DATABASE, Worlds};
 use crate::workload::EXTRA;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ impl From<Error> for Wrong {
 pub struct Found {
     /// By actor; empty before the first tables are all there.
     pub states: Vec<Arc<ActorState>>,
+    /// The tables that several actors fight over.
+    pub rivals: Worlds,
     /// Pages that belong to nobody.
     pub lost_pages: u64,
     /// Rows read.
@@ -70,19 +73,21 @@ pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
 /// What is wrong.
 pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wrong> {
     let mut found = Found::default();
-    let tables = db.tables(DATABASE);
     STAGE.set("CHECK TABLE");
-    for table in &tables {
-        let report = db.check_table(DATABASE, &table.name, None, PATIENCE).await?;
-        if !report.is_sound() {
-            return Err(Wrong::Reported(format!("CHECK TABLE {}: {:?}", table.name, report.problems)));
+    for database in [DATABASE, RIVALS_DATABASE] {
+        for table in &db.tables(database) {
+            let report = db.check_table(database, &table.name, None, PATIENCE).await?;
+            if !report.is_sound() {
+                return Err(Wrong::Reported(format!("CHECK TABLE {}: {:?}", table.name, report.problems)));
+            }
+            found.lost_pages += report.lost_pages;
+            found.rows += report.rows;
         }
-        found.lost_pages += report.lost_pages;
-        found.rows += report.rows;
     }
     STAGE.set("reading the rows");
     if model.prepared {
         found.states = compare(db, model).await?;
+        found.rivals = rivals::compare(db, &model.rivals).await?;
     }
     Ok(found)
 }
@@ -246,5 +251,5 @@ pub async fn go_on(db: &Database, found: &Found) -> Result<(), Wrong> {
     drop(transaction);
     db.transaction_system().purge_all().await.map_err(Error::from)?;
     db.store().checkpoint().await.map_err(Error::from)?;
-    verify(db, &Model::exactly(found.states.clone())).await.map(drop)
+    verify(db, &Model::exactly(found.states.clone(), found.rivals.clone())).await.map(drop)
 }

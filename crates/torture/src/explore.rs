@@ -246,6 +246,7 @@ impl<'h> Explorer<'h> {
         if !model.prepared {
             coverage.add("states while the directory is being made", 1);
         }
+        coverage.add("states with rivals' definitions under way", u64::from(model.rivals.is_busy()));
         if model.journals.iter().any(|journal| !journal.possible.is_empty()) {
             coverage.add("states with steps under way", 1);
         }
@@ -317,7 +318,7 @@ impl<'h> Explorer<'h> {
         if let Some(again) = again.filter(|_| !found.states.is_empty()) {
             let moments = std::mem::take(&mut *inner.lock());
             // What was found is what must be found again, however recovery is disturbed.
-            let settled = Model::exactly(found.states);
+            let settled = Model::exactly(found.states, found.rivals);
             self.coverage.add("states: recovered a second time", 1);
             self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
             if !harmless && !moments.is_empty() && depth <= DEPTH {

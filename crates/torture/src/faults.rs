@@ -196,7 +196,7 @@ impl Play {
         let allowed = model.lock().clone();
         let found = verify(db, &allowed).await?;
         if allowed.prepared {
-            *model.lock() = Model::exactly(found.states);
+            *model.lock() = Model::exactly(found.states, found.rivals);
         }
         Ok(())
     }

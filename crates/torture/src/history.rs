@@ -8,6 +8,7 @@ use crate::check::{Wrong, verify_contents};
 use crate::coverage::Coverage;
 use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
+use crate::rivals::{RIVALS, rival};
 use crate::workload::{
     KEYS, Part, Stage, definer, indexer, interleave, maintenance, prepare, session, stock_up, tier_mover,
 };
@@ -117,6 +118,12 @@ impl Plan {
     pub fn has_tier(&self) -> bool {
         let by_seed = || self.sabotage == Sabotage::None && Random::new(self.seed ^ 0xB9E).one_in(3);
         self.tier != TierPlan::BySeed || by_seed()
+    }
+
+    /// Whether several actors fight over the names of tables.
+    pub fn has_rivals(&self) -> bool {
+        let plain = self.sabotage == Sabotage::None && !self.relaxed && self.tier == TierPlan::BySeed;
+        plain && Random::new(self.seed ^ 0x21_7A15).one_in(2)
     }
 
     /// Whether the tier is switched, resized and moved while it is used.
@@ -360,6 +367,11 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     let switches = plan.sabotage == Sabotage::None;
     parts.push(Box::pin(maintenance(stage.clone(), switches, random.next_u64())));
     let order = random.next_u64();
+    if plan.has_rivals() {
+        for _ in 0..RIVALS {
+            parts.push(Box::pin(rival(stage.clone(), random.next_u64())));
+        }
+    }
     if plan.moves_tier() {
         parts.push(Box::pin(tier_mover(stage.clone(), random.next_u64())));
     }

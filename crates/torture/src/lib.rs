@@ -17,4 +17,5 @@ pub mod faults;
 pub mod history;
 pub mod lies;
 pub mod model;
+pub mod rivals;
 pub mod workload;

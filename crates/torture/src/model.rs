@@ -6,6 +6,7 @@
 //! Rows that all sessions change together are the accounts: each transfer also books itself into its session's own
 //! rows, so that the balances follow from those, and half a transfer is found out.
 
+use crate::rivals::Worlds;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,6 +86,8 @@ pub struct Model {
     pub prepared: bool,
     /// By actor.
     pub journals: Vec<Journal>,
+    /// The tables that several actors fight over.
+    pub rivals: Worlds,
     /// Commits are not waited for: any earlier state of a session may be found.
     pub relaxed: bool,
 }
@@ -92,12 +95,18 @@ pub struct Model {
 impl Model {
     /// The model of an empty directory.
     pub fn new(relaxed: bool) -> Model {
-        Model { prepared: false, journals: vec![Journal::default(); ACTORS], relaxed }
+        Model {
+            prepared: false,
+            journals: vec![Journal::default(); ACTORS],
+            rivals: Worlds::default(),
+            relaxed,
+        }
     }
 
     /// A model that allows only these states.
-    pub fn exactly(states: Vec<Arc<ActorState>>) -> Model {
-        Model { prepared: true, journals: states.into_iter().map(Journal::exactly).collect(), relaxed: false }
+    pub fn exactly(states: Vec<Arc<ActorState>>, rivals: Worlds) -> Model {
+        let journals = states.into_iter().map(Journal::exactly).collect();
+        Model { prepared: true, journals, rivals, relaxed: false }
     }
 
     /// The step of this actor that is about to be made leads to this state.

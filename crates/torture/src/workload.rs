@@ -8,6 +8,7 @@ use crate::model::{
     ACCOUNT, ACCOUNTS, ActorState, BALANCE, DATABASE, DEFINER, INDEXER, Row, SESSIONS, SHARED, SharedModel,
     TableState, booking_key,
 };
+use crate::rivals::RIVALS_DATABASE;
 use disk::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -50,11 +51,11 @@ pub struct Stage {
 
 impl Stage {
     /// A fatal error ends the history; the first one counts.
-    fn fail(&self, who: &str, error: &Error) {
+    pub(crate) fn fail(&self, who: &str, error: &Error) {
         self.failure.borrow_mut().get_or_insert_with(|| format!("{who}: {error}"));
     }
 
-    async fn sleep(&self, duration: Duration) {
+    pub(crate) async fn sleep(&self, duration: Duration) {
         self.db.environment().sleep(duration * self.pace).await;
     }
 }
@@ -125,6 +126,7 @@ fn account_def() -> TableDef {
 /// Whatever the engine says.
 pub async fn prepare(db: &Database, model: &SharedModel) -> Result<(), Error> {
     db.create_database(DATABASE, Collation::Utf8mb4Bin)?;
+    db.create_database(RIVALS_DATABASE, Collation::Utf8mb4Bin)?;
     db.create_table(DATABASE, SHARED, shared_def()).await?;
     db.create_table(DATABASE, ACCOUNT, account_def()).await?;
     let accounts = db.table(DATABASE, ACCOUNT)?;
@@ -144,7 +146,7 @@ pub async fn prepare(db: &Database, model: &SharedModel) -> Result<(), Error> {
 }
 
 /// Errors that end a transaction without being anybody's fault.
-fn is_conflict(error: &Error) -> bool {
+pub(crate) fn is_conflict(error: &Error) -> bool {
     matches!(
         error,
         Error::Transaction(TransactionError::Deadlock | TransactionError::LockWaitTimeout)

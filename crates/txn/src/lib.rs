@@ -65,8 +65,8 @@ pub use error::{Error, Interrupt};
 pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
-    Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
-    fetch_external, get, insert, update,
+    Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
+    fetch_external, get, insert, insert_with, update,
 };
 #[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};

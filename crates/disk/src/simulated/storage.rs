@@ -34,11 +34,13 @@ pub(crate) struct AtomicPromise {
     pub(crate) broken: bool,
     /// From this atomic write on (counted from 0) all are refused.
     pub(crate) refused_from: Option<u64>,
+    /// None finds the room it needs.
+    pub(crate) without_room: bool,
 }
 
 impl Default for AtomicPromise {
     fn default() -> AtomicPromise {
-        AtomicPromise { offered: Atomic::None, broken: false, refused_from: None }
+        AtomicPromise { offered: Atomic::None, broken: false, refused_from: None, without_room: false }
     }
 }
 
@@ -56,6 +58,7 @@ pub(crate) struct State {
     pub(crate) dead: bool,
     pub(crate) atomic: AtomicPromise,
     pub(crate) atomic_writes: u64,
+    pub(crate) failing_sync: Option<u64>,
     observer: Option<Observer>,
     in_flight: Vec<InFlight>,
     pub(crate) counters: IoCounters,
@@ -98,6 +101,7 @@ impl SimulatedStorage {
             dead: false,
             atomic,
             atomic_writes: 0,
+            failing_sync: None,
             observer: None,
             in_flight: Vec::new(),
             counters: IoCounters::default(),
@@ -207,6 +211,18 @@ impl SimulatedStorage {
     pub fn refuse_atomic_writes_after(&self, good: u64) {
         let mut state = self.state.lock();
         state.atomic.refused_from = Some(state.atomic_writes + good);
+    }
+
+    /// Lets atomic writes fail for lack of room (ENOSPC) while writes in place find theirs, as on a full file system that
+    /// does them by copy-on-write; or no longer.
+    pub fn leave_no_room_for_atomic_writes(&self, none: bool) {
+        self.state.lock().atomic.without_room = none;
+    }
+
+    /// Lets one sync of a file fail with EIO: the one with this number, counted from 0 ([`IoCounters::syncs`]) since the
+    /// storage was made.
+    pub fn fail_sync(&self, number: u64) {
+        self.state.lock().failing_sync = Some(number);
     }
 
     /// Removes a file behind everybody's back, durably. Whether there was one.

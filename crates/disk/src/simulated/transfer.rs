@@ -109,6 +109,9 @@ impl State {
                 self.counters.atomic_refusals += 1;
                 return Err(io::Error::from_raw_os_error(libc::EINVAL));
             }
+            if self.atomic.without_room {
+                return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+            }
         }
         self.counters.writes += 1;
         self.counters.bytes_written += bytes.len() as u64;
@@ -194,7 +197,9 @@ impl State {
         mark: u64,
         fault: Option<FaultKind>,
     ) -> io::Result<()> {
+        let fails = self.failing_sync == Some(self.counters.syncs);
         self.counters.syncs += 1;
+        let fault = fault.or(fails.then_some(FaultKind::Eio));
         let wrong = self.rules.strike(path, &mut self.random, Misbehaviour::concerns_syncs);
         let fault = match wrong {
             Some(Misbehaviour::FailSync(kind)) => fault.or(Some(kind)),

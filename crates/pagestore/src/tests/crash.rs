@@ -51,11 +51,11 @@ pub(super) fn directory() -> PathBuf {
     PathBuf::from("/data")
 }
 
-fn table() -> PathBuf {
+pub(super) fn table() -> PathBuf {
     directory().join("t.ibd")
 }
 
-fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
+pub(super) fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
     let options = dblwr::Options::new(directory(), PAGE_SIZE).mode(dblwr::Mode::Auto);
     Arc::new(dblwr::ProtectedWriter::open(env.clone(), options).unwrap())
 }
@@ -66,13 +66,18 @@ fn offer_by(seed: u64, env: &SimulatedEnvironment) {
 }
 
 pub(super) fn create(seed: u64) -> Machine {
+    create_with(seed, LOG, options(64, PAGE_SIZE))
+}
+
+/// The same with a log of another size, and other options.
+pub(super) fn create_with(seed: u64, log: u64, options: crate::store::Options) -> Machine {
     let env = SimulatedEnvironment::new(seed);
     let dynamic: Arc<dyn Environment> = env.clone();
     offer_by(seed, &env);
     let storage = dynamic.storage();
     storage.create_dir_all(&directory()).unwrap();
-    let redo = RedoLog::create(&dynamic, &directory(), redo_options(LOG)).unwrap();
-    let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic)).unwrap();
+    let redo = RedoLog::create(&dynamic, &directory(), redo_options(log)).unwrap();
+    let store = PageStore::open(dynamic.clone(), redo, options, writer(&dynamic)).unwrap();
     store.create_space(SPACE, &table(), PAGES).unwrap();
     storage.sync_dir(&directory()).unwrap();
     storage.sync_dir(Path::new("/")).unwrap();
@@ -80,7 +85,7 @@ pub(super) fn create(seed: u64) -> Machine {
 }
 
 /// Opens what a crash left; returns the end of the log too.
-fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine, Lsn), Error> {
+pub(super) fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine, Lsn), Error> {
     reopen_with(seed, disk, |_| None)
 }
 

@@ -2,6 +2,7 @@
 
 mod crash;
 mod eviction;
+mod failed_sync;
 mod frames;
 mod pool;
 mod reference_tier;

@@ -1,28 +1,36 @@
 //! Deadlocks: a cycle in the graph of who waits for whom.
 //!
 //! A cycle is closed by the last of its waits to begin. Searches are serialised by one mutex, and a request is in its queue
-//! before its search begins, so the search of that last wait sees the whole cycle. Grants and releases only take
-//! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::add_for`).
+//! before its search begins, so the last of the searches for the waits of a cycle sees all of it. Grants and releases only take
+//! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::look_again`).
 //! An edge that vanishes during a search can make a cycle be reported that was just dissolving: harmless and rare.
+//!
+//! **Cost.** A thousand may wait for one row, each for the holder and for all before it: half a million edges, of which few are needed. The
+//! search goes breadth first and copies each queue once. A waiter waits for the holders and for those who stand
+//! before it; when a waiter of the same mode further behind has been dealt with, all of them are known already. So what is looked at
+//! grows with the length of the queues, not with its square. (One who holds a lock on the very entry is looked at by itself. There
+//! are few such, since two whose locks are in each other's way are a deadlock.) No latch is held meanwhile: the search is the first part of the await.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use disk::sync::atomic::Ordering;
+use smallvec::SmallVec;
 
-use super::request::Owner;
-use super::table::LockTable;
+use super::mode::LockMode;
+use super::request::{Owner, Waiting};
+use super::table::{LockTable, QueueEntry};
+use super::target::LockTarget;
 use super::wait::WaitState;
 
-/// State of the detector: what the latest deadlock looked like.
+/// State of the detector.
 #[derive(Default)]
 pub(crate) struct Detector {
+    /// What the latest deadlock looked like.
     pub latest: Option<String>,
-}
-
-struct Step {
-    owner: Arc<Owner>,
-    came_from: usize,
+    /// Requests looked at by all searches together.
+    pub steps: u64,
 }
 
 impl LockTable {
@@ -34,10 +42,14 @@ impl LockTable {
     /// Looks for cycles through `start`, which has just begun to wait, and breaks each by ending one member's wait.
     pub(super) fn search_deadlock(&self, start: &Arc<Owner>) {
         let mut detector = self.detector.lock();
-        while let Some(cycle) = self.find_cycle(start) {
+        loop {
+            let mut search = Search::new(self, start);
+            let cycle = search.find_cycle();
+            detector.steps += search.looked_at;
             // The least work is thrown away; among equals that of the one whose wait closed the cycle.
+            let Some(cycle) = cycle else { return };
             let Some(victim) = cycle.iter().min_by_key(|owner| owner.weight()) else { return };
-            let text = self.describe_cycle(&cycle, victim);
+            let text = describe_cycle(&cycle, victim);
             if self.abort_wait(victim, WaitState::Deadlock) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(transactions = cycle.len(), "deadlock");
@@ -48,54 +60,147 @@ impl LockTable {
             }
         }
     }
+}
 
-    /// The owners of a cycle through `start`, `start` first.
-    fn find_cycle(&self, start: &Arc<Owner>) -> Option<Vec<Arc<Owner>>> {
-        let mut steps = vec![Step { owner: start.clone(), came_from: 0 }];
+struct Step {
+    owner: Arc<Owner>,
+    came_from: usize,
+}
+
+/// A queue as it was when the search first came to it.
+struct Queue {
+    holders: Vec<QueueEntry>,
+    waiters: Vec<QueueEntry>,
+    holding: HashSet<usize>,
+    /// Where each owner stands among the waiters.
+    positions: HashMap<usize, usize>,
+    /// Up to where the waiters have been looked at for a waiter of this mode, the holders first.
+    known: SmallVec<[(LockMode, usize); 2]>,
+}
+
+/// One search through `start`.
+struct Search<'t> {
+    table: &'t LockTable,
+    start: &'t Arc<Owner>,
+    steps: Vec<Step>,
+    found: HashSet<usize>,
+    queues: HashMap<LockTarget, Queue>,
+    looked_at: u64,
+}
+
+fn address(owner: &Arc<Owner>) -> usize {
+    Arc::as_ptr(owner).addr()
+}
+
+impl<'t> Search<'t> {
+    fn new(table: &'t LockTable, start: &'t Arc<Owner>) -> Search<'t> {
+        Search {
+            table,
+            start,
+            steps: vec![Step { owner: start.clone(), came_from: 0 }],
+            found: HashSet::new(),
+            queues: HashMap::new(),
+            looked_at: 0,
+        }
+    }
+
+    /// The owners of a shortest cycle through `start`, `start` first.
+    fn find_cycle(&mut self) -> Option<Vec<Arc<Owner>>> {
         let mut at = 0;
-        while at < steps.len() {
-            let owner = steps[at].owner.clone();
+        while at < self.steps.len() {
+            let owner = self.steps[at].owner.clone();
             let waiting = owner.waiting.lock().clone();
-            if let Some(waiting) = waiting.filter(|waiting| waiting.cell.state() == WaitState::Waiting) {
-                for blocker in self.blockers(&owner, &waiting) {
-                    if Arc::ptr_eq(&blocker, start) {
-                        return Some(path(&steps, at));
-                    }
-                    if !steps.iter().any(|step| Arc::ptr_eq(&step.owner, &blocker)) {
-                        steps.push(Step { owner: blocker, came_from: at });
-                    }
-                }
+            let waits = |waiting: &Waiting| waiting.cell.state() == WaitState::Waiting;
+            if let Some(waiting) = waiting.filter(|waiting| waits(waiting) && !waiting.target.is_key_guard())
+                && self.look(&owner, at, &waiting)
+            {
+                return Some(path(&self.steps, at));
             }
             at += 1;
         }
         None
     }
 
-    fn describe_cycle(&self, cycle: &[Arc<Owner>], victim: &Arc<Owner>) -> String {
-        let mut text = String::new();
-        let mut victim_number = 0;
-        for (index, owner) in cycle.iter().enumerate() {
-            let number = index + 1;
-            if Arc::ptr_eq(owner, victim) {
-                victim_number = number;
-            }
-            let waiting = owner.waiting.lock().clone();
-            let (mode, place) = waiting
-                .map(|waiting| (waiting.mode.describe(), waiting.description))
-                .unwrap_or(("nothing", "".into()));
-            let _ = writeln!(
-                text,
-                "*** ({number}) TRANSACTION:\nTRANSACTION {}, session {}\n{} row lock(s), undo log entries {}\n\
-                 *** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS {place} {mode} waiting",
-                owner.id.load(Ordering::Relaxed),
-                owner.tag.load(Ordering::Relaxed),
-                owner.lock_count(),
-                owner.undo_records.load(Ordering::Relaxed),
-            );
+    /// Notes those whom `owner` waits for and who are not known yet. True when `start` is one of them.
+    fn look(&mut self, owner: &Arc<Owner>, came_from: usize, waiting: &Waiting) -> bool {
+        let (target, mode) = (waiting.target, waiting.mode);
+        let queue = self.queues.entry(target).or_insert_with(|| {
+            let entries = self.table.requests(target);
+            self.looked_at += entries.len() as u64;
+            Queue::new(entries)
+        });
+        let Some(&position) = queue.positions.get(&address(owner)) else { return false };
+        let supremum = target.is_supremum();
+        // What it holds itself in this queue: those who wait for that are passed by.
+        let mut own: SmallVec<[LockMode; 2]> = SmallVec::new();
+        if queue.holding.contains(&address(owner)) {
+            self.looked_at += queue.holders.len() as u64;
+            let held = queue.holders.iter().filter(|held| Arc::ptr_eq(&held.owner, owner));
+            own.extend(held.map(|held| held.mode));
         }
-        let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_number})");
-        text
+        let known = queue.known.iter().position(|(known, _)| *known == mode);
+        let from = match known {
+            Some(known) if own.is_empty() => Some(queue.known[known].1),
+            _ => None,
+        };
+        let holders = if from.is_none() { &queue.holders[..] } else { &[] };
+        let waiters = queue.waiters.get(from.unwrap_or(0)..position).unwrap_or(&[]);
+        for other in holders.iter().chain(waiters) {
+            self.looked_at += 1;
+            let passed_by = !other.granted && own.iter().any(|own| other.mode.conflicts(*own, supremum));
+            if Arc::ptr_eq(&other.owner, owner) || passed_by || !mode.conflicts(other.mode, supremum) {
+                continue;
+            }
+            if Arc::ptr_eq(&other.owner, self.start) {
+                return true;
+            }
+            if self.found.insert(address(&other.owner)) {
+                self.steps.push(Step { owner: other.owner.clone(), came_from });
+            }
+        }
+        if own.is_empty() {
+            match known {
+                Some(known) => queue.known[known].1 = queue.known[known].1.max(position),
+                None => queue.known.push((mode, position)),
+            }
+        }
+        false
     }
+}
+
+impl Queue {
+    fn new(entries: Vec<QueueEntry>) -> Queue {
+        let (holders, waiters): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.granted);
+        let positions = waiters.iter().enumerate().map(|(at, entry)| (address(&entry.owner), at)).collect();
+        let holding = holders.iter().map(|entry| address(&entry.owner)).collect();
+        Queue { holders, waiters, holding, positions, known: SmallVec::new() }
+    }
+}
+
+fn describe_cycle(cycle: &[Arc<Owner>], victim: &Arc<Owner>) -> String {
+    let mut text = String::new();
+    let mut victim_number = 0;
+    for (index, owner) in cycle.iter().enumerate() {
+        let number = index + 1;
+        if Arc::ptr_eq(owner, victim) {
+            victim_number = number;
+        }
+        let _ = write!(
+            text,
+            "*** ({number}) TRANSACTION:\nTRANSACTION {}, session {}\n{} row lock(s), undo log entries {}\n\
+             *** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS ",
+            owner.id.load(Ordering::Relaxed),
+            owner.tag.load(Ordering::Relaxed),
+            owner.lock_count(),
+            owner.undo_records.load(Ordering::Relaxed),
+        );
+        let _ = match owner.waiting.lock().clone() {
+            Some(waiting) => writeln!(text, "{} {} waiting", waiting.place, waiting.mode.describe()),
+            None => writeln!(text, "nothing waiting"),
+        };
+    }
+    let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_number})");
+    text
 }
 
 fn path(steps: &[Step], mut at: usize) -> Vec<Arc<Owner>> {

@@ -10,25 +10,30 @@
 //! ```text
 //!   mode      what conflicts with what           table     the sharded queues; grant, release, inherit
 //!   request   a transaction as lock owner        deadlock  the wait-for graph, searched when a wait begins
-//!   wait      one waiting request and how it ends     target   what a lock is on
+//!   wait      one waiting request and how it ends     target, place   what a lock is on; the same for people
 //! ```
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
 //!
 //! Latch order: detector -> shard -> owner's list. Never two shards at once. All of it is below page latches: lock
 //! requests are made while a leaf is latched, and never wait there; they return a [`LockWait`] to be awaited after the latches are gone.
+//! The search for deadlocks belongs to that await: no latch is held while it runs.
 
 mod deadlock;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
+mod place;
 mod request;
 mod table;
 mod target;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod wait;
 
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
+pub(crate) use place::Place;
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};
 pub(crate) use target::LockTarget;

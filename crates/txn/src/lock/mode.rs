@@ -34,7 +34,6 @@ pub(crate) struct LockMode {
 
 impl LockMode {
     pub const X_RECORD: LockMode = LockMode { exclusive: true, extent: Extent::Record };
-    pub const S_RECORD: LockMode = LockMode { exclusive: false, extent: Extent::Record };
     pub const INSERT: LockMode = LockMode { exclusive: true, extent: Extent::InsertIntention };
 
     pub fn new(exclusive: bool, extent: Extent) -> LockMode {

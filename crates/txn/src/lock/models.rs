@@ -10,6 +10,7 @@ use disk::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::place::Place;
 use super::request::Owner;
 use super::table::{Acquired, LockTable};
 use super::target::LockTarget;
@@ -31,7 +32,7 @@ fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
 /// Locks a record, as often as it takes. `false`: chosen as a deadlock's victim.
 fn lock(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget) -> bool {
     loop {
-        match table.request(owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &String::new) {
+        match table.request(owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &Place::default) {
             Acquired::Granted { .. } => return true,
             Acquired::Refused => unreachable!("it may wait"),
             Acquired::Wait(wait) => match wait.wait_in_model() {
@@ -104,7 +105,7 @@ fn loom_giving_up_and_a_grant_do_not_both_happen() {
             thread::spawn(move || table.release_all(&holder))
         };
         let owner = Arc::new(Owner::default());
-        match table.request(&owner, target(1), LockMode::X_RECORD, WaitPolicy::Wait, &String::new) {
+        match table.request(&owner, target(1), LockMode::X_RECORD, WaitPolicy::Wait, &Place::default) {
             Acquired::Wait(wait) => drop(wait),
             Acquired::Granted { .. } => {}
             Acquired::Refused => unreachable!(),
@@ -149,7 +150,7 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
             thread::spawn(move || {
                 let owner = Arc::new(Owner::default());
                 let gap = LockMode::new(false, Extent::Gap);
-                let acquired = table.request(&owner, target(2), gap, WaitPolicy::Wait, &String::new);
+                let acquired = table.request(&owner, target(2), gap, WaitPolicy::Wait, &Place::default);
                 assert!(matches!(acquired, Acquired::Granted { .. }), "a gap lock never waits");
                 let first = leaf.lock().len();
                 let second = leaf.lock().len();
@@ -161,7 +162,7 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
         loop {
             let mut page = leaf.lock();
             if table.has_gap_locks(INDEX)
-                && let Acquired::Wait(wait) = table.request_insert(&owner, target(2), &String::new)
+                && let Acquired::Wait(wait) = table.request_insert(&owner, target(2), &Place::default)
             {
                 drop(page);
                 wait.wait_in_model();

@@ -9,6 +9,7 @@ use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::mode::LockMode;
+use super::place::Place;
 use super::target::LockTarget;
 use super::wait::WaitCell;
 
@@ -51,7 +52,7 @@ pub(super) struct Waiting {
     pub target: LockTarget,
     pub mode: LockMode,
     pub cell: Arc<WaitCell>,
-    pub description: Arc<str>,
+    pub place: Arc<Place>,
 }
 
 impl Owner {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::deadlock::Detector;
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::place::Place;
 use super::request::{Owner, OwnerEpoch, Waiting};
 use super::target::{LockTarget, TargetHasher};
 use super::wait::{LockWait, WaitCell, WaitState};
@@ -130,7 +131,7 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         policy: WaitPolicy,
-        describe: &dyn Fn() -> String,
+        place: &dyn Fn() -> Place,
     ) -> Acquired {
         let mode = if target.is_supremum() && mode.extent == Extent::NextKey {
             LockMode { extent: Extent::Gap, ..mode }
@@ -142,7 +143,7 @@ impl LockTable {
         if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)) {
             return Acquired::Granted { new: false };
         }
-        if !queue.iter().any(|held| held.blocks(owner, mode, target)) {
+        if !is_blocked(queue, queue.len(), owner, mode, target) {
             self.push(queue, owner, target, mode, None);
             return Acquired::Granted { new: true };
         }
@@ -152,7 +153,7 @@ impl LockTable {
         let cell = Arc::new(WaitCell::default());
         self.push(queue, owner, target, mode, Some(cell.clone()));
         drop(shard);
-        self.begin_wait(owner, target, mode, cell, describe)
+        self.begin_wait(owner, target, mode, cell, place)
     }
 
     /// For a change of an existing entry: waits like a request for X on the record, but takes no lock when nobody
@@ -162,9 +163,9 @@ impl LockTable {
         owner: &Arc<Owner>,
         target: LockTarget,
         policy: WaitPolicy,
-        describe: &dyn Fn() -> String,
+        place: &dyn Fn() -> Place,
     ) -> Acquired {
-        self.request_passing(owner, target, LockMode::X_RECORD, policy, describe)
+        self.request_passing(owner, target, LockMode::X_RECORD, policy, place)
     }
 
     /// For an insertion before the entry `successor`: waits while another transaction has the gap locked. Leaves no lock behind.
@@ -172,9 +173,9 @@ impl LockTable {
         self: &Arc<Self>,
         owner: &Arc<Owner>,
         successor: LockTarget,
-        describe: &dyn Fn() -> String,
+        place: &dyn Fn() -> Place,
     ) -> Acquired {
-        self.request_passing(owner, successor, LockMode::INSERT, WaitPolicy::Wait, describe)
+        self.request_passing(owner, successor, LockMode::INSERT, WaitPolicy::Wait, place)
     }
 
     fn request_passing(
@@ -183,12 +184,12 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         policy: WaitPolicy,
-        describe: &dyn Fn() -> String,
+        place: &dyn Fn() -> Place,
     ) -> Acquired {
         let mut shard = self.shard(target).lock();
         let Some(queue) = shard.get_mut(&target) else { return Acquired::Granted { new: false } };
         if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
-            || !queue.iter().any(|held| held.blocks(owner, mode, target))
+            || !is_blocked(queue, queue.len(), owner, mode, target)
         {
             return Acquired::Granted { new: false };
         }
@@ -198,7 +199,7 @@ impl LockTable {
         let cell = Arc::new(WaitCell::default());
         self.push(queue, owner, target, mode, Some(cell.clone()));
         drop(shard);
-        self.begin_wait(owner, target, mode, cell, describe)
+        self.begin_wait(owner, target, mode, cell, place)
     }
 
     fn push(
@@ -221,15 +222,13 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         cell: Arc<WaitCell>,
-        describe: &dyn Fn() -> String,
+        place: &dyn Fn() -> Place,
     ) -> Acquired {
-        let waiting = Waiting { target, mode, cell: cell.clone(), description: describe().into() };
+        let waiting = Waiting { target, mode, cell: cell.clone(), place: place().into() };
         *owner.waiting.lock() = Some(waiting);
         // A kill that came before this line finds nothing to interrupt; one that comes after finds the wait.
         if owner.killed.load(Ordering::SeqCst) {
             self.abort_wait(owner, WaitState::Killed);
-        } else if self.detect_deadlocks.load(Ordering::Relaxed) {
-            self.search_deadlock(owner);
         }
         Acquired::Wait(LockWait {
             table: self.clone(),
@@ -352,6 +351,7 @@ impl LockTable {
 
     /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended.
     pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {
+        let mut woken = Woken::new();
         let mut shard = self.shard(target).lock();
         let mut held = writer.owner.held.lock();
         if held.epoch != writer.epoch {
@@ -362,10 +362,39 @@ impl LockTable {
         if !queue.iter().any(|request| request.is_granted_to(&writer.owner) && request.mode.covers(mode)) {
             held.targets.push(target);
             self.counted_in(target, mode);
+            drop(held);
+            self.look_again(queue, target, &writer.owner, mode, &mut woken);
             queue
                 .insert(0, Request { owner: writer.owner.clone(), epoch: writer.epoch, mode, waiting: None });
         }
+        drop(shard);
+        wake(woken);
         true
+    }
+
+    /// A lock is being added in the name of `owner`, who may be waiting itself: those who must now wait for it too look
+    /// again, so that a cycle that this closes is found by their search. They leave the queue.
+    fn look_again(
+        &self,
+        queue: &mut Queue,
+        target: LockTarget,
+        owner: &Arc<Owner>,
+        added: LockMode,
+        woken: &mut Woken,
+    ) {
+        queue.retain(|request| {
+            let hindered =
+                !Arc::ptr_eq(&request.owner, owner) && request.mode.conflicts(added, target.is_supremum());
+            match &request.waiting {
+                Some(cell) if hindered && cell.end(WaitState::Retry) => {
+                    woken.push(cell.clone());
+                    self.counted_out(target, request.mode);
+                    request.owner.forget(target);
+                    false
+                }
+                _ => true,
+            }
+        });
     }
 
     /// A record was inserted before `successor`: the part of the gap before it is guarded as the whole was.
@@ -431,42 +460,31 @@ impl LockTable {
             held.targets.push(target);
             self.counted_in(target, mode);
             drop(held);
-            // Those who wait to insert here now wait for one more: they look again, so that a deadlock is seen.
-            queue.retain(|request| {
-                let waits_to_insert = request.mode.extent == Extent::InsertIntention;
-                match &request.waiting {
-                    Some(cell) if waits_to_insert && cell.end(WaitState::Retry) => {
-                        woken.push(cell.clone());
-                        self.counted_out(target, request.mode);
-                        request.owner.forget(target);
-                        false
-                    }
-                    _ => true,
-                }
-            });
+            self.look_again(queue, target, &heir.owner, mode, &mut woken);
             queue.push(Request { owner: heir.owner.clone(), epoch: heir.epoch, mode, waiting: None });
         }
         drop(shard);
         wake(woken);
     }
 
-    /// Those whom the waiting `owner` waits for.
-    pub(super) fn blockers(&self, owner: &Arc<Owner>, waiting: &Waiting) -> SmallVec<[Arc<Owner>; 4]> {
-        let shard = self.shard(waiting.target).lock();
-        let Some(queue) = shard.get(&waiting.target) else { return SmallVec::new() };
-        let is_mine =
-            |request: &Request| request.waiting.as_ref().is_some_and(|cell| Arc::ptr_eq(cell, &waiting.cell));
-        let Some(position) = queue.iter().position(is_mine) else { return SmallVec::new() };
-        queue
-            .iter()
-            .enumerate()
-            .filter(|(index, other)| {
-                (*index < position || other.waiting.is_none())
-                    && other.blocks(owner, waiting.mode, waiting.target)
-            })
-            .map(|(_, other)| other.owner.clone())
-            .collect()
+    /// A copy of the queue of a target, for the search of deadlocks.
+    pub(super) fn requests(&self, target: LockTarget) -> Vec<QueueEntry> {
+        let shard = self.shard(target).lock();
+        let Some(queue) = shard.get(&target) else { return Vec::new() };
+        let entry = |request: &Request| QueueEntry {
+            owner: request.owner.clone(),
+            mode: request.mode,
+            granted: request.waiting.is_none(),
+        };
+        queue.iter().map(entry).collect()
     }
+}
+
+/// A request as the search of deadlocks sees it.
+pub(super) struct QueueEntry {
+    pub owner: Arc<Owner>,
+    pub mode: LockMode,
+    pub granted: bool,
 }
 
 impl Request {
@@ -483,15 +501,32 @@ impl Request {
     }
 }
 
+/// Whether a request of `owner`, standing at `position`, must wait: for what others hold, and for those who wait before it. Those
+/// among them who wait for `owner` itself do not count: waiting for them would be a deadlock at once.
+fn is_blocked(
+    queue: &[Request],
+    position: usize,
+    owner: &Arc<Owner>,
+    mode: LockMode,
+    target: LockTarget,
+) -> bool {
+    let waits_for_owner = |other: &Request| {
+        queue
+            .iter()
+            .any(|own| own.is_granted_to(owner) && other.mode.conflicts(own.mode, target.is_supremum()))
+    };
+    queue.iter().enumerate().any(|(at, other)| {
+        other.blocks(owner, mode, target)
+            && (other.waiting.is_none() || at < position && !waits_for_owner(other))
+    })
+}
+
 /// Grants what can be granted, first come first served: a waiter also respects the waiters before it.
 fn grant(queue: &mut Queue, target: LockTarget, woken: &mut Woken) {
     for index in 0..queue.len() {
         let Some(cell) = queue[index].waiting.clone() else { continue };
         let (owner, mode) = (queue[index].owner.clone(), queue[index].mode);
-        let blocked = queue.iter().enumerate().any(|(other, request)| {
-            (other < index || request.waiting.is_none()) && request.blocks(&owner, mode, target)
-        });
-        if !blocked && cell.end(WaitState::Granted) {
+        if !is_blocked(queue, index, &owner, mode, target) && cell.end(WaitState::Granted) {
             queue[index].waiting = None;
             woken.push(cell);
         }

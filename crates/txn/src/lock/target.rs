@@ -32,6 +32,11 @@ impl LockTarget {
         self.place == 0
     }
 
+    /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can be in a deadlock with it.
+    pub(super) fn is_key_guard(self) -> bool {
+        self.place & UNIQUE_KIND == UNIQUE_KIND
+    }
+
     pub(super) fn hash(self) -> u64 {
         mix(self.place ^ self.index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }

@@ -79,6 +79,7 @@ impl LockWait {
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
         let started = env.now();
         self.table.counters.wait_started();
+        self.search();
         let granted = self.cell.event.wait();
         either(granted, env.sleep(timeout)).await;
         let result = match self.finish() {
@@ -97,12 +98,20 @@ impl LockWait {
     /// The same in a model: without a timeout.
     #[cfg(all(test, loom))]
     pub fn wait_in_model(mut self) -> WaitState {
+        self.search();
         self.cell.event.wait();
         self.finish()
     }
 
+    /// Looks for a deadlock that this wait closes. It may end the wait.
+    pub(super) fn search(&self) {
+        if self.table.detect_deadlocks.load(Ordering::Relaxed) && self.cell.state() == WaitState::Waiting {
+            self.table.search_deadlock(&self.owner);
+        }
+    }
+
     /// How the wait has ended; [`WaitState::Waiting`] when it has not: the request is taken back then.
-    fn finish(&mut self) -> WaitState {
+    pub(super) fn finish(&mut self) -> WaitState {
         self.finished = true;
         let state = self.table.end_wait(&self.owner, self.target, &self.cell);
         // A granted wish to insert guards nothing: it only says that the way was free.

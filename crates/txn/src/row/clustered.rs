@@ -12,11 +12,12 @@ use btree::{
 use pagestore::Mtr;
 use smallvec::SmallVec;
 
+use super::insert::OnDuplicate;
 use super::physical::successor_target;
 use super::write::{EntryChange, Step, Writer, describe_end};
 use crate::entry::build_entry;
 use crate::error::Interrupt;
-use crate::lock::{Acquired, LockMode};
+use crate::lock::{Acquired, Extent, LockMode};
 use crate::rollback::encode;
 use crate::table::Table;
 use crate::undo::UndoKind;
@@ -68,6 +69,7 @@ impl Writer<'_> {
         table: &Table,
         stored: &[FieldRef<'_>],
         structure: Option<usize>,
+        on_duplicate: OnDuplicate,
         revived: &mut bool,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
@@ -89,7 +91,8 @@ impl Writer<'_> {
                 let acquired = if deleted {
                     self.lock_row_for_change(record)
                 } else {
-                    self.lock_row(record, LockMode::S_RECORD)
+                    let exclusive = on_duplicate == OnDuplicate::Change;
+                    self.lock_row(record, LockMode::new(exclusive, Extent::Record))
                 };
                 if let Acquired::Wait(wait) = acquired {
                     return Ok(Step::Lock(wait));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use btree::Field;
 
+use super::insert::OnDuplicate;
 use super::secondary::{change_entries, repeat};
 use super::write::Step;
 use crate::error::Error;
@@ -43,5 +44,5 @@ pub(super) async fn delete_row(
     if !matches!(step, Step::Done) {
         return Err(Error::RowNotFound { table: table.id });
     }
-    change_entries(transaction, table, &entries).await
+    change_entries(transaction, table, &entries, OnDuplicate::Refuse).await
 }

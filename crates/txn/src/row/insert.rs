@@ -17,6 +17,17 @@ use crate::system::Counters;
 use crate::table::{ClusteredField, Table};
 use crate::transaction::Transaction;
 
+/// What the caller will do with a row that has the new row's key already; it decides how that row is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDuplicate {
+    /// Leave it: it is locked S.
+    #[default]
+    Refuse,
+    /// Change or replace it: it is locked X at once. With S first, all who waited for the row would get it together, and each would
+    /// then wait for X behind the others.
+    Change,
+}
+
 /// Inserts a row given by table column.
 ///
 /// # Errors
@@ -26,9 +37,22 @@ pub async fn insert(
     table: &Arc<Table>,
     row: &[Field<'_>],
 ) -> Result<(), Error> {
+    insert_with(transaction, table, row, OnDuplicate::Refuse).await
+}
+
+/// As [`insert`], and says what will be done if it fails with [`Error::DuplicateKey`].
+///
+/// # Errors
+/// As [`insert`].
+pub async fn insert_with(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    row: &[Field<'_>],
+    on_duplicate: OnDuplicate,
+) -> Result<(), Error> {
     transaction.prepare_change(table).await?;
     let mark = transaction.statement_mark();
-    let result = insert_row(transaction, table, row).await;
+    let result = insert_row(transaction, table, row, on_duplicate).await;
     match result {
         Ok(()) => {
             Counters::add(&transaction.inner().counters.rows_inserted, 1);
@@ -43,6 +67,7 @@ pub(super) async fn insert_row(
     transaction: &mut Transaction,
     table: &Arc<Table>,
     row: &[Field<'_>],
+    on_duplicate: OnDuplicate,
 ) -> Result<(), Error> {
     let row_id = if table.has_row_id() { next_row_id(table).await? } else { [0; 6] };
     let values: Fields<'_> = table
@@ -69,9 +94,10 @@ pub(super) async fn insert_row(
         stored[*position] = FieldRef::External { prefix: &[], reference };
     }
     let mut revived = false;
-    let step =
-        repeat(transaction, |writer, structure| writer.insert_step(table, &stored, structure, &mut revived))
-            .await?;
+    let step = repeat(transaction, |writer, structure| {
+        writer.insert_step(table, &stored, structure, on_duplicate, &mut revived)
+    })
+    .await?;
     match step {
         Step::Done => {}
         Step::Duplicate => return Err(duplicate(tree.def(), &key_of(table, &values))),
@@ -83,7 +109,7 @@ pub(super) async fn insert_row(
         retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
         entries.push(EntryChange { index, old: None, new: Some(entry) });
     }
-    change_entries(transaction, table, &entries).await
+    change_entries(transaction, table, &entries, on_duplicate).await
 }
 
 /// Draws a hidden row id: one above the largest in the tree when the table is first used, then counting.

@@ -22,7 +22,7 @@ use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
 use super::write::{describe, describe_end, lock_clustered};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, WaitPolicy};
+use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
 use crate::retry::yield_now;
 use crate::system::System;
 use crate::table::Table;
@@ -154,23 +154,28 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
             return Ok(Turn::Again);
         }
         let shown = match locker.show(scan, &table, &cursor, f)? {
-            Shown::Control(control) => control,
-            Shown::Nothing => Control::SkipUnlock,
             Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
+            shown => shown,
         };
         looked += 1;
-        if exact && extent == Extent::Record && shown != Control::Pause {
-            if shown == Control::SkipUnlock {
+        // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted entry is not it: the live one
+        // may come after.
+        if exact && extent == Extent::Record && !record.is_deleted() && !matches!(shown, Shown::Nothing) {
+            let control = shown.control();
+            scan.progress = Progress::Finished;
+            if control == Control::Pause {
+                return Ok(Turn::State(ScanState::Paused));
+            }
+            if control == Control::SkipUnlock {
                 locker.unlock();
             } else if locker.exclusive && scan.index == ScanIndex::Clustered {
                 // A change of this row is likely to follow.
                 cursor.save(&mut scan.position);
                 locker.seen = true;
             }
-            scan.progress = Progress::Finished;
             return Ok(Turn::State(ScanState::Finished));
         }
-        if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown)? {
+        if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown.control())? {
             return Ok(turn);
         }
         if looked % ROWS_PER_LOOK == 0 && locker.system.env.now().saturating_sub(started) > TURN {
@@ -313,8 +318,17 @@ enum Shown {
     Wait(LockWait),
 }
 
+impl Shown {
+    fn control(&self) -> Control {
+        match self {
+            Shown::Control(control) => *control,
+            _ => Control::SkipUnlock,
+        }
+    }
+}
+
 impl Locker<'_> {
-    fn request(&mut self, target: LockTarget, mode: LockMode, describe: &dyn Fn() -> String) -> Locked {
+    fn request(&mut self, target: LockTarget, mode: LockMode, describe: &dyn Fn() -> Place) -> Locked {
         let acquired = self.system.locks.request(self.owner, target, mode, self.policy, describe);
         self.note(acquired, target, mode)
     }

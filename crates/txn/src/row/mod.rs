@@ -29,7 +29,7 @@ pub use crate::lock::WaitPolicy;
 pub use delete::delete;
 pub use external::fetch_external;
 pub use get::get;
-pub use insert::insert;
+pub use insert::{OnDuplicate, insert, insert_with};
 pub use scan::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
 pub use update::update;
 pub use view::Row;

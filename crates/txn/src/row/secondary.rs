@@ -4,18 +4,25 @@
 //! decides. A new entry revives an equal delete-marked one where there is one.
 //!
 //! **Unique keys.** Whoever puts an entry into a unique index first takes a short lock on the *key* (not on any
-//! entry), so that two insertions of one key come one after the other; then every entry with that key is locked S next-key and looked at,
-//! and the gap behind the last of them, as InnoDB does. The short lock goes when the entry is in.
+//! entry), so that two insertions of one key come one after the other; then every entry with that key is locked next-key and looked at,
+//! and the gap behind the last of them, as InnoDB does: S, or X at once when the statement will change the row that it finds
+//! ([`OnDuplicate::Change`]), since of several that hold S and want X only one can get it. The short lock goes when the entry is in. It
+//! is never held while a row lock is waited for, since the holder of that row lock may need the key itself: it is let go
+//! first, and the check begins anew.
 
 use btree::compare::SearchKey;
 use btree::{Field, FieldRef, KeyFields, Outcome, OwnedKey, Seek, StructureChange, Tree};
 
 use super::WaitPolicy;
+use super::insert::OnDuplicate;
 use super::physical::{encode_entry, same_entry, successor_target};
 use super::write::{EntryChange, Step, Writer, describe, describe_end};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget};
+use std::sync::Arc;
+
+use crate::lock::{Acquired, Extent, LockMode, LockTarget, Owner, Place};
 use crate::retry::retry;
+use crate::system::System;
 use crate::table::{Secondary, Table};
 use crate::transaction::Transaction;
 
@@ -24,6 +31,7 @@ pub(super) async fn change_entries(
     transaction: &mut Transaction,
     table: &Table,
     entries: &[EntryChange],
+    on_duplicate: OnDuplicate,
 ) -> Result<(), Error> {
     for entry in entries {
         let secondary = &table.secondaries[entry.index];
@@ -38,7 +46,8 @@ pub(super) async fn change_entries(
         if let Some(new) = &entry.new {
             let key_changed =
                 !same && !entry.old.as_ref().is_some_and(|old| same_user_key(secondary, old, new));
-            insert_entry(transaction, table, secondary, new, key_changed).await?;
+            let check = key_changed.then_some(on_duplicate);
+            insert_entry(transaction, table, secondary, new, check).await?;
         }
     }
     Ok(())
@@ -50,53 +59,88 @@ fn same_user_key(secondary: &Secondary, a: &OwnedKey, b: &OwnedKey) -> bool {
     btree::compare::compare_keys(secondary.tree.def(), &a[..count], &b[..count]).is_eq()
 }
 
+/// The short lock on a key of a unique index, from the look at its entries to the new entry.
+struct KeyGuard {
+    system: Arc<System>,
+    owner: Arc<Owner>,
+    target: LockTarget,
+}
+
+impl Drop for KeyGuard {
+    fn drop(&mut self) {
+        // After a deadlock everything is released already, which this finds out.
+        self.system.locks.release(&self.owner, self.target, LockMode::X_RECORD);
+    }
+}
+
+impl KeyGuard {
+    /// Waits for nobody but others between their look and their entry, who wait for no row lock.
+    async fn take(transaction: &mut Transaction, tree: &Tree, key: &[Field<'_>]) -> Result<KeyGuard, Error> {
+        let system = transaction.inner().clone();
+        let target = system.locks.unique_target(tree.def(), key.iter().copied());
+        repeat(transaction, |writer, _| {
+            let describe = || describe_end(tree.def());
+            let locks = &writer.system.locks;
+            Ok(match locks.request(writer.owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &describe) {
+                Acquired::Wait(wait) => Step::Lock(wait),
+                _ => Step::Done,
+            })
+        })
+        .await?;
+        Ok(KeyGuard { system, owner: transaction.owner.clone(), target })
+    }
+}
+
+/// `check`: the key is new to the row, so a unique index must not have it yet.
 async fn insert_entry(
     transaction: &mut Transaction,
     table: &Table,
     secondary: &Secondary,
     entry: &OwnedKey,
-    check: bool,
+    check: Option<OnDuplicate>,
 ) -> Result<(), Error> {
     let fields = entry.fields();
     let key = &fields[..secondary.user_fields];
-    let unique = secondary.unique && check && key.iter().all(Option::is_some);
-    if !unique {
+    let unique = secondary.unique && key.iter().all(Option::is_some);
+    let Some(on_duplicate) = check.filter(|_| unique) else {
         return repeat(transaction, |writer, structure| {
             writer.insert_entry_step(secondary, entry, structure)
         })
         .await
         .map(drop);
+    };
+    loop {
+        let guard = KeyGuard::take(transaction, &secondary.tree, key).await?;
+        let step = insert_guarded(transaction, table, secondary, entry, on_duplicate).await?;
+        drop(guard);
+        match step {
+            Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
+            Step::Duplicate => return Err(duplicate(secondary.tree.def(), key)),
+            _ => return Ok(()),
+        }
     }
-    let system = transaction.inner().clone();
-    let guard = system.locks.unique_target(secondary.tree.def(), key.iter().copied());
-    repeat(transaction, |writer, _| {
-        let describe = || describe_end(secondary.tree.def());
-        let locks = &writer.system.locks;
-        Ok(match locks.request(writer.owner, guard, LockMode::X_RECORD, WaitPolicy::Wait, &describe) {
-            Acquired::Wait(wait) => Step::Lock(wait),
-            _ => Step::Done,
-        })
-    })
-    .await?;
-    let result = insert_unique(transaction, table, secondary, entry).await;
-    // After a deadlock everything is released already, which this finds out.
-    system.locks.release(&transaction.owner, guard, LockMode::X_RECORD);
-    result
 }
 
-async fn insert_unique(
+/// Looks for the key and puts the entry in. A row lock that is in the way is handed back, to be waited for without the guard.
+async fn insert_guarded(
     transaction: &mut Transaction,
     table: &Table,
     secondary: &Secondary,
     entry: &OwnedKey,
-) -> Result<(), Error> {
-    let found = repeat(transaction, |writer, _| writer.check_unique_step(table, secondary, entry)).await?;
-    if matches!(found, Step::Duplicate) {
-        return Err(duplicate(secondary.tree.def(), &entry.fields()[..secondary.user_fields]));
+    on_duplicate: OnDuplicate,
+) -> Result<Step, Error> {
+    let mut writer = transaction.writer()?;
+    let found = retry(|| writer.check_unique_step(table, secondary, entry, on_duplicate)).await?;
+    if !matches!(found, Step::Done) {
+        return Ok(found);
     }
-    repeat(transaction, |writer, structure| writer.insert_entry_step(secondary, entry, structure))
-        .await
-        .map(drop)
+    let mut structure: Option<usize> = None;
+    loop {
+        match retry(|| writer.insert_entry_step(secondary, entry, structure)).await? {
+            Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
+            step => return Ok(step),
+        }
+    }
 }
 
 /// The error for a key that exists already.
@@ -231,7 +275,9 @@ impl Writer<'_> {
         table: &Table,
         secondary: &Secondary,
         entry: &OwnedKey,
+        on_duplicate: OnDuplicate,
     ) -> Result<Step, Interrupt> {
+        let exclusive = on_duplicate == OnDuplicate::Change;
         let tree: &Tree = &secondary.tree;
         let fields = entry.fields();
         let prefix = &fields[..secondary.user_fields];
@@ -243,7 +289,7 @@ impl Writer<'_> {
             let record = cursor.record();
             let target = self.system.locks.target_of(record);
             self.make_entry_lock_explicit(table, secondary, record, cursor.page_max_trx_id(), target)?;
-            let mode = LockMode::new(false, Extent::NextKey);
+            let mode = LockMode::new(exclusive, Extent::NextKey);
             if let Some(wait) = self.lock_scanned(target, mode, || describe(record)) {
                 return Ok(wait);
             }
@@ -253,7 +299,7 @@ impl Writer<'_> {
             cursor.next()?;
         }
         if found {
-            let mode = LockMode::new(false, Extent::Gap);
+            let mode = LockMode::new(exclusive, Extent::Gap);
             let wait = if cursor.is_valid() {
                 let record = cursor.record();
                 self.lock_scanned(self.system.locks.target_of(record), mode, || describe(record))
@@ -268,12 +314,7 @@ impl Writer<'_> {
         Ok(Step::Done)
     }
 
-    fn lock_scanned(
-        &self,
-        target: LockTarget,
-        mode: LockMode,
-        describe: impl Fn() -> String,
-    ) -> Option<Step> {
+    fn lock_scanned(&self, target: LockTarget, mode: LockMode, describe: impl Fn() -> Place) -> Option<Step> {
         match self.system.locks.request(self.owner, target, mode, WaitPolicy::Wait, &describe) {
             Acquired::Wait(wait) => Some(Step::Lock(wait)),
             _ => None,

@@ -8,7 +8,7 @@ use btree::{Field, FieldRef, Reference};
 use super::clustered::NewField;
 use super::delete::delete_row;
 use super::external::{fetch_external, store_external};
-use super::insert::insert_row;
+use super::insert::{OnDuplicate, insert_row};
 use super::secondary::{change_entries, repeat};
 use super::write::{Step, lock_clustered};
 use crate::error::Error;
@@ -102,7 +102,7 @@ async fn update_row(
         step => step,
     };
     match step {
-        Step::Done => change_entries(transaction, table, &entries).await,
+        Step::Done => change_entries(transaction, table, &entries, OnDuplicate::Refuse).await,
         Step::Unchanged => Ok(()),
         _ => Err(Error::RowNotFound { table: table.id }),
     }
@@ -121,7 +121,7 @@ async fn move_row(
     }
     delete_row(transaction, table, key).await?;
     let row: Vec<Field<'_>> = row.iter().map(|value| value.as_deref()).collect();
-    insert_row(transaction, table, &row).await
+    insert_row(transaction, table, &row, OnDuplicate::Refuse).await
 }
 
 enum Column {

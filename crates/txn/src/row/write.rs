@@ -6,7 +6,7 @@ use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef};
 
 use super::WaitPolicy;
 use crate::error::Error;
-use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner};
+use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner, Place};
 use crate::system::System;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -111,27 +111,14 @@ pub(crate) fn lock_clustered(
 }
 
 /// A record as status texts name it.
-pub(crate) fn describe(record: RecordRef<'_>) -> String {
-    use std::fmt::Write;
+pub(crate) fn describe(record: RecordRef<'_>) -> Place {
     let def = record.def();
-    let mut text = format!("index {} (id {}), key", def.name, def.id);
-    for field in record.fields().take(def.n_unique) {
-        match field.inline() {
-            None => text.push_str(" NULL"),
-            Some(bytes) => {
-                text.push_str(" 0x");
-                bytes.iter().take(32).for_each(|byte| {
-                    let _ = write!(text, "{byte:02X}");
-                });
-            }
-        }
-    }
-    text
+    Place::entry(&def.name, def.id, record.fields().take(def.n_unique).map(FieldRef::inline))
 }
 
 /// The end of an index as status texts name it.
-pub(crate) fn describe_end(def: &btree::IndexDef) -> String {
-    format!("index {} (id {}), supremum", def.name, def.id)
+pub(crate) fn describe_end(def: &btree::IndexDef) -> Place {
+    Place::end(&def.name, def.id)
 }
 
 /// Clustered key of a row given by clustered fields.

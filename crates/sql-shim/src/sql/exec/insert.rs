@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{self, Error as TransactionError, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
+use untorn::engine::{self, Error as TransactionError, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::types::{self, ColumnType};
 
 use super::cursor::{Cursor, Flow};
@@ -183,11 +183,14 @@ impl Executor<'_> {
         let mut row = EncodedRow::default();
         self.encode_row(inserting, number, given, &mut row).await?;
         let plan = inserting.plan;
-        let forgiving = plan.ignore || plan.replace || !plan.on_duplicate.is_empty();
+        let changes = plan.replace || !plan.on_duplicate.is_empty();
+        let forgiving = plan.ignore || changes;
+        let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
         loop {
             let mark = forgiving.then(|| self.transaction.statement_mark());
-            let outcome = engine::insert(self.transaction.rows(), &inserting.table.rows, &row.borrow()).await;
+            let (rows, table) = (self.transaction.rows(), &inserting.table.rows);
+            let outcome = engine::insert_with(rows, table, &row.borrow(), on_duplicate).await;
             let (index, entry) = match outcome {
                 Ok(()) => {
                     inserting.inserted += 1;

@@ -1,0 +1,144 @@
+//! How a tablespace file grows.
+//!
+//! By writing zeros, synced before the new size is published, so that no page beyond the durable end of a file is ever
+//! used: recovery finds every page its log speaks of (or extends the file itself), and a page write in place allocates
+//! nothing. All zeros of a growth are written at once, then one sync settles them.
+//!
+//! **A write that fails** concerns nobody but those who wait for the room: the new size is not published, and what was
+//! written lies beyond the end of everything that is used. **A sync that fails** stops all changes. It is a sync of the
+//! whole file, whose pages may have been written and not synced yet, and it may have been told of their loss: nobody
+//! else would be, because the next sync of the file has nothing left to complain about, and the checkpoint would move
+//! past changes that are in no file.
+//!
+//! A growth is a task of the store, so that nobody who stops waiting takes its outcome along.
+
+use std::sync::Arc;
+
+use disk::{Event, IoBuf, IoKind, Wait};
+
+use crate::error::{Error, Interrupt};
+use crate::space::{Space, no_space};
+use crate::store::PageStore;
+
+/// What is under way, or has become of it.
+#[derive(Default)]
+pub(crate) enum Growth {
+    #[default]
+    Idle,
+    Running(Event),
+    Failed(Error),
+}
+
+impl PageStore {
+    /// Makes the file at least `pages` long, in zeros that are synced before the new size is visible.
+    ///
+    /// # Errors
+    /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
+    pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
+        self.extend(space, pages, true)
+    }
+
+    /// Begins to make the tablespace's file longer than is needed now. Whether there is room does not matter yet.
+    pub(crate) fn extend_space_ahead(&self, space: u32, pages: u32) {
+        drop(self.extend(space, pages, false));
+    }
+
+    fn extend(&self, space: u32, pages: u32, wanted: bool) -> Result<(), Interrupt> {
+        let space = self.open_space_of(space)?;
+        let mut growth = space.growth.lock();
+        if space.pages() >= pages {
+            return Ok(());
+        }
+        self.refuse_when_poisoned()?;
+        match std::mem::take(&mut *growth) {
+            // For whoever waited for it.
+            Growth::Failed(error) if !wanted => {
+                *growth = Growth::Failed(error);
+                return Ok(());
+            }
+            Growth::Failed(error) => return Err(error.into()),
+            Growth::Running(event) if !event.is_set() => {
+                *growth = Growth::Running(event.clone());
+                return Err(Wait::new(event).into());
+            }
+            Growth::Idle | Growth::Running(_) => {}
+        }
+        let event = Event::new();
+        *growth = Growth::Running(event.clone());
+        drop(growth);
+        let growing = Growing { store: self.this(), space, pages, wanted, event: event.clone(), over: false };
+        self.env.spawn("file growth", Box::pin(growing.run()));
+        Err(Wait::new(event).into())
+    }
+}
+
+/// One growth under way.
+struct Growing {
+    store: Arc<PageStore>,
+    space: Arc<Space>,
+    pages: u32,
+    /// Somebody waits for it, and is told when it fails.
+    wanted: bool,
+    event: Event,
+    over: bool,
+}
+
+impl Growing {
+    async fn run(mut self) {
+        let storage = self.store.env.storage().clone();
+        if let Err(error) = disk::submit_all(&*storage, self.zeros()).await {
+            return self.end(Err(no_space(&self.space.path(), error)));
+        }
+        if let Err(error) = disk::sync_async(&*storage, self.space.file()).await {
+            self.store.poison(&format!("syncing pages failed: {error}"));
+            return self.end(Err(error.into()));
+        }
+        self.end(Ok(()));
+    }
+
+    /// The requests that write them.
+    fn zeros(&self) -> Vec<(Arc<dyn disk::File>, IoKind)> {
+        let zeros = self.store.spaces.zeros();
+        let page_size = self.store.page_size;
+        let (mut offset, end) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
+        let mut requests = Vec::new();
+        while offset < end {
+            let len = (end - offset).min(zeros.len() as u64) as usize;
+            let buf = IoBuf::Shared(zeros.clone(), 0..len);
+            let kind = IoKind::Write { buf, offset, atomic: false, sync: false };
+            requests.push((self.space.file().clone(), kind));
+            offset += len as u64;
+        }
+        requests
+    }
+
+    fn end(&mut self, result: Result<(), Error>) {
+        self.over = true;
+        let mut growth = self.space.growth.lock();
+        *growth = match result {
+            Ok(()) => {
+                self.space.has_grown(self.pages);
+                Growth::Idle
+            }
+            Err(error) if self.wanted => Growth::Failed(error),
+            Err(error) => {
+                tracing::debug!(%error, "a tablespace file did not grow ahead of its use");
+                Growth::Idle
+            }
+        };
+        drop(growth);
+        self.event.set();
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        // Shut down in the middle: what the sync would have said is not known.
+        self.store.poison("the growth of a tablespace file did not come to its end");
+        let why = "the storage was shut down meanwhile".into();
+        self.end(Err(Error::NoSpace { file: self.space.path(), why }));
+    }
+}

@@ -1,0 +1,53 @@
+//! What a lock is on, in words: for the text about a deadlock.
+//!
+//! Whoever begins to wait has a leaf latched, so only bytes are copied then; the words are made when somebody reads them.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+/// Bytes of a field that are shown.
+const SHOWN: usize = 32;
+
+/// An index entry, or the end of an index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    index: Box<str>,
+    id: u64,
+    /// `None`: the supremum.
+    key: Option<SmallVec<[Shown; 2]>>,
+}
+
+/// The first bytes of a field; `None` is NULL.
+type Shown = Option<SmallVec<[u8; SHOWN]>>;
+
+impl Place {
+    /// The end of an index.
+    pub fn end(index: &str, id: u64) -> Place {
+        Place { index: index.into(), id, key: None }
+    }
+
+    /// An entry with this key.
+    pub fn entry<'a>(index: &str, id: u64, key: impl Iterator<Item = Option<&'a [u8]>>) -> Place {
+        let shown = |field: Option<&[u8]>| field.map(|bytes| bytes.iter().copied().take(SHOWN).collect());
+        Place { index: index.into(), id, key: Some(key.map(shown).collect()) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "index {} (id {}), ", self.index, self.id)?;
+        let Some(key) = &self.key else { return f.write_str("supremum") };
+        f.write_str("key")?;
+        for field in key {
+            match field {
+                None => f.write_str(" NULL")?,
+                Some(bytes) => {
+                    f.write_str(" 0x")?;
+                    bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The lock table by itself: who waits for whom, what the search finds and what it costs.
+
+use std::sync::Arc;
+
+use disk::sync::atomic::Ordering;
+
+use super::mode::{Extent, LockMode, WaitPolicy};
+use super::place::Place;
+use super::request::Owner;
+use super::table::{Acquired, LockTable};
+use super::target::LockTarget;
+use super::wait::{LockWait, WaitState};
+
+const X: LockMode = LockMode::X_RECORD;
+
+fn record(number: u64) -> LockTarget {
+    LockTarget { index: 1, place: number << 2 | 1 }
+}
+
+fn owner() -> Arc<Owner> {
+    Arc::new(Owner::default())
+}
+
+fn next_key(exclusive: bool) -> LockMode {
+    LockMode::new(exclusive, Extent::NextKey)
+}
+
+fn ask(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> Acquired {
+    table.request(owner, target, mode, WaitPolicy::Wait, &Place::default)
+}
+
+#[track_caller]
+fn take(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) {
+    assert!(matches!(ask(table, owner, target, mode), Acquired::Granted { .. }), "nobody is in the way");
+}
+
+/// Asks for a lock that others have, and searches for deadlocks as the await would.
+#[track_caller]
+fn wait(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> LockWait {
+    let Acquired::Wait(wait) = ask(table, owner, target, mode) else { panic!("somebody is in the way") };
+    wait.search();
+    wait
+}
+
+fn steps(table: &LockTable) -> u64 {
+    table.detector.lock().steps
+}
+
+/// What the search of the last of `waiters` on one row looks at.
+fn cost_of_last_wait(waiters: u64, mode_of: impl Fn(u64) -> LockMode) -> u64 {
+    let table = LockTable::new(1);
+    let (holder, first) = (owner(), owner());
+    take(&table, &holder, record(1), X);
+    take(&table, &first, record(2), X);
+    // The holder waits elsewhere, so that the search must go on behind it.
+    let held_up = wait(&table, &holder, record(2), X);
+    let owners: Vec<Arc<Owner>> = (0..waiters).map(|_| owner()).collect();
+    let mut waits: Vec<LockWait> = owners
+        .iter()
+        .zip(0..)
+        .map(|(owner, number)| wait(&table, owner, record(1), mode_of(number)))
+        .collect();
+    let before = steps(&table);
+    let last = owner();
+    waits.push(wait(&table, &last, record(1), X));
+    let cost = steps(&table) - before;
+    assert!(waits.iter().all(|wait| wait.cell.state() == WaitState::Waiting));
+    assert_eq!(table.counters.deadlocks.load(Ordering::Relaxed), 0);
+    drop((waits, held_up));
+    cost
+}
+
+#[test]
+fn a_search_looks_at_each_waiter_a_few_times_only() {
+    let modes: [fn(u64) -> LockMode; 2] = [
+        |_| X,
+        // Every fourth wants to share.
+        |number| LockMode::new(number % 4 != 0, [Extent::Record, Extent::NextKey][(number % 2) as usize]),
+    ];
+    for mode_of in modes {
+        let (few, many) = (cost_of_last_wait(100, mode_of), cost_of_last_wait(1000, mode_of));
+        assert!(many <= 11 * few, "100 waiters: {few}, 1000 waiters: {many}");
+        assert!(many <= 8 * 1000, "{many}");
+    }
+}
+
+/// A chain of waits, each on a row of its own.
+#[test]
+fn a_search_along_a_chain_is_linear_and_finds_its_end() {
+    let table = LockTable::new(1);
+    let owners: Vec<Arc<Owner>> = (0..500).map(|_| owner()).collect();
+    for (owner, number) in owners.iter().zip(0..) {
+        take(&table, owner, record(number), X);
+    }
+    let waits: Vec<LockWait> =
+        owners.iter().zip(1..500).map(|(owner, number)| wait(&table, owner, record(number), X)).collect();
+    let before = steps(&table);
+    owners[499].undo_records.store(1, Ordering::Relaxed);
+    let closing = wait(&table, &owners[499], record(0), X);
+    assert!(steps(&table) - before <= 8 * 500);
+    assert_eq!(table.counters.deadlocks.load(Ordering::Relaxed), 1);
+    // The one with the most work goes on.
+    assert_eq!(closing.cell.state(), WaitState::Waiting);
+    let victims = waits.iter().filter(|wait| wait.cell.state() == WaitState::Deadlock).count();
+    assert_eq!(victims, 1);
+}
+
+/// T5 waits for T2's lock on an entry; T1 waits for T5 elsewhere; then T1's implicit lock on that entry is made explicit.
+#[test]
+fn a_cycle_closed_by_an_implicit_lock_made_explicit_is_found() {
+    let table = LockTable::new(1);
+    let (t1, t2, t5) = (owner(), owner(), owner());
+    let (entry, elsewhere) = (record(1), record(2));
+    take(&table, &t2, entry, next_key(false));
+    take(&table, &t5, elsewhere, X);
+    let mut t5_waits = wait(&table, &t5, entry, X);
+    let t1_waits = wait(&table, &t1, elsewhere, X);
+    assert!(table.make_explicit(&t1.current(), entry));
+    assert_eq!(t5_waits.finish(), WaitState::Retry, "it must look for cycles again");
+    t1.undo_records.store(5, Ordering::Relaxed);
+    let again = wait(&table, &t5, entry, X);
+    assert_eq!(again.cell.state(), WaitState::Deadlock);
+    assert_eq!(t1_waits.cell.state(), WaitState::Waiting);
+}
+
+/// Who waits for me does not stand in my way.
+#[test]
+fn a_holder_passes_by_those_who_wait_for_it() {
+    let table = LockTable::new(1);
+    let (holder, waiter, reader) = (owner(), owner(), owner());
+    take(&table, &holder, record(1), X);
+    let waits = wait(&table, &waiter, record(1), next_key(true));
+    take(&table, &holder, record(1), next_key(true));
+    assert!(matches!(table.request_insert(&holder, record(1), &Place::default), Acquired::Granted { .. }));
+    // Others still come one after the other.
+    let also_waits = wait(&table, &reader, record(1), next_key(false));
+    table.release_all(&holder);
+    assert_eq!(waits.cell.state(), WaitState::Granted);
+    assert_eq!(also_waits.cell.state(), WaitState::Waiting);
+}
+
+/// Two who share and both want more are a deadlock, whoever else stands in the queue.
+#[test]
+fn two_who_share_and_want_it_alone_are_a_deadlock() {
+    let table = LockTable::new(1);
+    let (a, b, c) = (owner(), owner(), owner());
+    take(&table, &a, record(1), LockMode::new(false, Extent::Record));
+    take(&table, &b, record(1), LockMode::new(false, Extent::Record));
+    let other = wait(&table, &c, record(1), X);
+    let first = wait(&table, &a, record(1), X);
+    assert_eq!(first.cell.state(), WaitState::Waiting);
+    let second = wait(&table, &b, record(1), X);
+    assert_eq!(second.cell.state(), WaitState::Deadlock);
+    table.release_all(&b);
+    // It passes by the one who waits for its share.
+    assert_eq!(first.cell.state(), WaitState::Granted);
+    assert_eq!(other.cell.state(), WaitState::Waiting);
+}
