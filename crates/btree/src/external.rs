@@ -134,6 +134,7 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
     /// [`Interrupt`] of the page store, with nothing changed.
     pub fn begin(&mut self, mtr: &mut Mtr<'_>) -> Result<Reference, Interrupt> {
         assert!(self.ends.is_none(), "a chain begins once");
+        self.tree.read_root()?;
         self.write_page(mtr)?;
         Ok(self.reference())
     }
@@ -254,6 +255,7 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.
     pub fn free_chain_step(&self, reference: Reference) -> Result<bool, Interrupt> {
+        self.read_root()?;
         let mut mtr = self.store.mtr()?;
         let (head, mut next) = self.latch_part(&mut mtr, reference.page)?;
         let mut pages: SmallVec<[PageHandle; PAGES_PER_STEP]> = SmallVec::new();
@@ -304,6 +306,7 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store; a damaged chain.
     pub fn prepare_free_chain_head(&self, mtr: &mut Mtr<'_>, reference: Reference) -> Result<(), Interrupt> {
+        self.read_root()?;
         self.latch_part(mtr, reference.page)?;
         fsp::prepare_free(mtr, self.leaf_segment(), reference.page)
     }

@@ -556,8 +556,8 @@ fn judge(active: &mut Active) -> Verdict {
 mod tests {
     use super::*;
     use crate::real::file::RealFile;
-    use std::os::fd::AsRawFd;
     use crate::{AlignedBuf, File, Io, IoBuf, OpenHow};
+    use std::os::fd::AsRawFd;
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 

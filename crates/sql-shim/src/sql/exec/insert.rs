@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{self, Error as TransactionError, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
+use untorn::engine::{
+    self, Error as TransactionError, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy,
+};
 use untorn::types::{self, ColumnType};
 
 use super::cursor::{Cursor, Flow};
