@@ -13,10 +13,11 @@ use std::time::Duration;
 use btree::{Checker, Field, OwnedKey, Seek, Tree};
 use disk::PageId;
 use pagestore::fsp::{self, SegmentHeader};
-use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::database::Database;
 use crate::error::Result;
+use crate::index_build::PAGE_UNITS;
 use crate::index_entry::{Entry, OffPage, entry_of};
 use crate::layout;
 use crate::retry::retry;
@@ -30,6 +31,9 @@ const ROOT_TOP_SEGMENT: usize = 84;
 
 /// Rows read between two breaths.
 const ROWS_PER_PAUSE: usize = 512;
+
+/// Entries of an index summed up in one descent.
+const ENTRIES_PER_STEP: usize = 256;
 
 /// What a check found.
 #[derive(Debug, Clone, Default)]
@@ -78,12 +82,19 @@ impl Database {
     ) -> Result<CheckReport> {
         let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
         let _purge = self.0.system.pause_purge().await;
-        self.check_quiet_table(&table).await
+        self.check_quiet_table(&table, session).await
     }
 
     /// Checks a table that nobody else is at work on.
-    pub(crate) async fn check_quiet_table(&self, table: &Table) -> Result<CheckReport> {
+    pub(crate) async fn check_quiet_table(
+        &self,
+        table: &Table,
+        session: Option<&Transaction>,
+    ) -> Result<CheckReport> {
         let mut report = CheckReport::default();
+        let mut transaction = self.transaction_for(session);
+        let rows = transaction.rows();
+        let slice = rows.slice().clone();
         let space = retry(|| fsp::check(&self.0.store, table.def.space)).await?;
         report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
         report.pages = space.size;
@@ -91,12 +102,12 @@ impl Database {
         let trees = std::iter::once(&table.rows.clustered)
             .chain(table.rows.secondaries.iter().map(|secondary| &secondary.tree));
         for tree in trees {
-            self.check_tree(tree, &space, &mut reached, &mut report).await?;
+            self.check_tree(tree, &space, &mut reached, &mut report, &slice).await?;
         }
         let unowned = space.runs.iter().filter(|run| run.owner == fsp::Owner::Nobody);
         report.lost_pages += unowned.map(|run| u64::from(run.count)).sum::<u64>();
         if report.problems.is_empty() {
-            self.check_entries(table, &mut report).await?;
+            self.check_entries(table, &mut report, rows).await?;
         }
         Ok(report)
     }
@@ -107,10 +118,13 @@ impl Database {
         space: &fsp::Report,
         reached: &mut BTreeSet<u32>,
         report: &mut CheckReport,
+        slice: &TimeSlice,
     ) -> Result<()> {
         let name = &tree.def().name;
         let mut checker = Checker::new(tree);
-        while !retry(|| checker.step()).await? {}
+        while !retry(|| checker.step()).await? {
+            slice.work(PAGE_UNITS).await?;
+        }
         let found = checker.into_report();
         report.problems.extend(found.problems.iter().map(|what| format!("index {name}: {what}")));
         let root = PageId::new(tree.space(), tree.root());
@@ -131,6 +145,7 @@ impl Database {
             };
             let mut lost: BTreeSet<u32> = space.pages_of(segment).collect();
             for page in pages {
+                slice.work(1).await?;
                 if !lost.remove(page) {
                     report.problems.push(format!(
                         "index {name}: page {page} is in the tree but not in its {kind} segment"
@@ -146,12 +161,15 @@ impl Database {
     }
 
     /// Compares the secondary indexes with the rows.
-    async fn check_entries(&self, table: &Table, report: &mut CheckReport) -> Result<()> {
+    async fn check_entries(
+        &self,
+        table: &Table,
+        report: &mut CheckReport,
+        rows: &mut txn::Transaction,
+    ) -> Result<()> {
         let keys = table.def.secondary_keys();
         let sources: Vec<_> = keys.iter().map(|key| layout::secondary(&table.def, key).sources).collect();
         let mut wanted: Vec<Sum> = keys.iter().map(|_| Sum::default()).collect();
-        let mut transaction = self.transaction();
-        let rows = transaction.rows();
         let mut scan = Scan::new(
             table.rows.clone(),
             ScanIndex::Clustered,
@@ -188,7 +206,7 @@ impl Database {
             }
         }
         for ((key, wanted), secondary) in keys.iter().zip(&wanted).zip(&table.rows.secondaries) {
-            let found = sum_of_tree(&secondary.tree).await?;
+            let found = sum_of_tree(&secondary.tree, rows.slice()).await?;
             if found != *wanted {
                 report.problems.push(format!(
                     "index {}: it has {} entries where the rows ask for {}{}",
@@ -205,7 +223,7 @@ impl Database {
 }
 
 /// The entries of a tree that are not delete-marked.
-async fn sum_of_tree(tree: &Tree) -> Result<Sum> {
+async fn sum_of_tree(tree: &Tree, slice: &TimeSlice) -> Result<Sum> {
     let mut sum = Sum::default();
     let mut last: Option<OwnedKey> = None;
     loop {
@@ -215,7 +233,7 @@ async fn sum_of_tree(tree: &Tree) -> Result<Sum> {
                 None => tree.seek(&[], Seek::First)?,
                 Some(key) => tree.seek(&key.fields(), Seek::After)?,
             };
-            for _ in 0..ROWS_PER_PAUSE {
+            for _ in 0..ENTRIES_PER_STEP {
                 if !cursor.is_valid() {
                     return Ok(false);
                 }
@@ -236,5 +254,6 @@ async fn sum_of_tree(tree: &Tree) -> Result<Sum> {
         if !more {
             return Ok(sum);
         }
+        slice.work(ENTRIES_PER_STEP as u32).await?;
     }
 }

@@ -19,6 +19,8 @@ use txn::TransactionSystem;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::clean_tier::Tier;
 use crate::error::{Error, Result};
+use crate::metadata_deadlock::MetadataGraph;
+use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
@@ -57,6 +59,9 @@ pub(crate) struct Tables {
     pub by_name: RwLock<HashMap<(String, String), Arc<Table>>>,
     /// What purge and recovery look up.
     pub by_id: RwLock<HashMap<u64, Arc<txn::Table>>>,
+    /// The metadata locks of names, and who waits for them.
+    pub locks: Arc<MetadataLocks>,
+    pub graph: Arc<MetadataGraph>,
     /// Counts changes of the catalog; plans made for another count must be made anew.
     pub version: AtomicU64,
 }
@@ -74,6 +79,23 @@ impl txn::TableSource for Tables {
             }
             _ => Some(table),
         }
+    }
+
+    fn hold(&self, id: u64) -> Option<txn::TableHold> {
+        let by_name = self.by_name.read();
+        self.hold_table(by_name.values().find(|table| table.rows.id == id)?)
+    }
+
+    fn hold_all(&self) -> Vec<(u64, txn::TableHold)> {
+        let by_name = self.by_name.read();
+        by_name.values().filter_map(|table| Some((table.rows.id, self.hold_table(table)?))).collect()
+    }
+}
+
+impl Tables {
+    /// A use of the table, as by a transaction that changes it. Nobody else knows the table yet, so there is nothing to wait for.
+    fn hold_table(&self, table: &Table) -> Option<txn::TableHold> {
+        Some(Arc::new(table.metadata.share(Access::Write, &self.graph.owner()).ok()?))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Making, changing and dropping databases and tables.
+//! Making and dropping databases and tables, and opening tables.
 //!
-//! Each operation takes the table's metadata lock exclusively, works on files under a pending entry of the
-//! catalog, and happens at the moment the catalog file is replaced. See [`crate::catalog`] for what a start
-//! does about one that was interrupted.
+//! Each operation holds the metadata locks of all its names ([`crate::definition`]), works on files under a pending entry of
+//! the catalog, and happens at the moment the catalog's record is durable. What may fail is done before that moment: opening
+//! the table, too. After it nothing fails any more: files that cannot be removed or renamed then are a start's work
+//! ([`crate::file_work`]).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,58 +15,86 @@ use disk::PageId;
 use pagestore::fsp;
 
 use crate::auto_increment::AutoIncrement;
-use crate::catalog::{CatalogData, DatabaseDef, Pending};
+use crate::catalog::{Change, Pending};
 use crate::database::Database;
+use crate::definition::{WantedName, check_database_name, check_table_name};
 use crate::error::{Error, Result};
 use crate::layout;
-use crate::metadata_lock::{MetadataExclusive, MetadataLock};
+use crate::metadata_lock::Blocked;
 use crate::retry::retry;
 use crate::schema::TableDef;
 use crate::table::{Table, file_name, table_file};
-use crate::timeout;
 use crate::transaction::Transaction;
 use crate::types::Collation;
 
-/// MySQL's limit of a name, in characters.
-const NAME_CHARS_MAX: usize = 64;
-
-fn check_name(name: &str) -> Result<()> {
-    let wrong = name.is_empty()
-        || name.chars().count() > NAME_CHARS_MAX
-        || name.ends_with(' ')
-        || name.contains(['\0', '\u{ffff}']);
-    if wrong { Err(Error::WrongName(name.to_owned())) } else { Ok(()) }
-}
-
-pub(crate) fn database_mut<'a>(data: &'a mut CatalogData, name: &str) -> Result<&'a mut DatabaseDef> {
-    data.databases.get_mut(name).ok_or_else(|| Error::NoSuchDatabase(name.to_owned()))
-}
+/// How long statements wait for names when nobody says how long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Database {
-    /// Makes a database.
+    /// Makes a database. Blocks for the file system.
     ///
     /// # Errors
     /// [`Error::DatabaseExists`], [`Error::WrongName`], or a directory that cannot be made.
     pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
-        check_name(name)?;
-        let storage = self.0.environment.storage();
+        check_database_name(name)?;
+        let lock = self.name_lock(name, "");
+        let mut request = lock.request_exclusive(&self.0.tables.graph.owner());
+        let _lock = loop {
+            match request.grant(0) {
+                Ok(lock) => break lock,
+                Err(Blocked::Wait(wait)) => self.0.environment.block_until(wait.event()),
+                Err(Blocked::Deadlock) => return Err(Error::Transaction(txn::Error::Deadlock)),
+            }
+        };
+        self.make_database(name, collation)
+    }
+
+    /// The same without blocking, for at most so long.
+    pub async fn create_database_async(
+        &self,
+        name: &str,
+        collation: Collation,
+        timeout: Duration,
+    ) -> Result<()> {
+        check_database_name(name)?;
+        let locks = self.lock_names(vec![WantedName::database(name, true)], None, timeout).await?;
+        let (database, name) = (self.clone(), name.to_owned());
+        self.run_to_the_end(async move {
+            let _locks = locks;
+            database.make_database(&name, collation)
+        })
+        .await
+    }
+
+    /// The database's name is locked.
+    fn make_database(&self, name: &str, collation: Collation) -> Result<()> {
         if self.database(name).is_some() {
             return Err(Error::DatabaseExists(name.to_owned()));
         }
-        storage.create_dir_all(&self.0.directory.join(file_name(name)))?;
-        storage.sync_dir(&self.0.directory)?;
-        self.0.catalog.change(|data| {
-            if data.databases.contains_key(name) {
-                return Err(Error::DatabaseExists(name.to_owned()));
-            }
-            data.databases.insert(name.to_owned(), DatabaseDef { collation, tables: Default::default() });
-            Ok(())
-        })?;
-        self.definitions_changed();
-        Ok(())
+        let storage = self.0.environment.storage();
+        let directory = self.0.directory.join(file_name(name));
+        let was_there = storage.exists(&directory)?;
+        let made = storage
+            .create_dir_all(&directory)
+            .and_then(|()| storage.sync_dir(&self.0.directory))
+            .map_err(Error::Disk)
+            .and_then(|()| {
+                self.0.catalog.change(|change| {
+                    let path = file_name(name);
+                    change.finish(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path))?;
+                    change.put_database(name, collation)
+                })
+            });
+        match made {
+            Ok(()) => self.definitions_changed(),
+            Err(_) if was_there || self.0.catalog.is_uncertain() => {}
+            // An empty directory that stays does no harm.
+            Err(_) => drop(storage.remove_dir(&directory)),
+        }
+        made
     }
 
-    /// Drops a database with all its tables; returns how many there were.
+    /// Drops a database with all its tables, all at once; returns how many there were.
     pub async fn drop_database(
         &self,
         name: &str,
@@ -75,22 +104,137 @@ impl Database {
         if self.database(name).is_none() {
             return Err(Error::NoSuchDatabase(name.to_owned()));
         }
-        let tables = self.tables(name);
-        for table in &tables {
-            self.drop_table(name, &table.name, session, timeout).await?;
+        // With the database locked nobody makes tables in it or moves them there.
+        let locks = self.lock_names(vec![WantedName::database(name, true)], session, timeout).await?;
+        let Some(def) = self.database(name) else { return Err(Error::NoSuchDatabase(name.to_owned())) };
+        let names = def.tables.keys().map(|table| WantedName::table(name, table)).collect();
+        let locks = locks.and(self.lock_names(names, session, timeout).await?);
+        let Some(def) = self.database(name) else { return Err(Error::NoSuchDatabase(name.to_owned())) };
+        let tables: Vec<_> = def.tables.keys().map(|table| (name.to_owned(), table.clone())).collect();
+        let count = tables.len();
+        let (database, name) = (self.clone(), name.to_owned());
+        self.run_to_the_end(async move {
+            let _locks = locks;
+            database.drop_locked(&tables, Some(&name)).await
+        })
+        .await?;
+        Ok(count)
+    }
+
+    /// Drops a table. Waits until no transaction uses it, at most so long.
+    pub async fn drop_table(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        self.drop_tables(&[(database, name)], session, timeout).await
+    }
+
+    /// Drops tables, all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], a timeout, a deadlock, or a catalog that cannot be written.
+    pub async fn drop_tables(
+        &self,
+        tables: &[(&str, &str)],
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        for (database, name) in tables {
+            self.known_table(database, name)?;
         }
-        self.0.catalog.change(|data| {
-            let def = database_mut(data, name)?;
-            if let Some(left) = def.tables.keys().next() {
-                return Err(Error::TableExists(name.to_owned(), left.clone()));
+        let names = tables.iter().map(|(database, name)| WantedName::table(database, name)).collect();
+        let locks = self.lock_names(names, session, timeout).await?;
+        let tables: Vec<_> =
+            tables.iter().map(|(database, name)| ((*database).to_owned(), (*name).to_owned())).collect();
+        let database = self.clone();
+        self.run_to_the_end(async move {
+            let _locks = locks;
+            database.drop_locked(&tables, None).await
+        })
+        .await
+    }
+
+    /// Whether the catalog has a table; it need not be one that can be opened.
+    fn known_table(&self, database: &str, name: &str) -> Result<()> {
+        let data = self.0.catalog.snapshot();
+        if data.table(database, name).is_some() {
+            return Ok(());
+        }
+        match data.databases.contains_key(database) {
+            true => Err(Error::NoSuchTable(database.to_owned(), name.to_owned())),
+            false => Err(Error::NoSuchDatabase(database.to_owned())),
+        }
+    }
+
+    /// Drops tables whose names are locked, and their database.
+    async fn drop_locked(&self, tables: &[(String, String)], database: Option<&str>) -> Result<()> {
+        let mut dropped = Vec::new();
+        self.0.catalog.change(|change| {
+            for (database, name) in tables {
+                let def = change.remove_table(database, name)?;
+                // Whatever was still to be done with its file is not, now that the file goes.
+                change.finish(|work| work.space() == Some(def.space))?;
+                let handle = self.table(database, name).ok();
+                // A file that lies there to be imported is not ours to remove.
+                if !def.discarded {
+                    let path = match &handle {
+                        Some(table) => self.present_file(table),
+                        None => table_file(database, name),
+                    };
+                    change.begin(Pending::Drop { space: def.space, path })?;
+                }
+                dropped.push((def, handle));
             }
-            data.databases.remove(name);
+            if let Some(name) = database {
+                if let Some(left) = change.expect_database(name)?.tables.keys().next() {
+                    return Err(Error::TableExists(name.to_owned(), left.clone()));
+                }
+                change.begin(Pending::DropDirectory { path: file_name(name).into() })?;
+                change.remove_database(name)?;
+            }
             Ok(())
         })?;
+        // Purge must not be at work on the pages when they go.
+        let _purge = self.0.system.pause_purge().await;
+        for (_, handle) in &dropped {
+            handle.iter().for_each(|table| self.forget_table(table));
+        }
         self.definitions_changed();
-        // Files that are not ours keep the directory; that is no error.
-        let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
-        Ok(tables.len())
+        for (def, _) in dropped.iter().filter(|(def, _)| !def.discarded) {
+            // The table is gone, whatever becomes of the file: a start removes what is left here.
+            let removed = match self.0.store.space(def.space) {
+                Some(_) => self.0.store.drop_space(def.space).await.map_err(Error::Store),
+                None => self.remove_closed_file(def.space),
+            };
+            match removed {
+                Ok(()) => self.finish_pending(|work| work.space() == Some(def.space)),
+                Err(error) => tracing::error!("the file of a dropped table is removed at the next start: {error}"),
+            }
+        }
+        if let Some(name) = database {
+            // Files that are not ours keep the directory; that is no error.
+            let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
+            let path = file_name(name);
+            self.finish_pending(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path));
+        }
+        Ok(())
+    }
+
+    /// Removes the file of a dropped table that could not be opened.
+    fn remove_closed_file(&self, space: u32) -> Result<()> {
+        let storage = self.0.environment.storage();
+        for work in &self.0.catalog.snapshot().pending {
+            let Pending::Drop { space: of, path } = work else { continue };
+            let file = self.0.directory.join(path);
+            if *of == space && storage.exists(&file)? {
+                storage.remove(&file)?;
+                storage.sync_dir(file.parent().unwrap_or(&self.0.directory))?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a table.
@@ -99,92 +243,101 @@ impl Database {
     /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`], or a full disk; nothing is left
     /// behind then.
     pub async fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<()> {
-        check_name(name)?;
-        let mut def = def;
+        self.create_table_for(database, name, def, None, PATIENCE).await
+    }
+
+    /// The same for a session, which waits at most so long for the name.
+    ///
+    /// # Errors
+    /// As [`Database::create_table`]; a timeout, a deadlock.
+    pub async fn create_table_for(
+        &self,
+        database: &str,
+        name: &str,
+        mut def: TableDef,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        check_table_name(name)?;
         def.sort_keys();
         def.validate()?;
-        let path = table_file(database, name);
-        let space = self.0.catalog.change(|data| {
-            if database_mut(data, database)?.tables.contains_key(name) {
-                return Err(Error::TableExists(database.to_owned(), name.to_owned()));
-            }
-            self.refuse_stray_file(data, name, &path)?;
-            let space = data.take_space_id();
-            data.pending.push(Pending::Create { space, path: path.clone() });
-            Ok(space)
-        })?;
+        let refuse = || match self.known_table(database, name) {
+            Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
+            Err(Error::NoSuchTable(..)) => Ok(()),
+            Err(error) => Err(error),
+        };
+        refuse()?;
+        let names = vec![WantedName::database(database, false), WantedName::table(database, name)];
+        let locks = self.lock_names(names, session, timeout).await?;
+        refuse()?;
         def.created_unix_s = self.0.environment.unix_time().as_secs();
-        match self.build_table(&path, space, &mut def).await {
-            Ok(()) => {}
+        let (engine, database, name) = (self.clone(), database.to_owned(), name.to_owned());
+        self.run_to_the_end(async move {
+            let _locks = locks;
+            engine.create_locked(&database, &name, def).await
+        })
+        .await
+    }
+
+    /// Makes a table whose name is locked.
+    async fn create_locked(&self, database: &str, name: &str, mut def: TableDef) -> Result<()> {
+        let path = table_file(database, name);
+        self.0.catalog.change(|change| {
+            self.refuse_stray_file(change, database, name)?;
+            take_ids(change, &mut def);
+            change.begin(Pending::Create { space: def.space, path: path.clone() })
+        })?;
+        let space = def.space;
+        let made = async {
+            self.build_table(&path, &mut def).await?;
+            let table = self.assemble_table(database, name, def).await?;
+            self.0.catalog.change(|change| {
+                change.finish(|work| work.space() == Some(space))?;
+                change.put_table(database, name, Arc::new(table.def.clone()))
+            })?;
+            Ok(table)
+        };
+        match made.await {
+            Ok(table) => {
+                self.publish_table(&table);
+                self.definitions_changed();
+                Ok(())
+            }
             Err(error) => {
-                // What was made is removed again; if that fails too, the entry stays and the next start does it.
-                if self.discard_file(space, &path).await.is_ok() {
-                    let _ =
-                        self.finish_pending(|p| matches!(p, Pending::Create { space: s, .. } if *s == space));
-                }
-                return Err(error);
+                self.give_up_file(space, &path, is_somebody_elses(&error)).await;
+                Err(error)
             }
         }
-        self.0.catalog.change(|data| {
-            data.pending.retain(|p| !matches!(p, Pending::Create { space: s, .. } if *s == space));
-            database_mut(data, database)?.tables.insert(name.to_owned(), def.clone());
-            Ok(())
-        })?;
-        self.open_table_handle(database, name, def, Arc::default()).await?;
-        self.definitions_changed();
-        Ok(())
     }
 
-    /// Refuses a name whose file is there, or being made or removed by another statement: a file that no table owns is not
-    /// ours to overwrite, nor to remove should making the table fail.
-    fn refuse_stray_file(&self, data: &CatalogData, name: &str, path: &Path) -> Result<()> {
-        let unfinished = data.pending.iter().any(|work| match work {
-            Pending::Create { path: other, .. }
-            | Pending::Drop { path: other, .. }
-            | Pending::Replace { from: other, .. }
-            | Pending::Rename { from: other, .. } => other == path,
-            Pending::BuildIndex { .. } => false,
-        });
-        let file = self.0.directory.join(path);
-        if !unfinished && !self.0.environment.storage().exists(&file)? {
-            return Ok(());
-        }
-        Err(Error::Store(pagestore::Error::Tablespace {
-            file,
-            why: format!(
-                "the file is there, though there is no table '{name}': move it away, or start the database again if a statement that makes or drops that table failed before"
-            ),
-        }))
-    }
-
-    /// Removes, durably, the file of a table that was not made after all.
-    pub(crate) async fn discard_file(&self, space: u32, path: &Path) -> Result<()> {
-        if self.0.store.space(space).is_some() {
-            return Ok(self.0.store.drop_space(space).await?);
+    /// Removes the file that a failed statement was making, unless its name is somebody else's file. If that fails too, the next start does it.
+    pub(crate) async fn give_up_file(&self, space: u32, path: &Path, not_ours: bool) {
+        if self.0.catalog.is_uncertain() {
+            // After a crash the table may be there.
+            return;
         }
         let storage = self.0.environment.storage();
-        let path = self.0.directory.join(path);
-        if storage.exists(&path)? {
-            storage.remove(&path)?;
+        let file = self.0.directory.join(path);
+        let removed = if self.0.store.space(space).is_some() {
+            self.0.store.drop_space(space).await.map_err(Error::Store)
+        } else if not_ours {
+            Ok(())
+        } else {
+            // Made, but not opened, or removed already.
+            let gone = storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
+            let synced = gone.and_then(|()| storage.sync_dir(file.parent().unwrap_or(&self.0.directory)));
+            synced.map_err(Error::Disk)
+        };
+        match removed {
+            Ok(()) => self.finish_pending(|work| work.space() == Some(space)),
+            Err(error) => tracing::error!("{} is removed at the next start: {error}", file.display()),
         }
-        storage.sync_dir(path.parent().unwrap_or(&self.0.directory))?;
-        Ok(())
     }
 
-    /// Makes the tablespace of a table with empty trees and fills in its ids and roots.
-    async fn build_table(&self, path: &Path, space: u32, def: &mut TableDef) -> Result<()> {
+    /// Makes the tablespace of a table, which has its ids, with empty trees, and fills in their roots.
+    pub(crate) async fn build_table(&self, path: &Path, def: &mut TableDef) -> Result<()> {
         let store = &self.0.store;
-        self.0.catalog.change(|data| {
-            def.id = data.take_table_id();
-            def.space = space;
-            if def.clustered_key().is_none() {
-                def.hidden_clustered = Some((data.take_index_id(), 0));
-            }
-            for key in &mut def.keys {
-                key.id = data.take_index_id();
-            }
-            Ok(())
-        })?;
+        let space = def.space;
         store.create_space(space, &self.0.directory.join(path), fsp::INITIAL_PAGES)?;
         retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
@@ -233,9 +386,8 @@ impl Database {
         database: &str,
         name: &str,
         def: TableDef,
-        metadata: Arc<MetadataLock>,
     ) -> Result<Arc<Table>> {
-        let table = self.assemble_table(database, name, def, metadata).await?;
+        let table = self.assemble_table(database, name, def).await?;
         self.publish_table(&table);
         Ok(table)
     }
@@ -247,7 +399,6 @@ impl Database {
         database: &str,
         name: &str,
         def: TableDef,
-        metadata: Arc<MetadataLock>,
     ) -> Result<Arc<Table>> {
         let clustered = layout::clustered(&def);
         let root = match (def.clustered_key(), def.hidden_clustered) {
@@ -282,7 +433,7 @@ impl Database {
             def,
             rows,
             auto_increment,
-            metadata,
+            metadata: self.name_lock(database, name),
             current: AtomicBool::new(true),
             row_count: AtomicU64::new(0),
         }))
@@ -317,179 +468,45 @@ impl Database {
         }
     }
 
-    /// Takes a table's metadata lock exclusively; `session` may use the table itself.
-    pub(crate) async fn lock_exclusively(
-        &self,
-        table: &Table,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<MetadataExclusive> {
-        if session.is_some_and(|session| session.holds_exclusively(table)) {
-            return Ok(MetadataExclusive::held_by_session());
-        }
-        let deadline = self.0.environment.now() + timeout;
-        let own = session.map_or(0, |session| session.uses_of(table));
-        let mut request = table.metadata.request_exclusive();
-        loop {
-            match request.grant(own) {
-                Ok(lock) => return Ok(lock),
-                Err(wait) => timeout::wait_until(&*self.0.environment, wait, deadline).await?,
-            }
-        }
-    }
-
-    /// Drops a table. Waits until no transaction uses it, at most so long.
-    pub async fn drop_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, _lock) = self.lock_any(database, name, session, timeout).await?;
-        let space = table.def.space;
-        if table.def.discarded {
-            // A file that lies there to be imported is not ours to remove.
-            self.0.catalog.change(|data| {
-                database_mut(data, database)?.tables.remove(name);
-                Ok(())
-            })?;
-            self.forget_table(&table);
-            self.definitions_changed();
-            return Ok(());
-        }
-        self.0.catalog.change(|data| {
-            database_mut(data, database)?.tables.remove(name);
-            data.pending.push(Pending::Drop { space, path: table.file() });
-            Ok(())
-        })?;
-        // Purge must not be at work on the pages when they go.
-        let _purge = self.0.system.pause_purge().await;
-        self.forget_table(&table);
-        self.definitions_changed();
-        self.0.store.drop_space(space).await?;
-        self.finish_pending(|p| matches!(p, Pending::Drop { space: s, .. } if *s == space))
-    }
-
-    /// The current table of this name, locked exclusively.
-    ///
-    /// # Errors
-    /// [`Error::TablespaceDiscarded`] for one without a tablespace; no such table; a timeout.
-    pub(crate) async fn lock_current(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<(Arc<Table>, MetadataExclusive)> {
-        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
-        if table.def.discarded { Err(table.discarded_error()) } else { Ok((table, lock)) }
-    }
-
-    /// The same, also for a table whose tablespace was discarded.
-    pub(crate) async fn lock_any(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<(Arc<Table>, MetadataExclusive)> {
-        loop {
-            let table = self.table(database, name)?;
-            let lock = self.lock_exclusively(&table, session, timeout).await?;
-            if table.is_current() {
-                return Ok((table, lock));
-            }
-        }
-    }
-
-    pub(crate) fn forget_table(&self, table: &Table) {
+    /// Takes a table that is replaced or gone out of those that can be found, unless another has taken its name or id.
+    pub(crate) fn forget_table(&self, table: &Arc<Table>) {
         table.current.store(false, Ordering::Release);
+        let tables = &self.0.tables;
         let key = (table.database.clone(), table.name.clone());
-        self.0.tables.by_name.write().remove(&key);
-        self.0.tables.by_id.write().remove(&table.def.id);
+        let mut by_name = tables.by_name.write();
+        if by_name.get(&key).is_some_and(|other| Arc::ptr_eq(other, table)) {
+            by_name.remove(&key);
+        }
+        drop(by_name);
+        let mut by_id = tables.by_id.write();
+        if by_id.get(&table.def.id).is_some_and(|rows| Arc::ptr_eq(rows, &table.rows)) {
+            by_id.remove(&table.def.id);
+        }
     }
 
-    pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) -> Result<()> {
-        self.0.catalog.change(|data| {
-            data.pending.retain(|pending| !done(pending));
-            Ok(())
-        })
+    /// Notes that work on files is done. A crash before that is durable makes a start do it again, which does nothing.
+    pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) {
+        if let Err(error) = self.0.catalog.change_later(|change| change.finish(done)) {
+            tracing::error!("work on files that is done could not be noted: {error}");
+        }
     }
+}
 
-    pub(crate) fn definitions_changed(&self) {
-        self.0.tables.version.fetch_add(1, Ordering::AcqRel);
+/// Gives a definition fresh ids for itself, its tablespace and its indexes.
+pub(crate) fn take_ids(change: &mut Change, def: &mut TableDef) {
+    def.id = change.take_table_id();
+    def.space = change.take_space_id();
+    if def.clustered_key().is_none() {
+        def.hidden_clustered = Some((change.take_index_id(), 0));
     }
+    for key in &mut def.keys {
+        key.id = change.take_index_id();
+    }
+}
 
-    /// Empties a table: it gets new trees in a new file, and its counter starts again.
-    pub async fn truncate_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
-        let old_space = table.def.space;
-        let final_path = table.file();
-        let space = self.0.catalog.change(|data| Ok(data.take_space_id()))?;
-        let fresh_path = Path::new(&file_name(database)).join(format!("#untorn-{space}.ibd"));
-        self.0.catalog.change(|data| {
-            data.pending.push(Pending::Create { space, path: fresh_path.clone() });
-            Ok(())
-        })?;
-        let mut def = table.def.clone();
-        self.build_table(&fresh_path, space, &mut def).await?;
-        self.0.catalog.change(|data| {
-            data.pending.retain(|p| !matches!(p, Pending::Create { space: s, .. } if *s == space));
-            data.pending.push(Pending::Replace {
-                space,
-                from: fresh_path.clone(),
-                to: final_path.clone(),
-                replaced: old_space,
-            });
-            database_mut(data, database)?.tables.insert(name.to_owned(), def.clone());
-            Ok(())
-        })?;
-        let _purge = self.0.system.pause_purge().await;
-        self.forget_table(&table);
-        self.0.store.drop_space(old_space).await?;
-        self.0.store.rename_space(space, &self.0.directory.join(&final_path))?;
-        self.finish_pending(|p| matches!(p, Pending::Replace { space: s, .. } if *s == space))?;
-        self.open_table_handle(database, name, def, table.metadata.clone()).await?;
-        self.definitions_changed();
-        Ok(())
-    }
-
-    /// Renames a table, also to another database.
-    pub async fn rename_table(
-        &self,
-        from: (&str, &str),
-        to: (&str, &str),
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        check_name(to.1)?;
-        let (table, _lock) = self.lock_current(from.0, from.1, session, timeout).await?;
-        let (space, old_path, new_path) = (table.def.space, table.file(), table_file(to.0, to.1));
-        self.0.catalog.change(|data| {
-            if database_mut(data, to.0)?.tables.contains_key(to.1) {
-                return Err(Error::TableExists(to.0.to_owned(), to.1.to_owned()));
-            }
-            let def = database_mut(data, from.0)?.tables.remove(from.1);
-            let def = def.ok_or_else(|| Error::NoSuchTable(from.0.to_owned(), from.1.to_owned()))?;
-            database_mut(data, to.0)?.tables.insert(to.1.to_owned(), def);
-            data.pending.push(Pending::Rename { space, from: old_path.clone(), to: new_path.clone() });
-            Ok(())
-        })?;
-        self.0.store.rename_space(space, &self.0.directory.join(&new_path))?;
-        self.store_counter(&table).await?;
-        self.finish_pending(|p| matches!(p, Pending::Rename { space: s, .. } if *s == space))?;
-        self.forget_table(&table);
-        self.open_table_handle(to.0, to.1, table.def.clone(), table.metadata.clone()).await?;
-        self.definitions_changed();
-        Ok(())
-    }
+/// Whether a file could not be made because there is one of its name, which is then not ours.
+pub(crate) fn is_somebody_elses(error: &Error) -> bool {
+    matches!(error, Error::Store(pagestore::Error::Io(error)) | Error::Disk(error) if error.kind() == std::io::ErrorKind::AlreadyExists)
 }
 
 /// Greatest value an AUTO_INCREMENT column can hold.

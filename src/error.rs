@@ -136,9 +136,13 @@ pub enum Error {
     /// No index of this name.
     #[error("can't find index '{0}'; check that the name is right")]
     NoSuchIndex(String),
-    /// A name that cannot be one: empty, longer than 64 characters, or ending in a blank.
+    /// A name that cannot be one: empty, or ending in a blank.
     #[error("incorrect name '{0}'")]
     WrongName(String),
+    /// A name longer than 64 characters, or whose file's name would be longer than file systems take: a character that is no
+    /// ASCII letter, digit or underscore counts five bytes there.
+    #[error("identifier name '{0}' is too long")]
+    NameTooLong(String),
     /// A definition that no table can be made of.
     #[error(transparent)]
     Schema(#[from] SchemaError),

@@ -5,36 +5,77 @@
 //! index exists from the moment the catalog lists it; until then a pending entry makes the next start free the
 //! pages of a half-built one.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use smallvec::SmallVec;
-use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::index_entry::{Entry, OffPage, entry_of};
+use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
+use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
-use crate::sort::{Sorted, Sorter, fields};
+use crate::sort::{Place, Sorted, Sorter};
 use crate::table::Table;
 use crate::transaction::Transaction;
 
 /// Memory for sorting the entries of one index, in bytes.
 const SORT_BYTES: usize = 8 << 20;
 
+/// Units of work that a step on a page counts for.
+pub(crate) const PAGE_UNITS: u32 = 16;
+
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
+
+/// Indexes that are being built. Dropped unfinished, with the statement, their pages are freed in the background; until
+/// then the table stays locked.
+struct HalfBuilt {
+    database: Database,
+    trees: Vec<(Tree, Pending)>,
+    lock: Option<MetadataExclusive>,
+}
+
+impl HalfBuilt {
+    /// Frees the pages of what was built. What fails is left for the next start.
+    fn give_up(&mut self) -> impl Future<Output = Result<()>> + Send + 'static {
+        let (database, lock) = (self.database.clone(), self.lock.take());
+        let trees = std::mem::take(&mut self.trees);
+        async move {
+            for (tree, pending) in trees {
+                match database.free_tree(&tree, &pending).await {
+                    Ok(()) => {}
+                    Err(error) => tracing::error!("an index that was not built after all is freed at the next start: {error}"),
+                }
+            }
+            drop(lock);
+            Ok(())
+        }
+    }
+}
+
+impl Drop for HalfBuilt {
+    fn drop(&mut self) {
+        if !self.trees.is_empty() {
+            let work = self.give_up();
+            let environment = self.database.0.environment.clone();
+            environment.spawn_blocking("half-built index", Box::pin(async move { drop(work.await) }));
+        }
+    }
+}
 
 impl Database {
     /// Adds a secondary index.
     ///
     /// # Errors
-    /// A definition that does not fit, a duplicate key for a unique index, a full disk; the table is as before.
+    /// As [`Database::change_indexes`].
     pub async fn create_index(
         &self,
         database: &str,
@@ -43,42 +84,179 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
-        if key.kind == KeyKind::Primary {
+        self.change_indexes(database, name, vec![key], &[], session, timeout).await
+    }
+
+    /// Drops a secondary index.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`].
+    pub async fn drop_index(
+        &self,
+        database: &str,
+        name: &str,
+        index: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        self.change_indexes(database, name, Vec::new(), &[index], session, timeout).await
+    }
+
+    /// Drops secondary indexes and adds others, all at once or not at all. What is dropped goes first, so that a new index may
+    /// have its name.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchIndex`]; a definition that does not fit, a duplicate key for a unique index, a full disk; the table is
+    /// as before.
+    pub async fn change_indexes(
+        &self,
+        database: &str,
+        name: &str,
+        added: Vec<KeyDef>,
+        dropped: &[&str],
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+        if added.iter().any(|key| key.kind == KeyKind::Primary) {
             return Err(Error::Schema(SchemaError::MultiplePrimary));
         }
         let mut def = table.def.clone();
-        let key = self.0.catalog.change(|data| Ok(KeyDef { id: data.take_index_id(), root: 0, ..key }))?;
-        let id = key.id;
-        def.keys.push(key);
+        let mut old_trees = Vec::new();
+        for index in dropped {
+            let named = |key: &KeyDef| key.name.eq_ignore_ascii_case(index);
+            let at = table.def.secondary_keys().iter().position(named);
+            let at = at.ok_or_else(|| Error::NoSuchIndex((*index).to_owned()))?;
+            let key = &table.def.secondary_keys()[at];
+            def.keys.retain(|other| other.id != key.id);
+            let pending = Pending::BuildIndex { space: def.space, index: key.id, root: key.root };
+            if old_trees.iter().all(|(_, other)| *other != pending) {
+                old_trees.push((table.rows.secondaries[at].tree.clone(), pending));
+            }
+        }
+        let added = self.with_ids(added).await?;
+        let new_ids: Vec<u64> = added.iter().map(|key| key.id).collect();
+        def.keys.extend(added);
         def.sort_keys();
         def.validate()?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
-            def.keys.retain(|key| key.id != id);
             return Err(Error::Setting {
                 setting: "CREATE UNIQUE INDEX",
                 why: "a unique index over NOT NULL columns of a table without primary key would become its clustered index; declare it when the table is created".to_owned(),
             });
         }
-        let at = def.keys.iter().position(|key| key.id == id).unwrap_or(0);
-        let index = Arc::new(layout::secondary(&def, &def.keys[at]).def);
-        let tree = self.create_tree(def.space, index.clone()).await?;
-        def.keys[at].root = tree.root();
-        let pending = Pending::BuildIndex { space: def.space, index: id, root: tree.root() };
-        // What the catalog names must be there after a crash.
-        self.make_durable().await?;
-        self.0.catalog.change(|data| {
-            data.pending.push(pending.clone());
-            Ok(())
-        })?;
-        if let Err(error) = self.fill_index(&table, &def, at, index, &tree).await {
-            self.destroy_tree(&tree).await?;
-            self.finish_pending(|p| *p == pending)?;
+        let mut built = HalfBuilt { database: self.clone(), trees: Vec::new(), lock: Some(lock) };
+        if let Err(error) = self.build_indexes(&table, &mut def, &new_ids, &mut built, session).await {
+            self.run_to_the_end(built.give_up()).await?;
             return Err(error);
         }
+        let engine = self.clone();
+        self.run_to_the_end(async move {
+            match engine.list_indexes(&table, def, &built, &old_trees).await {
+                Ok(()) => built.trees.clear(),
+                Err(error) => {
+                    if engine.0.catalog.is_uncertain() {
+                        // After a crash the table may have them.
+                        built.trees.clear();
+                    }
+                    built.give_up().await?;
+                    return Err(error);
+                }
+            }
+            for (tree, pending) in &old_trees {
+                if let Err(error) = engine.free_tree(tree, pending).await {
+                    tracing::error!("the pages of a dropped index are freed at the next start: {error}");
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn with_ids(&self, mut keys: Vec<KeyDef>) -> Result<Vec<KeyDef>> {
+        if keys.is_empty() {
+            return Ok(keys);
+        }
+        let engine = self.clone();
+        self.run_to_the_end(async move {
+            engine.0.catalog.change(|change| {
+                for key in &mut keys {
+                    (key.id, key.root) = (change.take_index_id(), 0);
+                }
+                Ok(keys)
+            })
+        })
+        .await
+    }
+
+    /// Makes and fills the trees of the keys of these ids.
+    async fn build_indexes(
+        &self,
+        table: &Table,
+        def: &mut TableDef,
+        ids: &[u64],
+        built: &mut HalfBuilt,
+        session: Option<&Transaction>,
+    ) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut places = Vec::new();
+        for at in 0..def.keys.len() {
+            if !ids.contains(&def.keys[at].id) {
+                continue;
+            }
+            let index = Arc::new(layout::secondary(def, &def.keys[at]).def);
+            let tree = self.create_tree(def.space, index.clone()).await?;
+            def.keys[at].root = tree.root();
+            let pending = Pending::BuildIndex { space: def.space, index: def.keys[at].id, root: tree.root() };
+            built.trees.push((tree, pending));
+            places.push((at, index));
+        }
+        // What the catalog names must be there after a crash.
+        self.make_durable().await?;
+        let (engine, work) = (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
+        self.run_to_the_end(async move {
+            engine.0.catalog.change(|change| work.into_iter().try_for_each(|work| change.begin(work)))
+        })
+        .await?;
+        for ((at, index), (tree, _)) in places.into_iter().zip(&built.trees) {
+            self.fill_index(table, def, at, index, tree, session).await?;
+        }
         self.0.store.flush_space(def.space).await?;
-        self.replace_definition(&table, def, |data| data.pending.retain(|p| *p != pending)).await
+        Ok(())
+    }
+
+    /// Makes `def` the table's definition, in the catalog and in memory.
+    async fn list_indexes(
+        &self,
+        table: &Arc<Table>,
+        def: TableDef,
+        built: &HalfBuilt,
+        dropped: &[(Arc<Tree>, Pending)],
+    ) -> Result<()> {
+        // Purge may be at work on the old trees; it goes on with the new definition.
+        let _purge = self.0.system.pause_purge().await;
+        self.store_counter(table).await?;
+        let fresh = self.assemble_table(&table.database, &table.name, def).await?;
+        fresh.note_rows(table.row_count_estimate() as i64);
+        self.0.catalog.change(|change| {
+            change.finish(|work| built.trees.iter().any(|(_, built)| built == work))?;
+            dropped.iter().try_for_each(|(_, work)| change.begin(work.clone()))?;
+            change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+        })?;
+        self.publish_table(&fresh);
+        self.definitions_changed();
+        Ok(())
+    }
+
+    /// Frees the pages of a tree that no definition has, and takes its pending entry out.
+    async fn free_tree(&self, tree: &Tree, pending: &Pending) -> Result<()> {
+        self.destroy_tree(tree).await?;
+        self.make_durable().await?;
+        self.finish_pending(|work| work == pending);
+        Ok(())
     }
 
     /// Reads, sorts and loads the entries of `def.keys[at]`.
@@ -89,12 +267,14 @@ impl Database {
         at: usize,
         index: Arc<IndexDef>,
         tree: &Tree,
+        session: Option<&Transaction>,
     ) -> Result<()> {
-        let storage = self.0.environment.storage().clone();
-        let mut sorter = Sorter::new(index.clone(), storage, &self.0.directory, SORT_BYTES);
+        let place = Place::new(self.0.environment.storage().clone(), &self.0.directory);
+        let mut sorter = Sorter::new(IndexOrder(index.clone()), place, SORT_BYTES);
         let sources = layout::secondary(def, &def.keys[at]).sources;
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction_for(session);
         let rows = transaction.rows();
+        let slice = rows.slice().clone();
         let mut scan = Scan::new(
             table.rows.clone(),
             ScanIndex::Clustered,
@@ -112,7 +292,7 @@ impl Database {
                     count += 1;
                     row.clustered_key(&mut key);
                     match entry_of(row, &sources, &key) {
-                        Entry::Whole(entry) => sorter.add(&entry),
+                        Entry::Whole(entry) => add(&mut sorter, &entry),
                         Entry::OffPage(entry) => {
                             deferred.push(entry);
                             return Control::Pause;
@@ -124,92 +304,54 @@ impl Database {
             for entry in deferred.drain(..) {
                 let fields = entry.fetch(rows, &table.rows, &sources).await?;
                 let fields: SmallVec<[Field<'_>; 8]> = fields.iter().map(Option::as_deref).collect();
-                sorter.add(&fields);
+                add(&mut sorter, &fields);
             }
-            sorter.spill_if_full()?;
+            if sorter.is_full() {
+                sorter.spill(&slice).await?;
+            }
             if state == ScanState::Finished {
                 break;
             }
         }
-        self.load_index(tree, &index, sorter.finish()?).await
+        self.load_index(tree, &index, sorter.finish().await?, &slice).await
     }
 
     /// Loads sorted entries into an empty tree, refusing duplicates of a unique key.
-    async fn load_index(&self, tree: &Tree, index: &IndexDef, mut sorted: Sorted) -> Result<()> {
+    async fn load_index(
+        &self,
+        tree: &Tree,
+        index: &IndexDef,
+        mut sorted: Sorted<IndexOrder>,
+        slice: &TimeSlice,
+    ) -> Result<()> {
         let mut loader = BulkLoader::new(tree);
         let mut record = RecordBuffer::new();
-        let (mut entry, mut before) = (Vec::new(), Vec::new());
-        while sorted.next(&mut entry)? {
-            let values = fields(&entry);
+        let mut before = Vec::new();
+        while let Some(entry) = sorted.next().await? {
+            let values = fields(entry);
             if index.unique && !before.is_empty() {
                 refuse_duplicate(index, &fields(&before), &values)?;
             }
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
-            drop(values);
+            if index.unique {
+                before.clear();
+                before.extend_from_slice(entry);
+            }
             retry(|| loader.add(&record)).await?;
-            std::mem::swap(&mut entry, &mut before);
+            slice.work(1).await?;
         }
         retry(|| loader.finish()).await
     }
 
+    /// Frees the pages of a tree. No kill ends it half-way: the session's slice only says when to give way.
     pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
-        while !retry(|| tree.destroy_step()).await? {}
+        let transaction = self.transaction();
+        let slice = transaction.state().slice();
+        while !retry(|| tree.destroy_step()).await? {
+            slice.work(PAGE_UNITS).await?;
+        }
         Ok(())
-    }
-
-    /// Makes `def` the table's definition, in the catalog and in memory.
-    async fn replace_definition(
-        &self,
-        table: &Arc<Table>,
-        def: TableDef,
-        also: impl FnOnce(&mut crate::catalog::CatalogData),
-    ) -> Result<()> {
-        self.0.catalog.change(|data| {
-            also(data);
-            let database = data.databases.get_mut(&table.database);
-            let database = database.ok_or_else(|| Error::NoSuchDatabase(table.database.clone()))?;
-            database.tables.insert(table.name.clone(), def.clone());
-            Ok(())
-        })?;
-        self.store_counter(table).await?;
-        let rows = table.row_count_estimate();
-        let fresh = self.open_table_handle(&table.database, &table.name, def, table.metadata.clone()).await?;
-        fresh.note_rows(rows as i64);
-        self.definitions_changed();
-        Ok(())
-    }
-
-    /// Drops a secondary index.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchIndex`].
-    pub async fn drop_index(
-        &self,
-        database: &str,
-        name: &str,
-        index: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
-        let secondary = table
-            .def
-            .secondary_keys()
-            .iter()
-            .position(|key| key.name.eq_ignore_ascii_case(index))
-            .ok_or_else(|| Error::NoSuchIndex(index.to_owned()))?;
-        let key = table.def.secondary_keys()[secondary].clone();
-        let mut def = table.def.clone();
-        def.keys.retain(|other| other.id != key.id);
-        def.validate()?;
-        let pending = Pending::BuildIndex { space: def.space, index: key.id, root: key.root };
-        // Purge may be at work on the old trees; it goes on with the new definition.
-        let _purge = self.0.system.pause_purge().await;
-        self.replace_definition(&table, def, |data| data.pending.push(pending.clone())).await?;
-        self.destroy_tree(&table.rows.secondaries[secondary].tree).await?;
-        self.make_durable().await?;
-        self.finish_pending(|p| *p == pending)
     }
 
     /// Makes everything logged so far durable.
@@ -228,7 +370,7 @@ impl Database {
             if data.tables().any(|(_, _, table)| unlisted(table)) {
                 self.free_unfinished_index(space, index, root).await?;
             }
-            self.finish_pending(|p| *p == pending)?;
+            self.finish_pending(|work| *work == pending);
         }
         Ok(())
     }
@@ -251,6 +393,16 @@ impl Database {
             Err(error) => return Err(error),
         }
         self.make_durable().await
+    }
+}
+
+fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {
+    let added: std::result::Result<(), std::convert::Infallible> = sorter.add(|out| {
+        encode(entry, out);
+        Ok(())
+    });
+    match added {
+        Ok(()) => {}
     }
 }
 

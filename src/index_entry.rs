@@ -1,10 +1,15 @@
-//! From a row to its entry in a secondary index.
+//! From a row to its entry in a secondary index, and entries as bytes to be sorted.
 
-use btree::{Field, FieldRef, OwnedKey};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use btree::compare::compare_keys;
+use btree::{Field, FieldRef, IndexDef, OwnedKey};
 use smallvec::SmallVec;
 use txn::{ROW_ID_COLUMN, Row, SecondaryField};
 
 use crate::error::Result;
+use crate::sort::Order;
 
 /// What a row contributes to an index.
 pub(crate) enum Entry<'a> {
@@ -70,4 +75,45 @@ pub(crate) fn entry_of<'a>(row: &Row<'a>, sources: &[SecondaryField], key: &'a O
     }
     let fields = whole.iter().map(|field| field.map(<[u8]>::to_vec)).collect();
     Entry::OffPage(OffPage { fields, fetch })
+}
+
+/// Length that stands for NULL.
+const NULL: u32 = u32::MAX;
+
+/// Appends an entry: each field's length and bytes.
+pub(crate) fn encode(fields: &[Field<'_>], out: &mut Vec<u8>) {
+    for field in fields {
+        let length = field.map_or(NULL, |bytes| bytes.len() as u32);
+        out.extend_from_slice(&length.to_ne_bytes());
+        out.extend_from_slice(field.unwrap_or_default());
+    }
+}
+
+/// The fields of an encoded entry.
+pub(crate) fn fields(mut entry: &[u8]) -> SmallVec<[Field<'_>; 8]> {
+    let mut fields = SmallVec::new();
+    while let Some((length, rest)) = entry.split_first_chunk() {
+        match u32::from_ne_bytes(*length) {
+            NULL => {
+                fields.push(None);
+                entry = rest;
+            }
+            length => {
+                let (field, rest) = rest.split_at(length as usize);
+                fields.push(Some(field));
+                entry = rest;
+            }
+        }
+    }
+    fields
+}
+
+/// The order of an index, of encoded entries.
+#[derive(Clone)]
+pub(crate) struct IndexOrder(pub Arc<IndexDef>);
+
+impl Order for IndexOrder {
+    fn compare(&self, left: &[u8], right: &[u8]) -> Ordering {
+        compare_keys(&self.0, &fields(left), &fields(right))
+    }
 }

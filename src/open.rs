@@ -1,6 +1,6 @@
 //! Opening a data directory, step by step. The order matters and is explained in [`crate::database`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -11,15 +11,15 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::buffer_pool;
-use crate::catalog::{CATALOG_FILE, Catalog, Pending};
+use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::clean_tier::Tier;
 use crate::database::{Database, Inner, Tables};
 use crate::error::{Error, Result};
+use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
 use crate::report::OpenReport;
-use crate::schema::TableDef;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
 
@@ -36,12 +36,13 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     check_options(&options)?;
     let storage = environment.storage().clone();
     let directory = options.directory.clone();
-    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
-    if !exists {
+    if !storage.exists(&directory.join(CATALOG_FILE))? {
         refuse_foreign_directory(&*storage, &directory)?;
-        storage.create_dir_all(&directory)?;
+        create_directory(&*storage, &directory)?;
     }
     let lock = lock_directory(&*storage, &directory)?;
+    // Asked again: another process may have made the directory in between.
+    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
     if !exists {
         clear_unfinished_directory(&*storage, &directory)?;
     }
@@ -67,11 +68,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         setting: "innodb_page_size",
         why: format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536"),
     })?;
-    finish_file_work(&*storage, &directory, &catalog)?;
     let level = options.force_recovery;
-    let spaces = space_files(&*storage, &directory, &catalog)?;
+    let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
+    let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
     let identity = Identity::of(&catalog, &environment);
-    let log = open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity)?;
+    let log = open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && level < 5 {
@@ -117,9 +118,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     }
     let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
+    system_options.purge_threads = options.purge_threads;
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
+    system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
     let marks = Marks::new(&store, &catalog, &identity);
     if level < 4 {
         marks.mark_undo().await?;
@@ -127,6 +130,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     if !exists {
         // The first version of the catalog: from here on the directory is one of ours.
         provenance::log_is_open(&catalog, &identity, &log)?;
+    }
+    if level < 4 {
+        // One of an older format is written anew.
+        catalog.settle()?;
     }
     let report = OpenReport {
         directory: directory.clone(),
@@ -200,6 +207,17 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Makes a directory, durably.
+fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    if !storage.exists(directory)? {
+        storage.create_dir_all(directory)?;
+        if let Some(parent) = directory.parent() {
+            storage.sync_dir(parent)?;
+        }
+    }
+    Ok(())
+}
+
 /// A directory with another server's files must not be mixed with ours.
 fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     for name in ["ibdata1", "mysql.ibd", "aria_log_control"] {
@@ -263,72 +281,14 @@ fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Sen
     })
 }
 
-/// Finishes or undoes what DDL was doing with files when the process ended. Also where a name is as it must be already, its
-/// directory is synced before the entry goes: the process may have been killed between the two.
-fn finish_file_work(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<()> {
-    let pending = catalog.snapshot().pending.clone();
-    if pending.is_empty() {
-        return Ok(());
-    }
-    let move_file = |from: &Path, to: &Path| -> Result<()> {
-        if storage.exists(&directory.join(from))? {
-            storage.rename(&directory.join(from), &directory.join(to))?;
-        }
-        sync_parents(storage, directory, &[from, to])
-    };
-    // A statement may have failed half-way and its table been made anew before the stop: that one's file stays.
-    let owned_by_another = |path: &Path, space: u32| {
-        let data = catalog.snapshot();
-        let owns = |(database, name, def): (&str, &str, &TableDef)| {
-            def.space != space && table_file(database, name) == path
-        };
-        data.tables().any(owns)
-    };
-    // Where a tablespace was to be discarded, another one may lie by now, put there to be imported.
-    let is_foreign = |path: &Path, space: u32| {
-        let data = catalog.snapshot();
-        let discarded =
-            data.tables().any(|(database, name, def)| def.discarded && table_file(database, name) == path);
-        let size = PageSize::new(data.page_size as usize).unwrap_or_default();
-        let found = || pagestore::identify_space(storage, &directory.join(path), size);
-        discarded && !matches!(found(), Ok(Some(header)) if header.space == space)
-    };
-    for work in &pending {
-        match work {
-            Pending::Create { space, path } | Pending::Drop { space, path } => {
-                if !owned_by_another(path, *space)
-                    && storage.exists(&directory.join(path))?
-                    && !is_foreign(path, *space)
-                {
-                    storage.remove(&directory.join(path))?;
-                }
-                sync_parents(storage, directory, &[path])?;
-            }
-            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => move_file(from, to)?,
-            Pending::BuildIndex { .. } => {}
-        }
-        tracing::info!("finished what a DDL statement had begun before the last stop: {work:?}");
-    }
-    catalog.change(|data| {
-        data.pending.retain(|work| matches!(work, Pending::BuildIndex { .. }));
-        Ok(())
-    })
-}
-
-fn sync_parents(storage: &dyn Storage, directory: &Path, paths: &[&Path]) -> Result<()> {
-    for path in paths {
-        if let Some(parent) = directory.join(path).parent()
-            && storage.exists(parent)?
-        {
-            storage.sync_dir(parent)?;
-        }
-    }
-    Ok(())
-}
-
 /// Every tablespace file by its id. Those of tables are not looked at: a missing one is its table's trouble, when that is
 /// used.
-fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Result<BTreeMap<u32, PathBuf>> {
+fn space_files(
+    storage: &dyn Storage,
+    directory: &Path,
+    catalog: &Catalog,
+    elsewhere: &Elsewhere,
+) -> Result<BTreeMap<u32, PathBuf>> {
     let mut files = BTreeMap::new();
     let undo = directory.join(UNDO_FILE);
     if storage.exists(&undo)? {
@@ -338,7 +298,10 @@ fn space_files(storage: &dyn Storage, directory: &Path, catalog: &Catalog) -> Re
         if def.discarded {
             continue;
         }
-        let path = directory.join(table_file(database, name));
+        let path = match elsewhere.get(&def.space) {
+            Some(path) => directory.join(path),
+            None => directory.join(table_file(database, name)),
+        };
         files.insert(def.space, path);
     }
     Ok(files)
@@ -391,13 +354,15 @@ fn open_redo(
     options: &Options,
     catalog: Option<&Catalog>,
     identity: &Identity,
+    page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
     if options.force_recovery == 6 {
         return forced_recovery::scratch_log(environment, directory);
     }
     let settings = redo::Options {
         capacity: options.redo_capacity_bytes,
-        buffer_size: options.log_buffer_bytes as usize,
+        // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
+        buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
         owner: identity.owner,
         ..redo::Options::default()
@@ -415,12 +380,7 @@ fn note_lost(catalog: &Catalog, space: u32, why: &str) -> std::result::Result<()
     if space == txn::UNDO_SPACE {
         return refuse(format!("the undo tablespace cannot be used: {why}"));
     }
-    let noted = catalog.change(|data| {
-        let tables: BTreeSet<u32> = data.tables().map(|(_, _, def)| def.space).collect();
-        data.lost.retain(|space, _| tables.contains(space));
-        data.lost.entry(space).or_insert_with(|| why.to_owned());
-        Ok(())
-    });
+    let noted = catalog.change(|change| change.note_lost(space, why));
     noted.or_else(|error| refuse(error.to_string()))
 }
 
@@ -437,7 +397,7 @@ fn open_writer(
     options: &Options,
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
-    environment.storage().create_dir_all(&directory)?;
+    create_directory(&**environment.storage(), &directory)?;
     dblwr::directories::remember(&**environment.storage(), &options.directory, &directory)?;
     let settings = dblwr::Options {
         directory,
@@ -486,7 +446,7 @@ async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> R
     let inner = &database.0;
     let mut left_out = Vec::new();
     for (name, table, def) in inner.catalog.snapshot().tables() {
-        let opened = database.open_table_handle(name, table, def.clone(), Arc::default()).await;
+        let opened = database.open_table_handle(name, table, def.clone()).await;
         let Err(error) = opened else { continue };
         if inner.force_recovery == 0 {
             let undo_file = inner.directory.join(UNDO_FILE);

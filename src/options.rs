@@ -47,8 +47,12 @@ pub struct Options {
     /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the process may open
     /// counts. More than that are open only while they are used, or hold writes that are not synced yet.
     pub open_files: usize,
+    /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
+    pub purge_threads: usize,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
+    /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
+    pub lock_memory_bytes: u64,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
@@ -75,6 +79,12 @@ fn memory_bytes() -> u64 {
 
 const MIB: u64 = 1 << 20;
 
+/// Memory for row locks on a machine with so much: enough for some ten million on a small one.
+#[must_use]
+pub fn default_lock_memory(memory: u64) -> u64 {
+    (memory / 8).max(64 * MIB)
+}
+
 impl Options {
     /// Settings for this directory, with the best defaults for the machine: a quarter of the memory for the
     /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB to
@@ -96,6 +106,8 @@ impl Options {
             clean_tier: CleanTierOptions::default(),
             open_files: 4000,
             lock_wait_timeout: Duration::from_secs(50),
+            lock_memory_bytes: default_lock_memory(memory_bytes()),
+            purge_threads: 4,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

@@ -10,7 +10,8 @@ use crate::options::Doublewrite;
 
 impl Database {
     /// Protects pages from tearing in another way from now on (`innodb_doublewrite`). Writes under way end in the way
-    /// they began. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's storage anew.
+    /// they began; when pages are to be protected that were not before, this waits for them and makes durable what was
+    /// written unprotected (it blocks), so that from its return on no power cut leaves a page torn. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's storage anew.
     /// Lasts until the database is closed.
     ///
     /// ```no_run
@@ -26,11 +27,34 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When the doublewrite files cannot be made; the mode stays as it was.
+    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made durable; the engine
+    /// then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
+        let restores = |mode| matches!(mode, Doublewrite::Auto | Doublewrite::On);
+        let was_protected = restores(self.doublewrite());
         self.0.writer.set_mode(mode)?;
+        if restores(mode) && !was_protected {
+            self.settle_writes()?;
+        }
         tracing::info!("innodb_doublewrite is {mode} now");
         Ok(())
+    }
+
+    /// Blocks until the page writes under way are over and everything written is durable.
+    fn settle_writes(&self) -> Result<()> {
+        let over = disk::Event::new();
+        let (store, settled) = (self.0.store.clone(), over.clone());
+        let settle = async move {
+            // Should it fail, the store knows.
+            drop(store.settle_writes().await);
+            settled.set();
+        };
+        self.0.environment.spawn("unprotected page writes", Box::pin(settle));
+        self.0.environment.block_until(&over);
+        match self.0.store.poisoned() {
+            Some(why) => Err(pagestore::Error::Poisoned(why).into()),
+            None => Ok(()),
+        }
     }
 
     /// The mode set.

@@ -26,7 +26,6 @@
 //! not say is not missed, and said from then on. Tables are looked at when they are used: `pagestore` finds files that are
 //! missing, cut or another table's, and pages of a later time than the log.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +37,7 @@ use parking_lot::Mutex;
 use redo::{Lsn, RedoLog};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{CATALOG_FILE, Catalog, CatalogData};
+use crate::catalog::{CATALOG_FILE, Catalog, CatalogData, Change};
 use crate::error::{Error, Result};
 use crate::retry::retry;
 
@@ -246,25 +245,20 @@ pub(crate) fn stopped(catalog: &Catalog, log: &RedoLog, undo: u64, marks: &Marks
         undo,
     };
     let marked = marks.take_durable(log.checkpoint_lsn());
-    catalog.change(|data| {
-        note_marks(data, &marked, marks.stamp.number);
-        data.last_run = Some(run);
-        Ok(())
+    catalog.change(|change| {
+        note_marks(change, &marked, marks.stamp.number)?;
+        change.set_last_run(run)
     })
 }
 
-fn note_marks(data: &mut CatalogData, marked: &[u32], number: u64) {
-    if marked.is_empty() {
-        return;
+/// Remembers which files have the mark by now.
+fn note_marks(change: &mut Change, marked: &[u32], number: u64) -> Result<()> {
+    if marked.contains(&txn::UNDO_SPACE) {
+        let last = change.last_run.clone().unwrap_or_default();
+        change.set_last_run(LastRun { undo: number, ..last })?;
     }
-    data.marks.extend(marked.iter().map(|space| (*space, number)));
-    if data.marks.remove(&txn::UNDO_SPACE).is_some()
-        && let Some(run) = &mut data.last_run
-    {
-        run.undo = number;
-    }
-    let tables: BTreeSet<u32> = data.tables().map(|(_, _, def)| def.space).collect();
-    data.marks.retain(|space, _| tables.contains(space));
+    let tables: Vec<u32> = marked.iter().copied().filter(|space| *space != txn::UNDO_SPACE).collect();
+    change.note_marks(&tables, number)
 }
 
 /// The mark that a table's file has at least.
@@ -326,10 +320,7 @@ impl Marks {
         if durable.is_empty() {
             return Ok(());
         }
-        let noted = self.catalog.change(|data| {
-            note_marks(data, &durable, self.stamp.number);
-            Ok(())
-        });
+        let noted = self.catalog.change(|change| note_marks(change, &durable, self.stamp.number));
         if noted.is_err() {
             self.marked.lock().push((Lsn(0), durable));
         }
@@ -378,9 +369,10 @@ fn note(catalog: &Catalog, identity: &Identity, run: LastRun) -> Result<()> {
     if data.last_run.as_ref() == Some(&run) && data.identity.as_ref() == Some(&identity.text) {
         return Ok(());
     }
-    catalog.change(|data| {
-        data.identity = Some(identity.text.clone());
-        data.last_run = Some(run);
-        Ok(())
+    catalog.change(|change| {
+        if data.identity.as_ref() != Some(&identity.text) {
+            change.set_identity(&identity.text)?;
+        }
+        change.set_last_run(run)
     })
 }

@@ -40,7 +40,7 @@ pub struct OpenReport {
     pub redo_applied_bytes: u64,
     /// Mini-transactions of redo applied.
     pub redo_applied: u64,
-    /// Transactions rolled back because they had not committed.
+    /// Transactions that had not committed. They are rolled back in the background.
     pub rolled_back: usize,
     /// How long it all took.
     pub took: Duration,
@@ -82,7 +82,7 @@ impl fmt::Display for OpenReport {
         if self.redo_applied > 0 || self.rolled_back > 0 {
             writeln!(
                 f,
-                "recovery         {} mini-transactions ({} KiB of redo) applied, {} transactions rolled back",
+                "recovery         {} mini-transactions ({} KiB of redo) applied, {} transactions to be rolled back",
                 self.redo_applied,
                 self.redo_applied_bytes / 1024,
                 self.rolled_back

@@ -200,7 +200,9 @@ impl Transaction {
     async fn undone_on_failure<T>(&mut self, mark: txn::UndoMark, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             match error {
-                Error::Transaction(error @ txn::Error::Deadlock) => self.after_error(error),
+                Error::Transaction(error @ (txn::Error::Deadlock | txn::Error::LockTableFull)) => {
+                    self.after_error(error);
+                }
                 _ => self.rollback_to(mark).await?,
             }
         }
@@ -373,6 +375,7 @@ impl Transaction {
     fn use_or_fail(&mut self, table: &Arc<Table>) -> Result<()> {
         self.use_table(table).map_err(|why| match why {
             NotUsable::Discarded => table.discarded_error(),
+            NotUsable::Deadlock => Error::Transaction(txn::Error::Deadlock),
             NotUsable::Wait(_) | NotUsable::Stale => {
                 Error::NoSuchTable(table.database.clone(), table.name.clone())
             }

@@ -75,7 +75,7 @@ impl Database {
         let time = trx.lock_wait_nanoseconds / NANOSECONDS_PER_MS;
         vec![
             ("Innodb_max_trx_id", trx.next_trx_id),
-            ("Innodb_history_list_length", trx.history_length as u64),
+            ("Innodb_history_list_length", trx.history_length),
             ("Innodb_deadlocks", trx.deadlocks),
             ("Innodb_row_lock_current_waits", trx.lock_waits_current),
             ("Innodb_row_lock_waits", trx.lock_waits),
@@ -94,6 +94,9 @@ impl Database {
             ("Untorn_versions_built", trx.versions_built),
             ("Untorn_purged_records", trx.purged_records),
             ("Untorn_undo_pages", trx.undo_pages),
+            ("Untorn_purge_skipped", trx.purge_skipped),
+            ("Untorn_unfinished_transactions", trx.unfinished_transactions),
+            ("Untorn_unfinished_undo_records", trx.unfinished_records),
         ]
     }
 
@@ -110,6 +113,7 @@ impl Database {
             ("Innodb_dblwr_writes", pages.doublewrite_writes),
             ("Untorn_atomic_writes", pages.atomic_writes),
             ("Untorn_atomic_write_refusals", pages.atomic_refusals),
+            ("Untorn_atomic_writes_without_room", pages.atomic_without_room),
             ("Untorn_pages_written_without_copy", pages.recreatable_pages),
             ("Untorn_bytes_written_data", pages.bytes_data),
             ("Untorn_bytes_written_doublewrite", pages.bytes_doublewrite),

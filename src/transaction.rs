@@ -12,8 +12,9 @@ use txn::{Durability, Error as TransactionError, UndoMark};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{
-    Access, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
+    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
 };
 use crate::table::Table;
 
@@ -25,12 +26,25 @@ pub enum NotUsable {
     Stale,
     /// It has no tablespace (DISCARD TABLESPACE).
     Discarded,
+    /// Waiting for it would never end: those it would wait for wait for this transaction, which must be rolled back.
+    Deadlock,
+}
+
+impl From<Blocked> for NotUsable {
+    fn from(blocked: Blocked) -> NotUsable {
+        match blocked {
+            Blocked::Wait(wait) => NotUsable::Wait(wait),
+            Blocked::Deadlock => NotUsable::Deadlock,
+        }
+    }
 }
 
 /// A session's transaction object, one transaction at a time, reusable.
 pub struct Transaction {
     database: Database,
     inner: txn::Transaction,
+    /// In whose name it takes metadata locks.
+    owner: Arc<MetadataOwner>,
     uses: SmallVec<[(Arc<Table>, MetadataUse); 4]>,
     /// Tables held beyond the transaction (LOCK TABLES).
     held: Vec<TableLock>,
@@ -62,10 +76,11 @@ enum Request {
 
 impl TableLockRequest {
     /// Asks for the table, to read it (`Access::Read`: others may read too) or alone.
-    pub fn new(table: &Arc<Table>, access: Access) -> TableLockRequest {
+    pub fn new(session: &Transaction, table: &Arc<Table>, access: Access) -> TableLockRequest {
+        let owner = &session.owner;
         let request = match access {
-            Access::Read => Request::Read(table.metadata.request_read_lock()),
-            Access::Write => Request::Write(table.metadata.request_exclusive()),
+            Access::Read => Request::Read(table.metadata.request_read_lock(owner)),
+            Access::Write => Request::Write(table.metadata.request_exclusive(owner)),
         };
         TableLockRequest { table: table.clone(), request }
     }
@@ -73,8 +88,8 @@ impl TableLockRequest {
     /// Takes the lock when the uses that stand in its way have ended. The session itself must not use the table.
     pub fn grant(&mut self) -> std::result::Result<TableLock, NotUsable> {
         let hold = match &mut self.request {
-            Request::Read(request) => Hold::Read { _lock: request.grant().map_err(NotUsable::Wait)? },
-            Request::Write(request) => Hold::Write { _lock: request.grant(0).map_err(NotUsable::Wait)? },
+            Request::Read(request) => Hold::Read { _lock: request.grant()? },
+            Request::Write(request) => Hold::Write { _lock: request.grant(0)? },
         };
         if !self.table.is_current() {
             return Err(NotUsable::Stale);
@@ -101,9 +116,20 @@ impl Database {
         Transaction {
             database: self.clone(),
             inner: txn::Transaction::new(&self.0.system),
+            owner: self.0.tables.graph.owner(),
             uses: SmallVec::new(),
             held: Vec::new(),
         }
+    }
+
+    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill of the session
+    /// ends its work.
+    pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
+        let mut transaction = self.transaction();
+        if let Some(session) = session {
+            transaction.inner.share_slice(session.inner.slice());
+        }
+        transaction
     }
 }
 
@@ -138,14 +164,14 @@ impl Transaction {
         if let Some((_, used)) = self.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
             return match access {
                 Access::Read => Ok(()),
-                Access::Write => used.upgrade().map_err(NotUsable::Wait),
+                Access::Write => used.upgrade().map_err(NotUsable::from),
             };
         }
         if !self.held.is_empty() && self.held.iter().any(|held| Arc::ptr_eq(&held.metadata, &table.metadata))
         {
             return usable(table);
         }
-        let metadata_use = table.metadata.share(access).map_err(NotUsable::Wait)?;
+        let metadata_use = table.metadata.share(access, &self.owner)?;
         usable(table)?;
         self.uses.push((table.clone(), metadata_use));
         Ok(())
@@ -167,13 +193,22 @@ impl Transaction {
                 Err(NotUsable::Wait(wait)) => {
                     crate::timeout::wait_until(&*environment, wait, deadline).await?;
                 }
+                Err(NotUsable::Deadlock) => {
+                    self.rollback().await?;
+                    return Err(Error::Transaction(TransactionError::Deadlock));
+                }
             }
         }
     }
 
-    /// How many uses of this table the transaction holds (for DDL of the same session).
-    pub(crate) fn uses_of(&self, table: &Table) -> u32 {
-        self.uses.iter().filter(|(used, _)| Arc::ptr_eq(&used.metadata, &table.metadata)).count() as u32
+    /// In whose name it takes metadata locks.
+    pub(crate) fn metadata_owner(&self) -> &Arc<MetadataOwner> {
+        &self.owner
+    }
+
+    /// How many uses of this name the transaction holds (for DDL of the same session).
+    pub(crate) fn uses_of(&self, lock: &Arc<MetadataLock>) -> u32 {
+        self.uses.iter().filter(|(_, used)| used.is_of(lock)).count() as u32
     }
 
     /// Holds a table from now on, beyond the end of transactions.
@@ -186,9 +221,9 @@ impl Transaction {
         self.held.clear();
     }
 
-    /// Whether the session has the table for itself.
-    pub(crate) fn holds_exclusively(&self, table: &Table) -> bool {
-        let same = |held: &&TableLock| Arc::ptr_eq(&held.metadata, &table.metadata);
+    /// Whether the session has the name for itself.
+    pub(crate) fn holds_exclusively(&self, lock: &Arc<MetadataLock>) -> bool {
+        let same = |held: &&TableLock| Arc::ptr_eq(&held.metadata, lock);
         self.held.iter().filter(same).any(|held| matches!(held.hold, Hold::Write { .. }))
     }
 
@@ -233,10 +268,10 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
-    /// To be called when a statement failed with this error: a deadlock has ended the whole transaction, so
-    /// its uses of tables end too.
+    /// To be called when a statement failed with this error: a deadlock or a full lock table has ended the whole
+    /// transaction, so its uses of tables end too.
     pub fn after_error(&mut self, error: &TransactionError) {
-        if matches!(error, TransactionError::Deadlock) {
+        if matches!(error, TransactionError::Deadlock | TransactionError::LockTableFull) {
             self.uses.clear();
         }
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Environment, PageId, SimulatedEnvironment, SimulatedStorage};
+use disk::probe::Atomic;
+use disk::{Environment, PageId, SimulatedEnvironment, SimulatedStorage, Storage};
 use untorn::engine::{Durability, Error as TransactionError, UNDO_SPACE};
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
@@ -225,6 +226,67 @@ fn a_page_newer_than_its_copy_is_left_alone() {
     let (environment, database) = open(&disk, options()).unwrap();
     assert!(database.report().restored_pages.is_empty());
     assert_eq!(environment.run_until_complete(counters(&database)).unwrap(), vec![3; ROWS as usize]);
+}
+
+/// Atomic writes by copy-on-write need room for each page; a full file system has none, at run time and at a start.
+#[test]
+fn a_full_file_system_that_writes_atomically_by_copy_stops_nothing_that_does_not_grow() {
+    let auto = || options().doublewrite(Doublewrite::Auto);
+    for offered in [Atomic::Hardware, Atomic::FileSystem] {
+        let disk = stopped(auto());
+        disk.offer(offered);
+        disk.leave_no_room_for_atomic_writes(true);
+        let (environment, database, ()) = run(disk, auto(), async |database| {
+            for counter in 2..5 {
+                update_all(database, counter).await;
+                database.store().checkpoint().await.unwrap();
+            }
+            update_all(database, 5).await;
+        });
+        assert!(database.store().poisoned().is_none());
+        let tried = environment.disk().counters().atomic_writes;
+        assert!(tried > 10 || offered == Atomic::FileSystem, "{tried} atomic writes were tried");
+        let disk = environment.disk().crash(1);
+        let (environment, database) = open(&disk, auto()).unwrap();
+        environment.run_until_complete(async {
+            assert_eq!(counters(&database).await.unwrap(), vec![5; ROWS as usize]);
+            update_all(&database, 6).await;
+            database.close().await.unwrap();
+        });
+    }
+}
+
+/// Once the mode that protects is acknowledged, nothing that was written without protection may be torn by a power cut.
+#[test]
+fn protection_that_is_switched_on_covers_what_was_written_before() {
+    let off = || options().doublewrite(Doublewrite::Off);
+    let disk = stopped(off());
+    let torn_after = |switch_on: bool, seed: u64| {
+        let (environment, _database, ()) = run(disk.crash(seed), off(), async |database| {
+            update_all(database, 2).await;
+            // The cleaner writes ahead, and leaves it to the next checkpoint to sync that.
+            let written = database.store().status().pages_written;
+            while database.store().status().pages_written < written + 20 {
+                database.environment().sleep(Duration::from_millis(1)).await;
+            }
+            if switch_on {
+                database.set_doublewrite(Doublewrite::On).unwrap();
+            }
+        });
+        let left = environment.disk().crash(seed);
+        match open(&left, off()) {
+            Ok((environment, database)) => {
+                let found = environment.run_until_complete(counters(&database)).unwrap();
+                assert_eq!(found, vec![2; ROWS as usize], "seed {seed}");
+                false
+            }
+            Err(_) => true,
+        }
+    };
+    assert!((0..20).any(|seed| torn_after(false, seed)), "unprotected pages are torn by power cuts");
+    for seed in 0..20 {
+        assert!(!torn_after(true, seed), "seed {seed}: a page is torn");
+    }
 }
 
 #[test]
@@ -460,8 +522,11 @@ fn every_page_size_works_end_to_end() {
         let mut options = options().page_size(bytes);
         options.doublewrite_pages = 32;
         options.buffer_pool_bytes = 8 << 20;
+        // The least that may be set: less than a structure change of a high tree of large pages puts into the log.
+        options.log_buffer_bytes = 1 << 20;
         let size = |id: i64| if id % 50 == 0 { 3 * bytes as usize } else { 20 + (id as usize * 7) % 300 };
         let (environment, ..) = run(SimulatedStorage::new(3), options.clone(), async |database| {
+            assert!(database.redo().mini_transaction_bytes_max() >= 30 * bytes as usize);
             database.create_database("test", Collation::Utf8mb4Bin).unwrap();
             let def = table_def().key("counter_1", untorn::schema::KeyKind::Secondary, &["counter"]);
             database.create_table("test", "t", def).await.unwrap();

@@ -20,6 +20,7 @@ mod rewrite;
 mod source;
 mod verify;
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +34,15 @@ use self::rewrite::{Found, Rewriter};
 use self::source::Source;
 use crate::catalog::{Pending, read_whole};
 use crate::database::Database;
-use crate::ddl::database_mut;
+use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
+use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::TableDef;
-use crate::table::{Table, file_name};
+use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::truncate::temporary_file;
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +55,44 @@ pub struct ImportReport {
     pub removed_records: u64,
     /// Without a `.cfg` file: where it was looked for. The definition was trusted then, and checked by the content.
     pub missing_cfg: Option<PathBuf>,
+}
+
+/// A copy being made. Dropped unfinished, with the statement, it is removed in the background; until then the table stays
+/// locked.
+struct HalfCopied {
+    database: Database,
+    space: u32,
+    path: PathBuf,
+    /// Gone when the copy is finished, or given up.
+    lock: Option<MetadataExclusive>,
+}
+
+impl HalfCopied {
+    /// Nothing is left to be removed.
+    fn finished(mut self) {
+        self.lock = None;
+    }
+
+    /// Removes the copy, unless its name was somebody else's. What fails is left for the next start.
+    fn give_up(&mut self, not_ours: bool) -> impl Future<Output = Result<()>> + Send + 'static {
+        let (database, space, path, lock) =
+            (self.database.clone(), self.space, self.path.clone(), self.lock.take());
+        async move {
+            database.give_up_file(space, &path, not_ours).await;
+            drop(lock);
+            Ok(())
+        }
+    }
+}
+
+impl Drop for HalfCopied {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            let work = self.give_up(false);
+            let environment = self.database.0.environment.clone();
+            environment.spawn_blocking("half-made import", Box::pin(async move { drop(work.await) }));
+        }
+    }
 }
 
 impl Database {
@@ -67,29 +108,58 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
-        let (table, _lock) = self.lock_any(database, name, session, timeout).await?;
+        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
         if table.def.discarded {
             return Ok(());
         }
+        let engine = self.clone();
+        self.run_to_the_end(async move {
+            let _lock = lock;
+            engine.discard_locked(&table).await
+        })
+        .await
+    }
+
+    /// The file gives up its name before the table is discarded: whatever has that name afterwards was put there to be imported,
+    /// though it may be this very file.
+    async fn discard_locked(&self, table: &Arc<Table>) -> Result<()> {
         let space = table.def.space;
+        let (old_path, aside) = (self.present_file(table), temporary_file(&table.database, space));
         let def = TableDef { discarded: true, ..table.def.clone() };
-        self.0.catalog.change(|data| {
-            database_mut(data, database)?.tables.insert(name.to_owned(), def.clone());
-            data.pending.push(Pending::Drop { space, path: table.file() });
-            Ok(())
+        let fresh = self.assemble_table(&table.database, &table.name, def).await?;
+        self.0.catalog.change(|change| {
+            change.begin(Pending::Rename { space, from: old_path.clone(), to: aside.clone() })
         })?;
+        let renamed = self.0.store.rename_space(space, &self.0.directory.join(&aside)).map_err(Error::Store);
+        let discarded = renamed.and_then(|()| {
+            self.0.catalog.change(|change| {
+                change.finish(|work| work.moves() && work.space() == Some(space))?;
+                change.begin(Pending::Drop { space, path: aside.clone() })?;
+                change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+            })
+        });
+        if let Err(error) = discarded {
+            if !self.0.catalog.is_uncertain() {
+                // A start does it otherwise.
+                let _ = self.take_name(space, &old_path);
+            }
+            return Err(error);
+        }
         // Purge must not be at work on the pages when they go.
         let _purge = self.0.system.pause_purge().await;
-        self.forget_table(&table);
-        self.open_table_handle(database, name, def, table.metadata.clone()).await?;
+        self.forget_table(table);
+        self.publish_table(&fresh);
         self.definitions_changed();
-        self.0.store.drop_space(space).await?;
-        self.finish_pending(|p| matches!(p, Pending::Drop { space: s, .. } if *s == space))?;
+        match self.0.store.drop_space(space).await {
+            Ok(()) => self.finish_pending(|work| work.space() == Some(space)),
+            Err(error) => tracing::error!("{} is removed at the next start: {error}", aside.display()),
+        }
         // What an earlier import left would be taken for the description of the next file.
         let cfg = self.0.directory.join(table.file()).with_extension("cfg");
         let storage = self.0.environment.storage();
-        if storage.exists(&cfg)? {
-            storage.remove(&cfg)?;
+        let removed = storage.exists(&cfg).and_then(|there| if there { storage.remove(&cfg) } else { Ok(()) });
+        if let Err(error) = removed {
+            tracing::error!("{} is left from the discarded tablespace: remove it: {error}", cfg.display());
         }
         Ok(())
     }
@@ -108,74 +178,69 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<ImportReport> {
-        let (table, _lock) = self.lock_any(database, name, session, timeout).await?;
+        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
         if !table.def.discarded {
             return Err(Error::TablespaceExists(database.to_owned(), name.to_owned()));
         }
+        self.import_locked(&table, lock).await
+    }
+
+    async fn import_locked(&self, table: &Arc<Table>, lock: MetadataExclusive) -> Result<ImportReport> {
         let storage = self.0.environment.storage().clone();
         let path = self.0.directory.join(table.file());
         if !storage.exists(&path)? {
-            let table = format!("{database}/{name}");
+            let table = format!("{}/{}", table.database, table.name);
             return Err(Error::TablespaceMissing { table, file: path });
         }
-        self.refuse_unfinished(&table, &path)?;
+        self.refuse_unfinished(table, &path)?;
         let page_size = self.0.store.page_size();
         let source = Source::open(&storage, &path, page_size).await?;
         let cfg_path = path.with_extension("cfg");
-        let cfg = self.read_cfg(&table, &cfg_path)?;
+        let cfg = self.read_cfg(table, &cfg_path)?;
         let survey = verify::survey(&source).await?;
-        let (space, fresh_path) = self.begin_copy(&table)?;
-        let def = self.with_fresh_ids(&table.def, space)?;
+        let (def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
+        let mut copy = HalfCopied { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
             if let Some((root, _)) = survey.sdi_root {
-                plan.sdi = Some((root, self.0.catalog.change(|data| Ok(data.take_index_id()))?));
+                plan.sdi = Some((root, sdi_id));
                 plan.roots.insert(root);
             }
-            self.make_copy(&table, &source, &survey, &plan, &fresh_path).await
+            self.make_copy(table, &source, &survey, &plan, &copy.path).await
         };
         let (fresh, mut report) = match made.await {
             Ok(made) => made,
             Err(error) => {
-                // What was made is removed again; if that fails too, the entry stays and the next start does it.
-                if self.discard_file(space, &fresh_path).await.is_ok() {
-                    let _ =
-                        self.finish_pending(|p| matches!(p, Pending::Create { space: s, .. } if *s == space));
-                }
+                self.run_to_the_end(copy.give_up(is_somebody_elses(&error))).await?;
                 return Err(error);
             }
         };
         report.missing_cfg = cfg.is_none().then_some(cfg_path);
-        self.take_place(&table, &fresh, &fresh_path)?;
-        Ok(report)
+        let (engine, table) = (self.clone(), table.clone());
+        self.run_to_the_end(async move {
+            if let Err(error) = engine.list_copy(&table, &fresh, &copy.path) {
+                copy.give_up(false).await?;
+                return Err(error);
+            }
+            engine.publish_table(&fresh);
+            engine.definitions_changed();
+            // The table is there whatever becomes of the name: a start finishes what fails here.
+            let _ = engine.take_name(fresh.def.space, &table.file());
+            copy.finished();
+            Ok(report)
+        })
+        .await
     }
 
     /// Makes the copy the table's file: the moment of the import is the change of the catalog.
-    fn take_place(&self, table: &Table, fresh: &Arc<Table>, fresh_path: &Path) -> Result<()> {
+    fn list_copy(&self, table: &Table, fresh: &Arc<Table>, fresh_path: &Path) -> Result<()> {
         let space = fresh.def.space;
-        self.0.catalog.change(|data| {
-            data.pending.retain(|p| !matches!(p, Pending::Create { space: s, .. } if *s == space));
-            data.pending.push(Pending::Replace {
-                space,
-                from: fresh_path.to_owned(),
-                to: table.file(),
-                replaced: table.def.space,
-            });
-            database_mut(data, &table.database)?.tables.insert(table.name.clone(), fresh.def.clone());
-            Ok(())
-        })?;
-        self.publish_table(fresh);
-        self.definitions_changed();
-        // The table is there whatever becomes of the name: a start finishes what fails here.
-        let path = self.0.directory.join(table.file());
-        let renamed = self.0.store.rename_space(space, &path).map_err(Error::Store);
-        let finished = renamed.and_then(|()| {
-            self.finish_pending(|p| matches!(p, Pending::Replace { space: s, .. } if *s == space))
-        });
-        if let Err(error) = finished {
-            tracing::error!("the name of {} is settled at the next start: {error}", path.display());
-        }
-        Ok(())
+        self.0.catalog.change(|change| {
+            change.finish(|work| work.space() == Some(space))?;
+            let (from, to) = (fresh_path.to_owned(), table.file());
+            change.begin(Pending::Replace { space, from, to, replaced: table.def.space })?;
+            change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+        })
     }
 
     /// Refuses a file that a statement which failed half-way still wants to remove or replace.
@@ -183,9 +248,8 @@ impl Database {
         let file = table.file();
         let data = self.0.catalog.snapshot();
         let unfinished = data.pending.iter().any(|work| match work {
-            Pending::Create { path, .. } | Pending::Drop { path, .. } => *path == file,
-            Pending::Replace { to, .. } | Pending::Rename { to, .. } => *to == file,
-            Pending::BuildIndex { .. } => false,
+            Pending::Replace { to, .. } => *to == file,
+            other => other.paths().any(|path| *path == file),
         });
         if !unfinished {
             return Ok(());
@@ -209,28 +273,21 @@ impl Database {
         Ok(Some(theirs))
     }
 
-    /// Announces the copy in the catalog: should the process end, the next start removes it.
-    fn begin_copy(&self, table: &Table) -> Result<(u32, PathBuf)> {
-        self.0.catalog.change(|data| {
-            let space = data.take_space_id();
-            let path = Path::new(&file_name(&table.database)).join(format!("#untorn-{space}.ibd"));
-            data.pending.push(Pending::Create { space, path: path.clone() });
-            Ok((space, path))
+    /// Announces the copy in the catalog: should the process end, the next start removes it. Its definition has ids that
+    /// nothing refers to yet; one more is for the tree of MySQL's dictionary, if there is one.
+    async fn begin_copy(&self, table: &Arc<Table>, has_sdi: bool) -> Result<(TableDef, u64, PathBuf)> {
+        let (engine, table) = (self.clone(), table.clone());
+        self.run_to_the_end(async move {
+            engine.0.catalog.change(|change| {
+                let mut def = TableDef { discarded: false, ..table.def.clone() };
+                take_ids(change, &mut def);
+                let sdi_id = if has_sdi { change.take_index_id() } else { 0 };
+                let path = temporary_file(&table.database, def.space);
+                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                Ok((def, sdi_id, path))
+            })
         })
-    }
-
-    /// The definition with ids that nothing refers to yet.
-    fn with_fresh_ids(&self, def: &TableDef, space: u32) -> Result<TableDef> {
-        self.0.catalog.change(|data| {
-            let mut def = TableDef { id: data.take_table_id(), space, discarded: false, ..def.clone() };
-            if let Some((id, _)) = &mut def.hidden_clustered {
-                *id = data.take_index_id();
-            }
-            for key in &mut def.keys {
-                key.id = data.take_index_id();
-            }
-            Ok(def)
-        })
+        .await
     }
 
     /// Makes the copy, opens it, removes what does not belong in it, and checks it.
@@ -260,11 +317,11 @@ impl Database {
             return Err(refused(problem));
         }
         let fresh = self
-            .assemble_table(&table.database, &table.name, plan.def.clone(), table.metadata.clone())
+            .assemble_table(&table.database, &table.name, plan.def.clone())
             .await
             .map_err(|error| refused(&error.to_string()))?;
         let removed_records = self.clean_up(&fresh, source, plan, &found).await?;
-        let checked = self.check_quiet_table(&fresh).await?;
+        let checked = self.check_quiet_table(&fresh, None).await?;
         if let Some(problem) = checked.problems.first() {
             return Err(refused(problem));
         }

@@ -18,6 +18,7 @@ mod import;
 mod isolation;
 mod journal;
 mod kill_cycles;
+mod latency;
 mod list_append;
 mod memory;
 mod packages;
@@ -181,6 +182,13 @@ enum Experiment {
         #[command(flatten)]
         settings: clean_tier::CostSettings,
     },
+    /// How long `SELECT 1` takes beside long statements; stock servers beside.
+    Latency {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: latency::Setup,
+    },
     /// How soon the server is warm after `kill -9`, with the tier kept and without.
     BpeRamp(ExperimentArguments),
 }
@@ -284,6 +292,11 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("packages", packages::install_missing);
             steps.step("experiment", || doublewrite_experiment::run(&program, &setup));
+        }
+        Command::Experiment { experiment: Experiment::Latency { target, setup } } => {
+            let program = target.program(&mut steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("experiment", || latency::run(&program, &setup));
         }
         Command::Experiment { experiment: Experiment::Disk(arguments) } => {
             steps.step("packages", packages::install_missing);

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use disk::{OpenHow, Storage};
 use pagestore::Lsn;
 
+use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::record::Identity;
 use crate::restart::{self, Loaded};
@@ -55,6 +56,10 @@ impl Tier {
         let existed = storage.exists(path)?;
         let lock = Arc::new(FileLock::new(storage.lock(path)?));
         let file = storage.open(path, OpenHow::CREATE)?;
+        if existed {
+            restart::check_mark(&*file, self.options.database)
+                .map_err(|why| disk::Error::new("use", path, std::io::Error::other(why)))?;
+        }
         if warm && existed && !file.is_empty()? {
             let geometry_of = |region_bytes| self.geometry(size, Some(region_bytes));
             match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
@@ -100,13 +105,7 @@ impl Tier {
     ) -> disk::Result<Store> {
         let storage = self.env.storage();
         let geometry = self.geometry(size, None);
-        let [high, low] = [self.env.random_u64(), self.env.random_u64()];
-        let identity = Identity {
-            page_bytes: geometry.page_bytes as u32,
-            region_bytes: geometry.region_bytes as u32,
-            tier: (u128::from(high) << 64 | u128::from(low)).to_le_bytes(),
-            database: self.options.database,
-        };
+        let identity = self.new_identity(geometry);
         // The number in the header is new: from here on an old map is nothing, whether or not it is still there.
         restart::write_header(&*file, &identity)?;
         let journal = if self.keeps() {
@@ -134,9 +133,25 @@ impl Tier {
         }))
     }
 
+    /// An identity that no file has.
+    fn new_identity(&self, geometry: Geometry) -> Identity {
+        let [high, low] = [self.env.random_u64(), self.env.random_u64()];
+        Identity {
+            page_bytes: geometry.page_bytes as u32,
+            region_bytes: geometry.region_bytes as u32,
+            tier: (u128::from(high) << 64 | u128::from(low)).to_le_bytes(),
+            database: self.options.database,
+        }
+    }
+
     /// An empty map file.
     pub(crate) fn open_map(&self, path: &Path, side: usize) -> disk::Result<Arc<dyn disk::File>> {
-        let file = self.env.storage().open(&map_path(path, side), OpenHow::CREATE)?;
+        let path = map_path(path, side);
+        let file = self.env.storage().open(&path, OpenHow::CREATE)?;
+        if !restart::is_map(&*file)? {
+            let why = "it is not the map of a clean tier. If it is of no use to anybody, remove it";
+            return Err(disk::Error::new("use", &path, std::io::Error::other(why)));
+        }
         file.set_len(0)?;
         Ok(file)
     }
@@ -181,13 +196,28 @@ impl Tier {
         }
         // Nothing is submitted any more; what is under way keeps the file by itself.
         self.close_filler(&store);
-        store.lock.release();
-        let storage = self.env.storage();
-        remove_maps(&**storage, &store.path);
-        if let Err(error) = storage.remove(&store.path) {
+        if let Err(error) = self.remove_file(&store) {
             tracing::warn!("the file of the clean tier is left behind: {error}");
         }
+        store.lock.release();
         tracing::info!(file = %store.path.display(), "the clean tier is off");
+    }
+}
+
+impl Tier {
+    /// Removes the tier's files, if the name still leads to the file that is open: a number is written into that, and
+    /// looked for by the name.
+    fn remove_file(&self, store: &Store) -> disk::Result<()> {
+        let storage = self.env.storage();
+        let identity = self.new_identity(store.geometry);
+        restart::stamp(&*store.file, &identity)?;
+        let named = storage.open(&store.path, OpenHow::READ_ONLY)?;
+        if !restart::is_named(&*named, identity.tier) {
+            let why = std::io::Error::other("another file has its name now");
+            return Err(disk::Error::new("remove", &store.path, why));
+        }
+        remove_maps(&**storage, &store.path);
+        storage.remove(&store.path)
     }
 }
 
@@ -195,9 +225,13 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
     let maps: [PathBuf; 2] = [map_path(path, 0), map_path(path, 1)];
     for map in maps {
         // One that stays is nothing without the tier file it names.
-        if let Err(error) =
-            storage.exists(&map).and_then(|there| if there { storage.remove(&map) } else { Ok(()) })
-        {
+        let remove = || {
+            if storage.exists(&map)? && restart::is_map(&*storage.open(&map, OpenHow::READ_ONLY)?)? {
+                storage.remove(&map)?;
+            }
+            Ok::<_, disk::Error>(())
+        };
+        if let Err(error) = remove() {
             tracing::debug!("a map of the clean tier is left behind: {error}");
         }
     }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The map files say what was in the table ([`crate::journal`]). Of the two the newer complete one counts.
-//! Anything that does not fit, from a foreign header to a missing byte, means: start empty. Nothing here can fail but
-//! the making of an empty tier.
+//! A map that does not fit, or misses a byte, means: start empty. A file without our mark, or with the mark of another data
+//! directory, is not a tier to start empty in but somebody's file ([`check_mark`]): it is left alone, and the tier stays off.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -38,6 +38,12 @@ pub(crate) struct Loaded {
 
 /// Writes the header of a new tier and cuts everything else off.
 pub(crate) fn write_header(file: &dyn File, identity: &Identity) -> disk::Result<()> {
+    file.set_len(0)?;
+    stamp(file, identity)
+}
+
+/// Writes a header over the one that is there.
+pub(crate) fn stamp(file: &dyn File, identity: &Identity) -> disk::Result<()> {
     let mut block = AlignedBuf::zeroed(HEADER_BYTES);
     block[0..8].copy_from_slice(MAGIC);
     block[8..12].copy_from_slice(&u32::from(VERSION).to_le_bytes());
@@ -47,27 +53,82 @@ pub(crate) fn write_header(file: &dyn File, identity: &Identity) -> disk::Result
     block[44..60].copy_from_slice(&identity.database);
     let crc = crc32c::crc32c(&block[..HEADER_BYTES - 4]);
     block[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-    file.set_len(0)?;
     file.write_at(&block, 0)?;
     file.sync_data()
 }
 
-fn read_header(file: &dyn File) -> Result<Identity, String> {
+/// What the first block of a file says.
+struct Header {
+    identity: Identity,
+    version: u32,
+    /// Encryption and key, which no version has.
+    unknown: u32,
+}
+
+fn read_header(file: &dyn File) -> Result<Header, String> {
     let mut block = AlignedBuf::zeroed(HEADER_BYTES);
     file.read_at(&mut block, 0).map_err(|error| error.to_string())?;
+    header_in(&block).ok_or_else(|| "its file does not begin with the header of a tier".into())
+}
+
+fn header_in(block: &[u8]) -> Option<Header> {
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| block[at + index]));
     if block[0..8] != MAGIC[..] || word(HEADER_BYTES - 4) != crc32c::crc32c(&block[..HEADER_BYTES - 4]) {
-        return Err("its file does not begin with the header of a tier".into());
+        return None;
     }
-    if word(8) != u32::from(VERSION) || word(20) != 0 || word(24) != 0 {
-        return Err(format!("its file has version {} (this program knows {VERSION})", word(8)));
-    }
-    Ok(Identity {
+    let identity = Identity {
         page_bytes: word(12),
         region_bytes: word(16),
         tier: std::array::from_fn(|index| block[28 + index]),
         database: std::array::from_fn(|index| block[44 + index]),
-    })
+    };
+    Some(Header { identity, version: word(8), unknown: word(20) | word(24) })
+}
+
+/// Whether the file may be emptied and used: it is empty, or it is a tier of this data directory, or one that holds nothing
+/// but its header (whose making was perhaps interrupted). Anything else is somebody's file, and a name given by mistake.
+///
+/// # Errors
+/// Why not, as the end of a sentence.
+pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), String> {
+    let bytes = file.len().map_err(|error| error.to_string())?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let foreign = "it is not empty and does not begin with the header of a clean tier. \
+                   If it is of no use to anybody, remove it; otherwise choose another name";
+    if bytes < HEADER_BYTES as u64 {
+        return Err(foreign.into());
+    }
+    let mut block = AlignedBuf::zeroed(HEADER_BYTES);
+    file.read_at(&mut block, 0).map_err(|error| error.to_string())?;
+    let only_header = bytes == HEADER_BYTES as u64;
+    let zeros = |range: std::ops::Range<usize>| block[range].iter().all(|byte| *byte == 0);
+    let torn = zeros(60..HEADER_BYTES - 4) && (zeros(0..60) || block[0..8] == MAGIC[..]);
+    match header_in(&block) {
+        _ if only_header && torn => Ok(()),
+        Some(header) if header.identity.database == database => Ok(()),
+        Some(_) => Err("it is the clean tier of another data directory, or of this one at another place. \
+                        If that is no longer in use, remove the file; otherwise choose another name"
+            .into()),
+        None => Err(foreign.into()),
+    }
+}
+
+/// Whether a file is a map of some tier, or empty, so that it may be emptied or removed.
+pub(crate) fn is_map(file: &dyn File) -> disk::Result<bool> {
+    if file.len()? < FRAME_ALIGNMENT as u64 {
+        return Ok(file.is_empty()?);
+    }
+    let mut block = AlignedBuf::zeroed(FRAME_ALIGNMENT);
+    file.read_at(&mut block, 0)?;
+    // Zeros: written behind, and never made durable.
+    Ok(FrameHead::decode(&block).is_some() || block.iter().all(|byte| *byte == 0))
+}
+
+/// Whether the file that this name leads to is the one whose header was written with this number.
+pub(crate) fn is_named(file: &dyn File, tier: [u8; 16]) -> bool {
+    read_header(file).is_ok_and(|header| header.identity.tier == tier)
 }
 
 /// Reads what was kept.
@@ -81,7 +142,11 @@ pub(crate) fn load(
     database: [u8; 16],
     geometry_of: impl FnOnce(usize) -> Geometry,
 ) -> Result<Loaded, String> {
-    let identity = read_header(file)?;
+    let header = read_header(file)?;
+    if header.version != u32::from(VERSION) || header.unknown != 0 {
+        return Err(format!("its file has version {} (this program knows {VERSION})", header.version));
+    }
+    let identity = header.identity;
     if identity.database != database {
         return Err("it belongs to another data directory".into());
     }

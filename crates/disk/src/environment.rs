@@ -26,9 +26,15 @@ pub trait Environment: Send + Sync {
     /// Runs `task` in the background until it ends or the environment is shut down. `name` is for logs.
     fn spawn(&self, name: &'static str, task: TaskFuture);
 
-    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They run apart from the others: such a
+    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They have a few threads of their own: such a
     /// task may have to wait for a page latch whose holder waits, blocked, for what the page cleaner provides.
     fn spawn_worker(&self, name: &'static str, task: TaskFuture);
+
+    /// As [`Environment::spawn`], for tasks that may block for files: statements that change definitions. Neither the page
+    /// cleaner nor purge waits for them.
+    fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
+        self.spawn_worker(name, task);
+    }
 
     /// A future that completes `duration` after its first poll or later.
     fn sleep(&self, duration: Duration) -> TaskFuture;

@@ -66,11 +66,6 @@ impl Event {
         EventWait { event: self.clone(), ticket: None }
     }
 
-    /// Whether this is the only reference to the event: nobody waits for it, or will.
-    pub fn is_unshared(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-    }
-
     /// True when both are the same event.
     pub fn same(&self, other: &Event) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -139,32 +134,53 @@ impl Drop for EventWait {
 pub struct Wait {
     wait: EventWait,
     lets_go: bool,
+    /// Others of the runtime get a turn first.
+    yields: bool,
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
+    place: Option<Arc<dyn Send + Sync>>,
 }
 
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: None }
+        Wait { wait: EventWait { event, ticket: None }, lets_go: false, yields: false, _held: None, place: None }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.
     pub fn holding(event: Event, held: Box<dyn Send>) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, _held: Some(held) }
+        Wait { _held: Some(held), ..Wait::new(event) }
+    }
+
+    /// Waits for `event` in a queue: `place` is dropped when nobody waits any more, neither with this nor with a
+    /// [`Wait::without_hold`].
+    pub fn in_place(event: Event, place: Arc<dyn Send + Sync>) -> Wait {
+        Wait { place: Some(place), ..Wait::new(event) }
     }
 
     /// Waits for `event`, which may need what finished waits of the same operation hold: see [`Wait::lets_go`].
     pub fn letting_go(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: true, _held: None }
+        Wait { lets_go: true, ..Wait::new(event) }
+    }
+
+    /// Waits for nothing but that others get a turn: for an operation that can go on, and has been going on for long.
+    pub fn yielding() -> Wait {
+        Wait { yields: true, ..Wait::letting_go(Event::already_set()) }
+    }
+
+    /// The same wait, but the operation has got further and does not need what it waited for before: see [`Wait::lets_go`].
+    #[must_use]
+    pub fn and_lets_go(self) -> Wait {
+        Wait { lets_go: true, ..self }
     }
 
     /// A wait for the same thing that holds nothing.
     pub fn without_hold(&self) -> Wait {
         Wait {
-            wait: EventWait { event: self.event().clone(), ticket: None },
             lets_go: self.lets_go,
-            _held: None,
+            yields: self.yields,
+            place: self.place.clone(),
+            ..Wait::new(self.event().clone())
         }
     }
 
@@ -193,6 +209,10 @@ impl Wait {
 impl Future for Wait {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         Pin::new(&mut self.wait).poll(context)
     }
 }
@@ -273,6 +293,17 @@ mod tests {
         event.set();
         assert!(Pin::new(&mut second).poll(&mut context).is_ready());
         assert!(event.0.waiting.lock().wakers.is_empty());
+    }
+
+    #[test]
+    fn a_place_in_a_queue_is_kept_by_waits_that_hold_nothing() {
+        let place = Arc::new(());
+        let wait = Wait::in_place(Event::new(), place.clone());
+        let light = wait.without_hold();
+        drop(wait);
+        assert_eq!(Arc::strong_count(&place), 2);
+        drop(light);
+        assert_eq!(Arc::strong_count(&place), 1);
     }
 
     #[test]

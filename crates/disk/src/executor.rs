@@ -1,4 +1,4 @@
-//! A small executor: tasks that share one thread, and timers.
+//! A small executor: tasks that share a thread or a few, and timers.
 //!
 //! A task is its own waker: waking puts it into the ready queue once, however often it is woken. While a task runs its
 //! future is taken out of it, so that a nested run (the simulator's blocking waits) can see that it is busy. Timers are
@@ -25,6 +25,8 @@ pub(crate) struct Task {
     number: u64,
     queued: AtomicBool,
     future: Mutex<Option<TaskFuture>>,
+    /// It was woken and taken from the queue by another thread while one polled it: it goes into the queue again after that.
+    woken_meanwhile: AtomicBool,
     scheduler: Arc<Scheduler>,
 }
 
@@ -32,13 +34,28 @@ impl Task {
     /// Polls the future once. A finished task is forgotten by its scheduler.
     pub(crate) fn run(self: &Arc<Task>) {
         self.queued.store(false, Ordering::Release);
-        let Some(mut future) = self.future.lock().take() else { return };
+        let mut future = {
+            let mut slot = self.future.lock();
+            let Some(future) = slot.take() else {
+                // Under the lock: whoever polls it puts it back under the same lock and looks afterwards.
+                self.woken_meanwhile.store(true, Ordering::Release);
+                return;
+            };
+            self.woken_meanwhile.store(false, Ordering::Release);
+            future
+        };
         let waker = Waker::from(self.clone());
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Pending => {
                 // A shutdown in the meantime wants the future gone, not put back.
                 if self.scheduler.knows(self.number) {
-                    *self.future.lock() = Some(future);
+                    let mut slot = self.future.lock();
+                    *slot = Some(future);
+                    let again = self.woken_meanwhile.load(Ordering::Acquire);
+                    drop(slot);
+                    if again {
+                        self.wake_by_ref();
+                    }
                 }
             }
             Poll::Ready(()) => self.scheduler.forget(self.number),
@@ -102,6 +119,7 @@ impl Scheduler {
             number,
             queued: AtomicBool::new(true),
             future: Mutex::new(Some(future)),
+            woken_meanwhile: AtomicBool::new(false),
             scheduler: self.clone(),
         });
         state.tasks.insert(number, task.clone());

@@ -51,10 +51,6 @@ mod model {
             *self.0.0.lock().unwrap() = true;
             self.0.1.notify_all();
         }
-        /// Whether this is the only reference to it.
-        pub fn is_unshared(&self) -> bool {
-            Arc::strong_count(&self.0) == 1
-        }
         /// Blocks until it is set.
         pub fn wait(&self) {
             let mut set = self.0.0.lock().unwrap();

@@ -5,17 +5,16 @@
 //! costs is what was touched. When the pool is made smaller, the pages that go are given back to the system
 //! (`MADV_DONTNEED`) and come back as zeros when they are touched again.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
-use std::ptr::NonNull;
 
 use crate::page::PageSize;
 
-/// One allocation.
+/// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no business of an
+/// allocator's.
 struct Piece {
-    /// What was allocated; the pages lie in the aligned part of it.
-    start: NonNull<u8>,
-    layout: Layout,
+    /// What was mapped; the pages lie in the aligned part of it.
+    start: *mut libc::c_void,
+    bytes: usize,
     pages_start: *mut u8,
     pages: Range<usize>,
 }
@@ -26,7 +25,7 @@ pub(crate) struct PageMemory {
     page_size: usize,
 }
 
-// SAFETY: owns its allocations; what they hold is governed by the frames.
+// SAFETY: owns its mappings; what they hold is governed by the frames.
 unsafe impl Send for PageMemory {}
 
 impl PageMemory {
@@ -57,16 +56,19 @@ impl PageMemory {
         let bytes = pages.len().checked_mul(page_size)?;
         // Aligned for huge pages where the piece is large enough to have any.
         let align = if bytes >= 8 << 20 { 2 << 20 } else { 1 << 16 };
-        // Zeroed memory of ordinary alignment comes untouched from the kernel, which makes a large pool start at once;
-        // asked for with a larger alignment, the allocator would write all of it. So the alignment is made here.
-        let layout = Layout::from_size_align(bytes.checked_add(align)?, 16).ok()?;
-        // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skip = start.as_ptr().align_offset(align);
-        assert!(skip <= align, "room for the alignment was allocated");
-        // SAFETY: skip <= align, and `align` bytes more than the pages take were allocated.
-        let pages_start = unsafe { start.as_ptr().add(skip) };
-        Some(Piece { start, layout, pages_start, pages })
+        // A mapping is aligned for the system's pages only; the rest is made here.
+        let mapped = bytes.checked_add(align)?;
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, wherever the kernel likes.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let skip = start.cast::<u8>().align_offset(align);
+        assert!(skip <= align, "room for the alignment was mapped");
+        // SAFETY: skip <= align, and `align` bytes more than the pages take were mapped.
+        let pages_start = unsafe { start.cast::<u8>().add(skip) };
+        Some(Piece { start, bytes: mapped, pages_start, pages })
     }
 
     /// Where the page of a frame lies.
@@ -84,7 +86,7 @@ impl PageMemory {
                 continue;
             }
             let (address, bytes) = (piece.address(part.start, self.page_size), part.len() * self.page_size);
-            // SAFETY: whole pages of an allocation of ours that nobody has a reference into; as anonymous memory they
+            // SAFETY: whole pages of a mapping of ours that nobody has a reference into; as anonymous memory they
             // are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where the system's
             // pages are larger it refuses what is not aligned, and nothing happens.
             if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
@@ -111,8 +113,9 @@ impl Piece {
 impl Drop for PageMemory {
     fn drop(&mut self) {
         for piece in self.pieces.drain(..) {
-            // SAFETY: allocated with this layout; frames do not outlive their memory (see `Frames::drop`).
-            unsafe { dealloc(piece.start.as_ptr(), piece.layout) };
+            // SAFETY: mapped with this length; frames do not outlive their memory (see `Frames::drop`).
+            let unmapped = unsafe { libc::munmap(piece.start, piece.bytes) };
+            debug_assert_eq!(unmapped, 0, "a mapping of ours");
         }
     }
 }

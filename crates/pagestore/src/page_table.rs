@@ -189,6 +189,15 @@ unsafe impl Send for Tables {}
 
 const HIGH: u32 = 0xFFFF_0000;
 
+/// No tablespace of a sound database has an id from here on, below the high ones: ids are counted up, one for each table
+/// made. The directory of ids would take gigabytes for it.
+pub(crate) const LOW_IDS_END: u32 = 1 << 28;
+
+/// Whether a tablespace can have this id.
+pub(crate) fn is_possible(space: u32) -> bool {
+    !(LOW_IDS_END..HIGH).contains(&space)
+}
+
 impl SpaceDirectory {
     pub(crate) fn new() -> Self {
         Self { low: Growing::new(), high: Growing::new(), tables: Mutex::default() }

@@ -19,7 +19,7 @@ use crate::checksum;
 use crate::error::Error;
 use crate::growth::Growth;
 use crate::page::{self, PageSize};
-use crate::page_table::SpaceDirectory;
+use crate::page_table::{self, SpaceDirectory};
 use crate::stamp::{self, Stamp};
 
 /// Bytes of one write of zeros.
@@ -243,6 +243,7 @@ impl SpaceRegistry {
         file: Option<(Opened, u32)>,
         expected: Option<Stamp>,
     ) -> Result<SpaceInfo, Error> {
+        check_id(id, path)?;
         let mut known = self.known.write();
         if let Some(other) = known.get(&id) {
             return Err(Error::Tablespace {
@@ -287,6 +288,7 @@ impl SpaceRegistry {
         path: &Path,
         pages: u32,
     ) -> Result<(), Error> {
+        check_id(id, path)?;
         if self.info(id).is_some() {
             return Err(Error::Tablespace {
                 file: path.to_owned(),
@@ -327,10 +329,11 @@ impl SpaceRegistry {
             Some(opened) => opened.file.rename(storage, &path, to)?,
             None => storage.rename(&path, to)?,
         }
-        for directory in [path.parent(), to.parent()].into_iter().flatten() {
+        // It has the name from here on, though that may not be durable yet.
+        let from = std::mem::replace(&mut *path, to.to_owned());
+        for directory in [from.parent(), to.parent()].into_iter().flatten() {
             storage.sync_dir(directory)?;
         }
-        to.clone_into(&mut path);
         Ok(())
     }
 
@@ -434,6 +437,16 @@ fn open_file(
 const MISSING: &str = "it is missing. Put the file back, or restore the data directory from a backup; DROP TABLE gives the table up";
 
 const WHAT_TO_DO: &str = "Restore the data directory from a backup; DROP TABLE gives the table up";
+
+/// Refuses ids that no tablespace has.
+fn check_id(id: u32, path: &Path) -> Result<(), Error> {
+    if page_table::is_possible(id) {
+        return Ok(());
+    }
+    let why =
+        format!("tablespace id {id} is larger than any that was ever given out; what names it is damaged");
+    Err(Error::Tablespace { file: path.to_owned(), why })
+}
 
 /// What page 0 of a tablespace says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -220,7 +220,8 @@ impl PageStore {
     }
 
     /// Frames the pool consists of.
-    pub(crate) fn frame_count(&self) -> usize {
+    #[must_use]
+    pub fn frame_count(&self) -> usize {
         self.free.limit() as usize
     }
 

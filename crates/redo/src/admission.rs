@@ -13,9 +13,8 @@
 //!
 //! No wake-up is lost: who is refused enters the queue, raises the flag and then looks again; who makes room does so and
 //! then looks at the flag. A sequentially consistent fence between the two steps on both sides leaves no third order.
-//! The loom models at the end of this file explore them. Waiters who have gone away are recognised by their notice and
-//! passed over; one who goes away after being woken takes its turn along, which [`Ledger::wake`], called now and then,
-//! makes good.
+//! Who goes away leaves the queue; who had been woken before passes that on ([`Ledger::leave`]). The loom models at the end
+//! of this file explore all of it.
 //!
 //! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a mini-transaction
 //! is either admitted before the end of the log is settled, or refused.
@@ -55,17 +54,21 @@ struct Waiter {
 /// More than a log ever has: what closing adds to the promises.
 const EVERYTHING: u64 = 1 << 62;
 
-/// Why there was no room, and what will say that there may be.
-pub(crate) enum Refusal {
-    /// The file is full up to its limit: the checkpoint must advance.
-    File(Notice),
-    /// The buffer is full: it must be written.
-    Buffer(Notice),
+/// A promise that could not be given.
+pub(crate) struct Refusal {
+    pub(crate) short: Short,
+    /// Set when there may be room.
+    pub(crate) notice: Notice,
+    /// The place in the queue, for [`Ledger::leave`].
+    pub(crate) number: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Short {
+/// What there is too little of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Short {
+    /// The file is full up to its limit: the checkpoint must advance.
     File,
+    /// The buffer is full: it must be written.
     Buffer,
 }
 
@@ -141,17 +144,28 @@ impl Ledger {
     #[cold]
     fn refuse(&self, bytes: u64) -> Result<(), Refusal> {
         let (number, notice) = self.enter_queue(bytes);
-        let short = match self.try_promise(bytes) {
+        match self.try_promise(bytes) {
             Ok(()) => {
-                self.waiting.lock().queue.retain(|waiter| waiter.number != number);
-                return Ok(());
+                self.remove(number);
+                Ok(())
             }
-            Err(short) => short,
-        };
-        Err(match short {
-            Short::File => Refusal::File(notice),
-            Short::Buffer => Refusal::Buffer(notice),
-        })
+            Err(short) => Err(Refusal { short, notice, number }),
+        }
+    }
+
+    /// Whoever was refused has tried again, or does not wait any longer. Must follow each refusal.
+    pub(crate) fn leave(&self, number: u64) {
+        if !self.remove(number) {
+            // Woken for room that may still be there.
+            self.wake();
+        }
+    }
+
+    /// Takes a waiter out of the queue. False when it is not in it any more.
+    fn remove(&self, number: u64) -> bool {
+        let queue = &mut self.waiting.lock().queue;
+        let place = queue.binary_search_by_key(&number, |waiter| waiter.number);
+        place.is_ok_and(|place| queue.remove(place).is_some())
     }
 
     /// After this, look again: what happened before is seen then, what happens later sets the notice.
@@ -207,13 +221,11 @@ impl Ledger {
             let file_limit = self.file_limit.load(Ordering::SeqCst);
             let buffer_limit = self.written.load(Ordering::SeqCst) + self.buffer_size;
             while let Some(front) = waiting.queue.front() {
-                let gone = front.notice.is_unshared();
-                end += if gone { 0 } else { front.bytes };
-                if !gone && !woken.is_empty() && end > file_limit.min(buffer_limit) {
+                end += front.bytes;
+                if !woken.is_empty() && end > file_limit.min(buffer_limit) {
                     break;
                 }
-                let front = waiting.queue.pop_front();
-                woken.extend(front.filter(|_| !gone).map(|waiter| waiter.notice));
+                woken.extend(waiting.queue.pop_front().map(|waiter| waiter.notice));
             }
             if waiting.queue.is_empty() {
                 self.refused.store(false, Ordering::SeqCst);
@@ -251,7 +263,7 @@ mod tests {
     fn promises_stop_at_the_file_limit_and_go_on_when_it_moves() {
         let ledger = ledger(100, 200, 1000);
         assert!(ledger.promise(60).is_ok());
-        let Err(Refusal::File(notice)) = ledger.promise(41) else { panic!("40 bytes are left") };
+        let notice = refused(&ledger, 41, Short::File);
         assert!(ledger.promise(40).is_ok());
         assert!(!notice.is_set());
         ledger.set_file_limit(241);
@@ -266,19 +278,19 @@ mod tests {
         assert!(ledger.promise(50).is_ok());
         ledger.appended(30);
         ledger.give_back(50);
-        let Err(Refusal::Buffer(notice)) = ledger.promise(21) else { panic!("20 bytes are left") };
+        let notice = refused(&ledger, 21, Short::Buffer);
         ledger.set_written(130);
         assert!(notice.is_set());
         assert!(ledger.promise(50).is_ok());
-        let Err(Refusal::Buffer(notice)) = ledger.promise(1) else { panic!("nothing is left") };
+        let notice = refused(&ledger, 1, Short::Buffer);
         ledger.give_back(50);
         assert!(notice.is_set());
     }
 
-    fn refused(ledger: &Ledger, bytes: u64) -> Notice {
+    fn refused(ledger: &Ledger, bytes: u64, why: Short) -> Notice {
         match ledger.promise(bytes) {
-            Err(Refusal::File(notice) | Refusal::Buffer(notice)) => notice,
-            Ok(()) => panic!("there is no room for {bytes} bytes"),
+            Err(Refusal { short, notice, .. }) if short == why => notice,
+            _ => panic!("there is no room for {bytes} bytes"),
         }
     }
 
@@ -286,7 +298,7 @@ mod tests {
     fn as_many_are_woken_as_there_is_room_for_and_those_who_came_first() {
         let ledger = ledger(0, 100, 1000);
         assert!(ledger.promise(100).is_ok());
-        let waiting: Vec<Notice> = (0..1000).map(|_| refused(&ledger, 10)).collect();
+        let waiting: Vec<Notice> = (0..1000).map(|_| refused(&ledger, 10, Short::File)).collect();
         let woken = || waiting.iter().take_while(|notice| notice.is_set()).count();
         let mut expected = 0;
         for (given_back, wakes) in [(35, 3), (5, 1), (1, 1)] {
@@ -303,13 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_away_is_passed_over() {
+    fn who_goes_away_is_passed_over_and_passes_on_what_it_was_woken_for() {
         let ledger = ledger(0, 100, 1000);
         assert!(ledger.promise(100).is_ok());
-        drop((0..10).map(|_| refused(&ledger, 60)).collect::<Vec<_>>());
-        let still_here = refused(&ledger, 60);
+        let places: Vec<Refusal> = (0..5).filter_map(|_| ledger.promise(60).err()).collect();
+        ledger.leave(places[0].number);
+        ledger.leave(places[2].number);
+        let woken = || places.iter().map(|place| place.notice.is_set()).collect::<Vec<_>>();
         ledger.give_back(60);
-        assert!(still_here.is_set());
+        assert_eq!(woken(), [false, true, false, false, false]);
+        ledger.leave(places[1].number);
+        assert_eq!(woken(), [false, true, false, true, false]);
+        // It has used the room before.
+        assert!(ledger.promise(60).is_ok());
+        ledger.leave(places[3].number);
+        assert_eq!(woken(), [false, true, false, true, true], "at least one looks again");
     }
 
     #[test]
@@ -336,12 +356,17 @@ mod loom_tests {
 
     /// Takes a promise the way the log's users do: wait for the notice, try again.
     fn promise_patiently(ledger: &Ledger, bytes: u64) {
+        let mut places = Vec::new();
         loop {
             match ledger.promise(bytes) {
-                Ok(()) => return,
-                Err(Refusal::File(notice) | Refusal::Buffer(notice)) => notice.wait(),
+                Ok(()) => break,
+                Err(refusal) => {
+                    refusal.notice.wait();
+                    places.push(refusal.number);
+                }
             }
         }
+        places.into_iter().for_each(|place| ledger.leave(place));
     }
 
     /// Room for one at a time: the second is refused and must be woken by the first giving back (a lost wake-up is a
@@ -377,8 +402,8 @@ mod loom_tests {
                 thread::spawn(move || {
                     if patient {
                         promise_patiently(&ledger, bytes);
-                    } else if ledger.promise(bytes).is_err() {
-                        return;
+                    } else if let Err(refusal) = ledger.promise(bytes) {
+                        return ledger.leave(refusal.number);
                     }
                     ledger.give_back(bytes);
                 })

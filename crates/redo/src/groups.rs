@@ -184,7 +184,6 @@ impl Groups {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::admission::Refusal;
     use disk::sync::Mutex;
     use loom::sync::Arc;
     use loom::thread;
@@ -218,12 +217,12 @@ mod loom_tests {
         }
 
         fn append(&self) -> (Lsn, Lsn) {
-            loop {
-                match self.ends.ledger.promise(PROMISE) {
-                    Ok(()) => break,
-                    Err(Refusal::File(notice) | Refusal::Buffer(notice)) => notice.wait(),
-                }
+            let mut places = Vec::new();
+            while let Err(refusal) = self.ends.ledger.promise(PROMISE) {
+                refusal.notice.wait();
+                places.push(refusal.number);
             }
+            places.into_iter().for_each(|place| self.ends.ledger.leave(place));
             let mut state = self.state.lock();
             let (groups, list) = &mut *state;
             let (start, end, _) = groups.append(&self.ends, &[7; RECORDS]);

@@ -7,7 +7,7 @@
 //! two groups has `current` there, and the first append skips the header. So the end LSN of a mini-transaction is
 //! never the LSN of anything else.
 
-use crate::admission::Refusal;
+use crate::admission::{Refusal, Short};
 use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::{CheckpointBlock, Layout};
@@ -280,6 +280,10 @@ impl RedoLog {
 
     #[cold]
     fn refused(&self, bytes_max: usize, refusal: Refusal) -> Interrupt {
+        let Refusal { short, notice, number } = refusal;
+        let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
+        // Left with the wait, or on the way out of here.
+        let place = Arc::new(Place { log, number });
         if self.state.lock().phase >= Phase::Closing {
             return Interrupt::Error(Error::Closed);
         }
@@ -288,20 +292,20 @@ impl RedoLog {
             return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
         }
         self.waits.fetch_add(1, Ordering::Relaxed);
-        match refusal {
-            Refusal::File(notice) => {
+        match short {
+            Short::File => {
                 self.space_wanted.lock().set();
                 self.hurry_mark();
                 let prepare = self.state.lock().prepare_wanted.clone();
                 if let Some(prepare) = prepare {
                     prepare.set();
                 }
-                Interrupt::Wait(Wait::new(notice))
+                Interrupt::Wait(Wait::in_place(notice, place))
             }
-            Refusal::Buffer(notice) => match self.flush(self.current(), Flush::Write) {
+            Short::Buffer => match self.flush(self.current(), Flush::Write) {
                 Err(Interrupt::Error(error)) => Interrupt::Error(error),
                 // Whoever wrote it meanwhile has set the notice.
-                _ => Interrupt::Wait(Wait::new(notice)),
+                _ => Interrupt::Wait(Wait::in_place(notice, place)),
             },
         }
     }
@@ -453,6 +457,18 @@ impl RedoLog {
             waits: self.waits.load(Ordering::Relaxed),
             checkpoints: state.checkpoints,
         }
+    }
+}
+
+/// The place of a waiter in the queue for room.
+struct Place {
+    log: Arc<RedoLog>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.log.ends.ledger.leave(self.number);
     }
 }
 

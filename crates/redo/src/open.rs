@@ -229,8 +229,6 @@ async fn sync_now_and_then(log: Weak<RedoLog>, env: Arc<dyn Environment>, pause:
         if log.poisoned().is_some() || log.state.lock().phase >= Phase::Closing {
             return;
         }
-        // For room that somebody was woken for who has gone away.
-        log.ends.ledger.wake();
         // Nothing waits for it: an error stops the log, and the next one who asks hears of it.
         drop(log.flush(log.current(), Flush::Sync));
     }

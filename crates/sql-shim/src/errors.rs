@@ -29,7 +29,9 @@ error_table! {
     NOT_KEYFILE = 1034, b"HY000", "Incorrect key file for table '%'; try to repair it";
     DUP_KEY = 1022, b"23000", "Can't write; duplicate key in table '%'";
     OUT_OF_MEMORY = 1037, b"HY001", "Out of memory; restart server and try again (needed % bytes)";
+    OUT_OF_SORTMEMORY = 1038, b"HY001", "Out of sort memory, consider increasing server sort buffer size";
     CON_COUNT = 1040, b"08004", "Too many connections";
+    OUT_OF_RESOURCES = 1041, b"HY000", "Out of memory; check if mysqld or some other process uses all available memory; if not, you may have to use 'ulimit' to allow mysqld to use more memory or you can add more swap space";
     DBACCESS_DENIED = 1044, b"42000", "Access denied for user '%'@'%' to database '%'";
     ACCESS_DENIED = 1045, b"28000", "Access denied for user '%'@'%' (using password: %)";
     NO_DB = 1046, b"3D000", "No database selected";
@@ -42,6 +44,7 @@ error_table! {
     SERVER_SHUTDOWN = 1053, b"08S01", "Server shutdown in progress";
     BAD_FIELD = 1054, b"42S22", "Unknown column '%' in '%'";
     WRONG_GROUP_FIELD = 1056, b"42000", "Can't group on '%'";
+    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
     DUP_FIELDNAME = 1060, b"42S21", "Duplicate column name '%'";
     DUP_KEYNAME = 1061, b"42000", "Duplicate key name '%'";
     DUP_ENTRY = 1062, b"23000", "Duplicate entry '%' for key '%'";
@@ -63,10 +66,12 @@ error_table! {
     KILL_DENIED = 1095, b"HY000", "You are not owner of thread %";
     NO_TABLES_USED = 1096, b"HY000", "No tables used";
     TABLE_NOT_LOCKED_FOR_WRITE = 1099, b"HY000", "Table '%' was locked with a READ lock and can't be updated";
+    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
     TABLE_NOT_LOCKED = 1100, b"HY000", "Table '%' was not locked with LOCK TABLES";
     BLOB_CANT_HAVE_DEFAULT = 1101, b"42000", "BLOB, TEXT, GEOMETRY or JSON column '%' can't have a default value";
     WRONG_DB_NAME = 1102, b"42000", "Incorrect database name '%'";
     WRONG_TABLE_NAME = 1103, b"42000", "Incorrect table name '%'";
+    TOO_BIG_SELECT = 1104, b"42000", "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay";
     UNKNOWN_ERROR = 1105, b"HY000", "%";
     UNKNOWN_TABLE = 1109, b"42S02", "Unknown table '%' in %";
     FIELD_SPECIFIED_TWICE = 1110, b"42000", "Column '%' specified twice";
@@ -74,6 +79,7 @@ error_table! {
     TABLE_MUST_HAVE_COLUMNS = 1113, b"42000", "A table must have at least 1 column";
     RECORD_FILE_FULL = 1114, b"HY000", "The table '%' is full";
     UNKNOWN_CHARACTER_SET = 1115, b"42000", "Unknown character set: '%'";
+    TOO_MANY_TABLES = 1116, b"HY000", "Too many tables; MySQL can only use % tables in a join";
     TOO_MANY_FIELDS = 1117, b"HY000", "Too many columns";
     TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     WRONG_VALUE_COUNT_ON_ROW = 1136, b"21S01", "Column count doesn't match value count at row %";
@@ -151,6 +157,8 @@ error_table! {
     TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
     TOO_BIG_PRECISION = 1426, b"42000", "Too-big precision % specified for '%'. Maximum is %.";
     M_BIGGER_THAN_D = 1427, b"42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%').";
+    STACK_OVERRUN = 1436, b"HY000", "Thread stack overrun: the statement is nested too deeply";
+    ALLOWED_PACKET_OVERFLOWED = 1301, b"HY000", "Result of %() was larger than max_allowed_packet (%) - truncated";
     TOO_BIG_DISPLAYWIDTH = 1439, b"42000", "Display width out of range for column '%' (max = %)";
     DATETIME_FUNCTION_OVERFLOW = 1441, b"22008", "Datetime function: % field overflow";
     ROW_IS_REFERENCED = 1451, b"23000", "Cannot delete or update a parent row: a foreign key constraint fails (%)";
@@ -173,6 +181,9 @@ error_table! {
     INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
+    USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
+    USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
     DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";

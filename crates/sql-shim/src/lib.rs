@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod clean_tier;
 pub mod errors;
+pub mod inspect;
 pub mod log;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;

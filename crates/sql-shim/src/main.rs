@@ -1,4 +1,5 @@
-//! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place.
+//! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place,
+//! `inspect` what a file of a data directory says.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
         Some("probe") => return sql_shim::probe::run(words.into_iter().skip(1)),
+        Some("inspect") => return sql_shim::inspect::run(words.into_iter().skip(1)),
         Some("serve") => drop(words.remove(0)),
         _ => {}
     }

@@ -91,6 +91,8 @@ impl<F: SessionFactory> OpensrvServer<F> {
     pub fn connect(&self, peer: Peer, host: &str) -> Result<(OpensrvSession, SessionDriver<F>), SqlError> {
         let max = self.server.variables.max_connections();
         let now_ms = self.server.clock.advance();
+        // There is no administrator's place here.
+        let max = max.saturating_sub(1);
         let entered = self.server.connections.enter(max, host, now_ms, Arc::clone(&self.counters));
         let connection = entered.ok_or_else(packets::error::too_many_connections)?;
         // The client's own flags do not get through; utf8mb4 is what clients speak.
@@ -172,12 +174,9 @@ impl<F: SessionFactory> OpensrvServer<F> {
     async fn carry(self: Rc<Self>, stream: TcpStream, address: SocketAddr) {
         // Without it small replies wait for the client's acknowledgement; slow, not wrong.
         let _ = stream.set_nodelay(true);
-        let ip = address.ip().to_canonical();
-        let local = ip.is_loopback();
-        let host = if local { "localhost".to_owned() } else { ip.to_string() };
-        let shown = format!("{host}:{}", address.port());
+        let peer = Peer::over_network(address.ip());
+        let shown = format!("{}:{}", peer.host, address.port());
         let (reader, writer) = stream.into_split();
-        let peer = Peer { host, local, private: local };
         if let Err(error) = self.serve(reader, writer, peer, &shown).await {
             tracing::info!(%error, client = shown, "a connection ended with an error");
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::auth::accounts::Accounts;
+use crate::auth::accounts::{Accounts, WhenMissing};
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
 use crate::server::registry::Server;
@@ -76,6 +76,8 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     }
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
     let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    // Before the engine makes anything: afterwards every directory has a catalog.
+    prepare_accounts(options, &variables)?;
     let engine = E::open(options)?;
     say(&engine.report());
     let outcome = serve_open(options, variables, &engine, signals);
@@ -90,7 +92,7 @@ fn serve_open<E: Engine>(
     engine: &E,
     signals: SignalWatcher,
 ) -> Result<(), String> {
-    let accounts = Accounts::open(&options.datadir).map_err(|error| format!("accounts: {error}"))?;
+    let accounts = open_accounts(options, &variables)?;
     refuse_open_doors(options, &accounts)?;
     let uuid = server_uuid(&options.datadir).map_err(|error| format!("auto.cnf: {error}"))?;
     // Any text is a valid value of these.
@@ -114,6 +116,42 @@ fn serve_open<E: Engine>(
     say(&format!("asked to stop; all connections have ended after {} s", server.clock.advance() / 1000));
     let _ = std::fs::remove_file(&pid_file);
     outcome
+}
+
+fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<(), String> {
+    let init = variables.number("untorn_init_accounts") == 1;
+    let fresh = init || !has_catalog(&options.datadir);
+    let missing = if fresh { WhenMissing::Create } else { WhenMissing::Refuse };
+    let mut make = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o750)
+        .create(&options.datadir)
+        .map_err(|error| format!("{}: {error}", options.datadir.display()))?;
+    Accounts::prepare(&options.datadir, missing).map_err(|error| format!("accounts: {error}"))
+}
+
+fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<Accounts, String> {
+    let accounts = Accounts::open(&options.datadir).map_err(|error| format!("accounts: {error}"))?;
+    accounts.set_socket_only_without_password(variables.number("untorn_passwordless_tcp") == 0);
+    let open = accounts.without_password();
+    if !open.is_empty() {
+        let reach = if accounts.socket_only_without_password() {
+            "the local socket"
+        } else {
+            "the local socket and the loopback interface (--untorn-passwordless-tcp=OFF: the socket only)"
+        };
+        tracing::warn!(
+            "accounts without a password: {}; every user of this machine may log in to them over {reach}. \
+             ALTER USER … IDENTIFIED BY '…' closes that",
+            open.join(", ")
+        );
+    }
+    Ok(accounts)
+}
+
+/// Whether the directory has been a data directory before: files of the catalog are there, whole or not.
+fn has_catalog(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"untorn.catalog"))
 }
 
 /// An account without a password and an address others can reach do not go together.
@@ -199,6 +237,7 @@ pub fn help(with_variables: bool) -> String {
 
 usage: untorn [serve] [options]
        untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
+       untorn inspect catalog DIR what the catalog of a stopped or crashed directory says, as JSON
 
   --datadir DIR           where the data is; made if it is not there (default ./untorn-data)
   --bind-address ADDRESS  address to listen on; * for all (default 127.0.0.1; others need passwords first)
@@ -215,6 +254,8 @@ good to know
   --innodb-flush-log-at-trx-commit=1    1: a commit survives power loss; 2: survives the server; 0: neither
   --untorn-threads=8                    threads that carry connections (default: one per core)
   --max-connections=4096
+  --untorn-passwordless-tcp=OFF         accounts without a password may use the local socket only
+  --untorn-init-accounts                begin again with root@localhost without a password, if the file of accounts is lost
   UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
 
 first steps

@@ -337,6 +337,10 @@ pub trait ResultSink {
     fn ok(&mut self, completion: &Completion<'_>);
     /// Ends the response with an error; what was begun of a row is withdrawn.
     fn error(&mut self, error: &SqlError);
+    /// Whether so much has gathered that it is time for [`ResultSink::flush_if_full`].
+    fn is_full(&self) -> bool {
+        false
+    }
     /// Lets the bytes gathered so far go to the client once there are many; awaits the client taking them
     /// (back-pressure). Call it between rows with no latch held. An error means the client is gone: stop the statement.
     fn flush_if_full(&mut self) -> impl Future<Output = io::Result<()>>;

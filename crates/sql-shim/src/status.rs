@@ -30,6 +30,7 @@ counters! {
     BytesSent => "Bytes_sent",
     AbortedClients => "Aborted_clients",
     AbortedConnects => "Aborted_connects",
+    ConnectionPanics => "Untorn_connection_panics",
     ComAdminCommands => "Com_admin_commands",
     ComAlterTable => "Com_alter_table",
     ComAlterUser => "Com_alter_user",

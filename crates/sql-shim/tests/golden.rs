@@ -41,6 +41,9 @@ impl ResultSink for TextSink {
     fn row_begin(&mut self) {
         self.row.clear();
     }
+    fn is_full(&self) -> bool {
+        false
+    }
     fn null(&mut self) {
         self.push("NULL");
     }

@@ -233,7 +233,10 @@ fn the_servers_own_privileges() {
     denied(&mut app, &format!("KILL {id}"), 1095, &format!("You are not owner of thread {id}"));
     assert_eq!(error_code(&app.command(&[&[0x0c], &id.to_le_bytes()[..]].concat())), 1095);
     assert_eq!(error_code(&app.command(&[8, 0])), 1227, "COM_SHUTDOWN");
-    all(&mut root, &["GRANT PROCESS, CONNECTION_ADMIN, SYSTEM_VARIABLES_ADMIN, RELOAD ON *.* TO app"]);
+    all(
+        &mut root,
+        &["GRANT PROCESS, CONNECTION_ADMIN, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, RELOAD ON *.* TO app"],
+    );
     assert_eq!(first_column(&mut app, "SHOW PROCESSLIST").len(), 2);
     all(
         &mut app,
@@ -301,5 +304,124 @@ fn handing_on_and_persistence() {
     assert_eq!(first_column(&mut root, table), ["UPDATE"]);
     all(&mut root, &["REVOKE ALL PRIVILEGES, GRANT OPTION FROM boss"]);
     assert_eq!(first_column(&mut boss, "SHOW GRANTS"), expected[..1]);
+    engine.finish();
+}
+
+/// What ALTER USER does not say stays as it is, the password above all.
+#[test]
+fn account_options_never_open_an_account() {
+    let (engine, mut root) = shop();
+    let refused = |engine: &Engine, password: &str| {
+        engine.login("app", password, None).err().map(|reply| error_code(&reply))
+    };
+    for option in [
+        "REQUIRE SSL",
+        "REQUIRE X509",
+        "REQUIRE SUBJECT '/CN=app'",
+        "WITH MAX_USER_CONNECTIONS 10",
+        "PASSWORD EXPIRE",
+        "PASSWORD EXPIRE INTERVAL 90 DAY",
+        "PASSWORD HISTORY 5",
+        "PASSWORD REQUIRE CURRENT",
+        "FAILED_LOGIN_ATTEMPTS 3 PASSWORD_LOCK_TIME 1",
+        "COMMENT 'x'",
+        "ATTRIBUTE '{}'",
+        "DEFAULT ROLE ALL",
+        "DISCARD OLD PASSWORD",
+        "IDENTIFIED WITH mysql_native_password",
+        "IDENTIFIED BY RANDOM PASSWORD",
+        "IDENTIFIED BY 'new' RETAIN CURRENT PASSWORD",
+        "IDENTIFIED BY 'new' REQUIRE SSL",
+    ] {
+        assert_eq!(error(&mut root, &format!("ALTER USER app {option}")).0, 1235, "{option}");
+        assert_eq!(refused(&engine, ""), Some(1045), "{option}");
+        assert_eq!(refused(&engine, "pw"), None, "{option}");
+    }
+    for option in ["REQUIRE SSL", "PASSWORD EXPIRE", "WITH MAX_USER_CONNECTIONS 1"] {
+        let create = format!("CREATE USER guest IDENTIFIED BY 'x' {option}");
+        assert_eq!(error(&mut root, &create).0, 1235, "{option}");
+        assert_eq!(error(&mut root, "SHOW GRANTS FOR guest").0, 1141, "{option}");
+    }
+    assert_eq!(error(&mut root, "GRANT SELECT ON *.* TO app REQUIRE SSL").0, 1235);
+    // Options that restrict nothing, as dumps of accounts have them.
+    all(
+        &mut root,
+        &[
+            "ALTER USER app REQUIRE NONE PASSWORD EXPIRE DEFAULT ACCOUNT UNLOCK PASSWORD HISTORY DEFAULT \
+             PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT",
+            "ALTER USER app WITH MAX_QUERIES_PER_HOUR 0 MAX_USER_CONNECTIONS 0",
+            "ALTER USER app PASSWORD EXPIRE NEVER FAILED_LOGIN_ATTEMPTS 0",
+        ],
+    );
+    assert_eq!((refused(&engine, ""), refused(&engine, "pw")), (Some(1045), None));
+
+    all(&mut root, &["ALTER USER app ACCOUNT LOCK"]);
+    let reply = engine.login("app", "pw", None).err().unwrap();
+    assert_eq!(error_code(&reply), 3118);
+    assert!(String::from_utf8_lossy(&reply).ends_with("user 'app'@'localhost'. Account is locked."));
+    assert_eq!(refused(&engine, "wrong"), Some(1045), "the lock is told to those who know the password");
+    all(&mut root, &["ALTER USER app IDENTIFIED BY 'pw2'"]);
+    assert_eq!(refused(&engine, "pw2"), Some(3118), "a new password does not unlock");
+    let directory = engine.stop();
+    let engine = Engine::open(&directory);
+    let refused = |password: &str| engine.login("app", password, None).err().map(|reply| error_code(&reply));
+    let mut root = engine.root();
+    assert_eq!(refused("pw2"), Some(3118), "locked for good");
+    all(&mut root, &["ALTER USER app ACCOUNT UNLOCK"]);
+    assert_eq!((refused("pw2"), refused("")), (None, Some(1045)));
+    all(&mut root, &["CREATE USER shut IDENTIFIED WITH mysql_native_password BY 'x' ACCOUNT LOCK"]);
+    assert_eq!(engine.login("shut", "x", None).err().map(|reply| error_code(&reply)), Some(3118));
+    engine.finish();
+}
+
+#[test]
+fn statements_on_several_accounts_are_done_or_not() {
+    let (engine, mut root) = shop();
+    all(&mut root, &["CREATE USER a, b", "ALTER USER IF EXISTS a, nobody ACCOUNT LOCK"]);
+    assert_eq!(
+        first_column(&mut root, "SHOW WARNINGS"),
+        ["Note"],
+        "the account that is not there, and the other was changed"
+    );
+    assert_eq!(engine.login("a", "", None).err().map(|reply| error_code(&reply)), Some(3118));
+    denied(&mut root, "DROP USER a, x, y, b", 1396, "Operation DROP USER failed for 'x'@'%','y'@'%'");
+    denied(&mut root, "CREATE USER c, a", 1396, "Operation CREATE USER failed for 'a'@'%'");
+    assert_eq!(error(&mut root, "SHOW GRANTS FOR c").0, 1141);
+    assert_eq!(error(&mut root, "ALTER USER b, x IDENTIFIED BY 'new'").0, 1396);
+    assert!(engine.login("b", "", None).is_ok(), "half of a statement");
+    // The account exists: GRANT changes its password, as in MySQL 5.7 and MariaDB.
+    all(&mut root, &["GRANT SELECT ON *.* TO b IDENTIFIED WITH mysql_native_password BY 'set'"]);
+    assert_eq!(engine.login("b", "", None).err().map(|reply| error_code(&reply)), Some(1045));
+    assert!(engine.login("b", "set", None).is_ok());
+    engine.finish();
+}
+
+#[test]
+fn create_user_does_not_make_an_administrator() {
+    let (engine, mut root) = shop();
+    all(&mut root, &["GRANT CREATE USER ON *.* TO app", "CREATE USER small"]);
+    let mut app = engine.login("app", "pw", None).ok().unwrap();
+    for statement in [
+        "ALTER USER root@localhost IDENTIFIED BY 'mine'",
+        "ALTER USER root@localhost ACCOUNT LOCK",
+        "SET PASSWORD FOR root@localhost = 'mine'",
+        "DROP USER root@localhost",
+        "REVOKE ALL PRIVILEGES, GRANT OPTION FROM root@localhost",
+    ] {
+        denied(
+            &mut app,
+            statement,
+            1227,
+            "Access denied; you need (at least one of) the SYSTEM_USER privilege(s) for this operation",
+        );
+    }
+    all(&mut app, &["ALTER USER small IDENTIFIED BY 'x'", "DROP USER small", "SET PASSWORD = 'own'"]);
+    assert_eq!(error(&mut app, "ALTER USER app ACCOUNT LOCK, small").0, 1064);
+    // A connection of an administrator is not theirs either.
+    all(&mut root, &["GRANT CONNECTION_ADMIN ON *.* TO app"]);
+    let id = first_column(&mut root, "SELECT CONNECTION_ID()")[0].clone();
+    assert_eq!(error(&mut app, &format!("KILL {id}")).0, 1095);
+    all(&mut root, &["GRANT SYSTEM_USER ON *.* TO app"]);
+    all(&mut app, &["ALTER USER root@localhost IDENTIFIED BY 'mine'"]);
     engine.finish();
 }

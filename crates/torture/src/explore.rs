@@ -430,8 +430,9 @@ impl<'h> Explorer<'h> {
         coverage.add("writes torn", outcome.torn as u64);
         coverage.add("states with reordered writes", u64::from(outcome.reordered));
         coverage.most("most unsynced units at a crash", outcome.units as u64);
-        let catalog = environment.disk().content(Path::new("/data/untorn.catalog"));
-        let text = String::from_utf8(catalog.unwrap_or_default()).unwrap_or_default();
+        let storage: &dyn disk::Storage = &**environment.disk();
+        let inspected = untorn::catalog::inspect(storage, Path::new("/data"));
+        let text = inspected.map(|found| found.json).unwrap_or_default();
         for (kind, name) in [
             ("\"create\"", "states with CREATE TABLE pending"),
             ("\"drop\"", "states with DROP TABLE pending"),

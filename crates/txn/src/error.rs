@@ -3,7 +3,7 @@
 //! The numbers in the documentation are MySQL's error codes; the SQL layer maps variants to them.
 //!
 //! Two kinds of damage are told apart: most errors leave the transaction usable (the caller rolls back the statement to
-//! its mark), but [`Error::Deadlock`] means that the whole transaction has **already been rolled back** and its locks
+//! its mark), but [`Error::Deadlock`] and [`Error::LockTableFull`] mean that the whole transaction has **already been rolled back** and its locks
 //! are gone, because only that lets the others go on.
 
 use disk::Wait;
@@ -18,6 +18,9 @@ pub enum Error {
     /// A row lock was not granted within `innodb_lock_wait_timeout`; only the statement is lost (1205).
     #[error("Lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
+    /// The memory for row locks is used up; the whole transaction has been rolled back (1206).
+    #[error("The total number of locks exceeds the lock table size")]
+    LockTableFull,
     /// A row is locked and the statement said NOWAIT (3572).
     #[error("Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.")]
     NoWaitLocked,

@@ -7,6 +7,8 @@
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
+//!   crash_rollback  rollback after a start
+//!   time_slice   how long a task keeps its thread
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
@@ -24,6 +26,10 @@
 
 #[cfg(not(loom))]
 mod active;
+#[cfg(not(loom))]
+mod crash_rollback;
+#[cfg(not(loom))]
+mod dead_row;
 #[cfg(not(loom))]
 mod entry;
 #[cfg(not(loom))]
@@ -51,6 +57,8 @@ mod system;
 #[cfg(not(loom))]
 mod table;
 #[cfg(not(loom))]
+mod time_slice;
+#[cfg(not(loom))]
 mod transaction;
 #[cfg(not(loom))]
 mod undo;
@@ -71,7 +79,9 @@ pub use row::{
 #[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
-pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableSource};
+pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableHold, TableSource};
+#[cfg(not(loom))]
+pub use time_slice::TimeSlice;
 #[cfg(not(loom))]
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
 #[cfg(not(loom))]

@@ -7,19 +7,22 @@
 //! Off-page values of the version that goes have undo records of their own, older than the row's: their chains are freed
 //! when no row refers to them any more, and struck out of the record, so that they are freed once.
 //!
-//! A row that goes back to a delete-marked version is noted for purge, which may have passed by while the row was alive.
+//! A row that goes back to a delete-marked version whose deletion everybody sees goes altogether, as purge may have passed by
+//! while it was alive. That is part of undoing the record, so that a crash in between loses nothing. If the deletion
+//! is not seen by all, its log has not been purged and purge will do it.
 
 use std::sync::Arc;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange};
 use smallvec::SmallVec;
 
+use crate::dead_row::{Deletion, remove_row_and_entries};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
 use crate::lock::Owner;
-use crate::purge::{DeadRow, Pinned};
+use crate::purge::Pinned;
 use crate::read_view::ViewSlot;
-use crate::retry::retry;
+use crate::retry::{retry, yield_now};
 use crate::row::physical::{
     Outcomes, free_noted_chain, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
 };
@@ -27,7 +30,7 @@ use crate::system::{Counters, System};
 use crate::table::Table;
 use crate::undo::log::LogMark;
 use crate::undo::slot::corrupt;
-use crate::undo::{UndoKind, UndoLog, UndoRecord};
+use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
 use crate::version::{Overlay, Version};
 
 /// Finds a table by its id; `None`: it was dropped.
@@ -42,35 +45,100 @@ pub(crate) async fn roll_back(
     mark: LogMark,
     slot: &ViewSlot,
 ) -> Result<u64, Error> {
-    let pinned = system.purge.pin(slot);
-    let mut count = 0;
-    let mut bytes = Vec::new();
-    let mut end = log.end();
-    while let Some(at) = end {
-        let place = retry(|| log.record_before(&system.undo, at, mark.end, &mut bytes)).await?;
-        let Some(place) = place else { break };
-        let Some(undo) = UndoRecord::parse(&bytes) else {
-            return Err(corrupt(place.page, "an undo record cannot be read"));
-        };
-        if let Some(table) = find(undo.table)
-            && let Some(chain) = undo.chain()
-        {
-            free_noted_chain(system, &table.clustered, place, &bytes, chain).await?;
-        } else if let Some(table) = find(undo.table) {
-            let roll_ptr = log.roll_ptr(place, undo.kind == UndoKind::Insert).0;
-            let change = Change { system, table: &table, undo: &undo, trx_id: log.trx_id, roll_ptr };
-            change.undo(&pinned).await?;
-        }
-        count += 1;
-        end = Some(place);
+    let mut rollback = RollBack::new(log, mark);
+    while !rollback.turn(system, log, find, slot).await? {
+        yield_now().await;
     }
-    drop(pinned);
-    retry(|| log.truncate(&system.undo, mark)).await?;
-    Ok(count)
+    Ok(rollback.undone)
 }
 
+/// A rollback under way. It goes on in turns, so that whoever shares its thread gets on as well, and purge between two turns.
+pub(crate) struct RollBack {
+    mark: LogMark,
+    /// What is to be undone next ends here.
+    end: Option<Place>,
+    /// Records undone.
+    pub undone: u64,
+    /// Records undone when the log was last cut.
+    cut: u64,
+}
+
+impl RollBack {
+    /// Nothing is done yet.
+    pub fn new(log: &UndoLog, mark: LogMark) -> RollBack {
+        RollBack { mark, end: log.end(), undone: 0, cut: 0 }
+    }
+
+    /// Undoes some records; true at the end. A long log is cut now and then, so that a crash need not undo all again.
+    pub async fn turn(
+        &mut self,
+        system: &Arc<System>,
+        log: &mut UndoLog,
+        find: FindTable<'_>,
+        slot: &ViewSlot,
+    ) -> Result<bool, Error> {
+        let pinned = system.purge.pin(slot);
+        let started = system.env.now();
+        let mut bytes = Vec::new();
+        let before = self.undone;
+        while let Some(at) = self.end {
+            let place = retry(|| log.record_before(&system.undo, at, self.mark.end, &mut bytes)).await?;
+            let Some(place) = place else {
+                self.end = None;
+                break;
+            };
+            undo_record(system, log, find, place, &bytes, &pinned).await?;
+            self.undone += 1;
+            self.end = Some(place);
+            let done = self.undone - before;
+            if done.is_multiple_of(RECORDS_PER_LOOK)
+                && (done >= RECORDS_PER_TURN || system.env.now().saturating_sub(started) > TURN)
+            {
+                break;
+            }
+        }
+        drop(pinned);
+        let Some(end) = self.end else {
+            retry(|| log.truncate(&system.undo, self.mark)).await?;
+            return Ok(true);
+        };
+        if self.undone - self.cut >= RECORDS_PER_CUT {
+            let records = log.records.saturating_sub(self.undone - self.cut);
+            retry(|| log.truncate(&system.undo, LogMark { records, end: Some(end) })).await?;
+            self.cut = self.undone;
+        }
+        Ok(false)
+    }
+}
+
+async fn undo_record(
+    system: &Arc<System>,
+    log: &UndoLog,
+    find: FindTable<'_>,
+    place: Place,
+    bytes: &[u8],
+    pinned: &Pinned<'_>,
+) -> Result<(), Error> {
+    let Some(undo) = UndoRecord::parse(bytes) else {
+        return Err(corrupt(place.page, "an undo record cannot be read"));
+    };
+    let Some(table) = find(undo.table) else { return Ok(()) };
+    if let Some(chain) = undo.chain() {
+        return free_noted_chain(system, &table.clustered, place, bytes, chain).await;
+    }
+    let roll_ptr = log.roll_ptr(place, undo.kind == UndoKind::Insert).0;
+    Change { system, table: &table, undo: &undo, trx_id: log.trx_id, roll_ptr }.undo(pinned).await
+}
+
+/// How long a turn of a rollback is, and how often it looks at the clock.
+const TURN: std::time::Duration = std::time::Duration::from_micros(400);
+const RECORDS_PER_LOOK: u64 = 8;
+const RECORDS_PER_TURN: u64 = 256;
+/// Records undone before the log is cut behind the next one.
+const RECORDS_PER_CUT: u64 = 1024;
+
 /// How long a full file system is left alone before a rollback tries again.
-const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+pub(crate) const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Rolls back a transaction whose session has gone.
 pub(crate) async fn roll_back_abandoned(
@@ -130,27 +198,26 @@ struct Change<'c, 'u> {
 
 impl Change<'_, '_> {
     async fn undo(&self, pinned: &Pinned<'_>) -> Result<(), Error> {
-        let Some(entries) = retry(|| self.plan()).await? else { return Ok(()) };
-        for work in &entries {
-            self.undo_entry(work, pinned).await?;
+        if let Some(entries) = retry(|| self.plan()).await? {
+            for work in &entries {
+                self.undo_entry(work, pinned).await?;
+            }
+            if self.undo.kind == UndoKind::Insert {
+                let wanted = |record: RecordRef<'_>| Ok(self.is_last_change_of(record));
+                remove_record(self.system, &self.table.clustered, &self.key(), wanted, &[]).await?;
+                return Ok(());
+            }
+            let mut structural = false;
+            let mut buffer = RecordBuffer::new();
+            while retry(|| self.restore_step(&mut buffer, structural)).await? == Outcomes::Structure {
+                structural = true;
+            }
         }
-        if self.undo.kind == UndoKind::Insert {
-            let wanted = |record: RecordRef<'_>| Ok(self.is_last_change_of(record));
-            remove_record(self.system, &self.table.clustered, &self.key(), wanted, &[]).await?;
-            return Ok(());
-        }
-        let mut structural = false;
-        let mut buffer = RecordBuffer::new();
-        while retry(|| self.restore_step(&mut buffer, structural)).await? == Outcomes::Structure {
-            structural = true;
-        }
-        if self.undo.old_deleted {
-            self.system.purge.note_dead_row(DeadRow {
-                table: self.table.id,
-                key: OwnedKey::from_fields(&self.key()),
-                trx_id: self.undo.old_trx_id,
-                roll_ptr: self.undo.old_roll_ptr,
-            });
+        // Also when it was restored before a crash: whether the row went as well is not known then.
+        if self.undo.kind == UndoKind::Revive && pinned.view().sees(self.undo.old_trx_id) {
+            let deletion =
+                Deletion { trx_id: self.undo.old_trx_id, roll_ptr: self.undo.old_roll_ptr };
+            remove_row_and_entries(self.system, self.table, &self.key(), deletion, pinned.view()).await?;
         }
         Ok(())
     }
@@ -214,9 +281,11 @@ impl Change<'_, '_> {
                 let secondary = &self.table.secondaries[*number];
                 let fields = entry.fields();
                 let mut needed = false;
+                let mut overlay = Overlay::default();
                 let wanted = |_: RecordRef<'_>| {
+                    let versions = (pinned.view(), &mut overlay);
                     needed = self.undo.kind != UndoKind::Insert
-                        && is_entry_needed(self.system, self.table, secondary, &fields, true, pinned.view())?;
+                        && is_entry_needed(self.system, self.table, secondary, &fields, true, versions)?;
                     Ok(!needed)
                 };
                 remove_record(self.system, &secondary.tree, &fields, wanted, &[]).await?;

@@ -6,7 +6,6 @@
 //!   history      committed undo logs, oldest first  -->  purge     removes what no view needs
 //! ```
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +16,15 @@ use pagestore::PageStore;
 use parking_lot::Mutex;
 
 use crate::active::ActiveSet;
+use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
 use crate::lock::{LockTable, Owner};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
-use crate::rollback;
-use crate::table::TableSource;
-use crate::transaction::UndoMark;
-use crate::undo::log::CommittedLog;
+use crate::table::{TableHold, TableSource};
+use crate::undo::history::History;
+use crate::undo::recovery::Unfinished;
 use crate::undo::slot::ID_MARGIN;
 use crate::undo::{UndoSpace, recovery};
 
@@ -41,6 +40,8 @@ pub struct Options {
     pub deadlock_detect: bool,
     /// Whether the purge task runs in the background (tests may drive it with [`TransactionSystem::purge_all`]).
     pub background_purge: bool,
+    /// `innodb_purge_threads`: tasks that purge the records of a batch side by side.
+    pub purge_threads: usize,
     /// `innodb_lock_wait_timeout` of new transactions.
     pub lock_wait_timeout: Duration,
     /// `innodb_force_recovery`: above 0 rows cannot be changed; from 2 on nothing is purged, from 3 on unfinished transactions stay
@@ -57,6 +58,7 @@ impl Options {
             undo_path,
             deadlock_detect: true,
             background_purge: true,
+            purge_threads: 4,
             lock_wait_timeout: Duration::from_secs(50),
             forced_recovery: 0,
         }
@@ -66,12 +68,10 @@ impl Options {
 /// What [`TransactionSystem::recover`] did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Unfinished transactions rolled back.
+    /// Unfinished transactions, which are being rolled back in the background.
     pub rolled_back: usize,
-    /// Row changes undone.
-    pub records_undone: u64,
-    /// Committed undo logs queued for purge.
-    pub history: usize,
+    /// Committed undo logs to be purged, without those of a long history that were not looked at.
+    pub history: u64,
 }
 
 /// Counters and gauges (names in SHOW STATUS are the SQL layer's).
@@ -81,8 +81,9 @@ pub struct Status {
     pub next_trx_id: u64,
     /// Transactions with an id that have not ended.
     pub active: usize,
-    /// Committed undo logs not yet purged (History list length).
-    pub history_length: usize,
+    /// Committed undo logs not yet purged (History list length); after a start with a long history without those not looked at
+    /// yet.
+    pub history_length: u64,
     /// Commits of transactions that changed something.
     pub commits: u64,
     /// Rollbacks of transactions that changed something.
@@ -101,6 +102,8 @@ pub struct Status {
     pub lock_timeouts: u64,
     /// Row locks held or waited for now.
     pub locks: u64,
+    /// Bytes that row locks occupy, about.
+    pub lock_bytes: u64,
     /// Rows read, inserted, updated, deleted (`Innodb_rows_*`).
     pub rows_read: u64,
     /// Rows inserted.
@@ -115,6 +118,12 @@ pub struct Status {
     pub purged_records: u64,
     /// Pages of the undo tablespace in use by undo logs.
     pub undo_pages: u64,
+    /// Transactions that the last stop left unfinished and that have not been rolled back yet.
+    pub unfinished_transactions: u64,
+    /// Their undo records, as far as counted.
+    pub unfinished_records: u64,
+    /// Undo records and logs that could not be purged because of damaged pages.
+    pub purge_skipped: u64,
 }
 
 /// One transaction for `information_schema.innodb_trx` and SHOW ENGINE INNODB STATUS.
@@ -145,6 +154,7 @@ pub(crate) struct Counters {
     pub rows_deleted: AtomicU64,
     pub versions_built: AtomicU64,
     pub purged_records: AtomicU64,
+    pub purge_skipped: AtomicU64,
 }
 
 impl Counters {
@@ -161,12 +171,15 @@ pub(crate) struct System {
     pub active: ActiveSet,
     pub locks: Arc<LockTable>,
     pub views: ViewRegistry,
-    /// Committed logs that purge has not done with, by commit number.
-    pub history: Mutex<BTreeMap<u64, CommittedLog>>,
+    /// Committed logs that purge has not done with.
+    pub history: History,
     pub purge: Purge,
+    pub crash_rollback: CrashRollback,
+    /// Tables of transactions that could not be rolled back.
+    pub crash_rollback_holds: Mutex<Vec<TableHold>>,
     pub counters: Counters,
     pub options: Options,
-    unfinished: Mutex<Vec<crate::undo::UndoLog>>,
+    unfinished: Mutex<Vec<Unfinished>>,
 }
 
 impl System {
@@ -217,9 +230,13 @@ impl TransactionSystem {
             _ => recovery::find_logs(&undo).await?,
         };
         undo.pages.store(found.pages, Ordering::Relaxed);
+        if exists {
+            undo.free.add(found.free.into_iter());
+        }
         let next = found.above_all.max(1);
         let bound = next + ID_MARGIN;
         if options.forced_recovery < 4 {
+            undo.upgrade().await?;
             retry(|| undo.raise_bound(bound)).await?;
         }
         let active = ActiveSet::new(next, bound);
@@ -232,8 +249,10 @@ impl TransactionSystem {
             active,
             locks,
             views: ViewRegistry::default(),
-            history: Mutex::new(found.history.into_iter().collect()),
+            history: History::new(found.history),
             purge: Purge::default(),
+            crash_rollback: CrashRollback::default(),
+            crash_rollback_holds: Mutex::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),
@@ -241,42 +260,36 @@ impl TransactionSystem {
         Ok(TransactionSystem(Arc::new(system)))
     }
 
-    /// Rolls back what had not committed before a crash and starts purge. Call once, when the catalog is loaded;
-    /// until then nothing may be changed.
+    /// Begins to roll back what had not committed before a crash, and to purge, both in the background. Call once, when the
+    /// catalog is loaded; until then nothing may be changed. Afterwards clients may be served: see [`Self::rolled_back`].
     ///
     /// # Errors
-    /// Storage errors and damaged undo logs.
+    /// Storage errors.
     pub async fn recover(&self, tables: Arc<dyn TableSource>) -> Result<RecoveryReport, Error> {
         let system = &self.0;
         system.purge.set_tables(tables.clone());
-        let unfinished = std::mem::take(&mut *system.unfinished.lock());
-        let mut report = RecoveryReport { history: system.history.lock().len(), ..RecoveryReport::default() };
-        let slot = system.views.register();
-        let mut logs = Vec::new();
-        for log in unfinished {
+        let mut unfinished = Vec::new();
+        for log in std::mem::take(&mut *system.unfinished.lock()) {
             let owner = Arc::new(Owner::default());
             system.active.resurrect(log.trx_id, owner.current());
-            logs.push((log, owner));
+            unfinished.push((log, owner));
         }
         system.purge.publish_first(system);
         if system.options.forced_recovery >= 3 {
             // They stay active, so readers do not see what they changed.
-            logs.clear();
+            unfinished.clear();
         }
-        for (mut log, owner) in logs {
-            let find = |id: u64| tables.table(id);
-            report.records_undone +=
-                rollback::roll_back(system, &mut log, &find, UndoMark::START.0, &slot).await?;
-            system.active.end(log.trx_id, None, || ());
-            system.locks.release_all(&owner);
-            log.release(&system.undo);
-            report.rolled_back += 1;
-        }
-        system.views.unregister(&slot);
+        let report = RecoveryReport { rolled_back: unfinished.len(), history: system.history.len() };
+        CrashRollback::start(system, tables, unfinished).await?;
         if system.options.background_purge && system.options.forced_recovery < 2 {
             Purge::spawn(system);
         }
         Ok(report)
+    }
+
+    /// Waits until everything that had not committed before the last stop has been rolled back.
+    pub async fn rolled_back(&self) {
+        self.0.crash_rollback.ended().await;
     }
 
     /// The store.
@@ -312,6 +325,7 @@ impl TransactionSystem {
     /// None at present.
     pub async fn shutdown(&self) -> Result<(), Error> {
         Purge::stop(&self.0).await;
+        self.0.crash_rollback.stop().await;
         Ok(())
     }
 
@@ -323,7 +337,7 @@ impl TransactionSystem {
         Status {
             next_trx_id: system.active.next(),
             active: system.active.len(),
-            history_length: system.history.lock().len(),
+            history_length: system.history.len(),
             commits: load(&counters.commits),
             rollbacks: load(&counters.rollbacks),
             lock_waits_current: load(&locks.current_waits),
@@ -333,6 +347,7 @@ impl TransactionSystem {
             deadlocks: load(&locks.deadlocks),
             lock_timeouts: load(&locks.timeouts),
             locks: load(&locks.locks),
+            lock_bytes: system.locks.bytes() as u64,
             rows_read: load(&counters.rows_read),
             rows_inserted: load(&counters.rows_inserted),
             rows_updated: load(&counters.rows_updated),
@@ -340,6 +355,9 @@ impl TransactionSystem {
             versions_built: load(&counters.versions_built),
             purged_records: load(&counters.purged_records),
             undo_pages: load(&system.undo.pages),
+            unfinished_transactions: load(&system.crash_rollback.transactions),
+            unfinished_records: load(&system.crash_rollback.records),
+            purge_skipped: load(&counters.purge_skipped),
         }
     }
 
@@ -359,6 +377,11 @@ impl TransactionSystem {
     /// Text about the latest deadlock, as in SHOW ENGINE INNODB STATUS.
     pub fn latest_deadlock(&self) -> Option<String> {
         self.0.locks.latest_deadlock()
+    }
+
+    /// Limits the memory for row locks; those that find it used up fail with [`Error::LockTableFull`].
+    pub fn set_lock_memory_max(&self, bytes: usize) {
+        self.0.locks.set_bytes_max(bytes);
     }
 
     /// Turns deadlock detection on or off (`innodb_deadlock_detect`).

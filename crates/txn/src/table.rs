@@ -164,8 +164,22 @@ impl Table {
     }
 }
 
+/// Keeps the definition of a table as it is until it is dropped.
+pub type TableHold = Arc<dyn Send + Sync>;
+
 /// Where recovery and purge find tables. The catalog implements it.
 pub trait TableSource: Send + Sync {
     /// The table with this id, or `None` when it was dropped.
     fn table(&self, id: u64) -> Option<Arc<Table>>;
+
+    /// Holds a table for the rollback, after a start, of what changed it. Called while nobody can be changing its definition.
+    /// `None`: there is no such table, or definitions do not change.
+    fn hold(&self, _id: u64) -> Option<TableHold> {
+        None
+    }
+
+    /// Holds all tables, each with its id: which ones a long undo log is about is not known yet.
+    fn hold_all(&self) -> Vec<(u64, TableHold)> {
+        Vec::new()
+    }
 }

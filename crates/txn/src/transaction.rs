@@ -13,14 +13,16 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
-use crate::lock::{LockWait, Owner};
+use crate::lock::{LockWait, Owner, Release};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
-use crate::retry::retry;
+use crate::retry::{retry, yield_now};
 use crate::rollback;
 use crate::row::WriteBuffers;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
+use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
+use crate::undo::directory::SLOTS_MAX;
 use crate::undo::log::LogMark;
 use crate::version::Overlay;
 
@@ -71,11 +73,13 @@ impl UndoMark {
 pub struct KillHandle {
     system: Arc<System>,
     owner: Arc<Owner>,
+    slice: Arc<TimeSlice>,
 }
 
 impl KillHandle {
-    /// A row lock wait that is going on, or the next one, ends with [`Error::Killed`]; long scans stop.
+    /// A row lock wait that is going on, or the next one, ends with [`Error::Killed`]; long work stops.
     pub fn kill(&self) {
+        self.slice.stop();
         self.owner.killed.store(true, Ordering::SeqCst);
         self.system.locks.abort_wait(&self.owner, crate::lock::WaitState::Killed);
     }
@@ -91,6 +95,8 @@ pub struct Transaction {
     isolation: Isolation,
     begun: bool,
     lock_wait_timeout: Duration,
+    /// Where its undo slots come from first.
+    undo_home: u16,
     pub(crate) log: Option<UndoLog>,
     /// Tables changed, for rollback.
     tables: SmallVec<[Arc<Table>; 4]>,
@@ -100,6 +106,7 @@ pub struct Transaction {
     pub(crate) seen: SavedPosition,
     pub(crate) buffers: WriteBuffers,
     pub(crate) counts: Counts,
+    slice: Arc<TimeSlice>,
 }
 
 /// What this session did since it last added to the common counters.
@@ -121,6 +128,7 @@ impl Transaction {
             isolation: Isolation::default(),
             begun: false,
             lock_wait_timeout: system.0.options.lock_wait_timeout,
+            undo_home: system.0.undo.free.choose_home(),
             log: None,
             tables: SmallVec::new(),
             savepoints: Vec::new(),
@@ -128,7 +136,18 @@ impl Transaction {
             seen: SavedPosition::default(),
             buffers: WriteBuffers::default(),
             counts: Counts::default(),
+            slice: Arc::new(TimeSlice::new(system.0.env.clone())),
         }
+    }
+
+    /// How long the session has kept its thread; its work that is no scan is to be counted here too.
+    pub fn slice(&self) -> &Arc<TimeSlice> {
+        &self.slice
+    }
+
+    /// Works on behalf of another session from now on: counts to its slice, and stops with it.
+    pub fn share_slice(&mut self, slice: &Arc<TimeSlice>) {
+        self.slice = slice.clone();
     }
 
     /// The system.
@@ -163,17 +182,19 @@ impl Transaction {
 
     /// A handle to kill it with.
     pub fn kill_handle(&self) -> KillHandle {
-        KillHandle { system: self.system.0.clone(), owner: self.owner.clone() }
+        KillHandle { system: self.system.0.clone(), owner: self.owner.clone(), slice: self.slice.clone() }
     }
 
     /// Forgets an earlier kill (start of the next statement).
     pub fn clear_kill(&mut self) {
+        self.slice.forget_stop();
         self.owner.killed.store(false, Ordering::SeqCst);
     }
 
     /// Fails when the transaction was killed.
     pub(crate) fn check_killed(&self) -> Result<(), Error> {
-        if self.owner.killed.load(Ordering::Relaxed) { Err(Error::Killed) } else { Ok(()) }
+        let killed = self.owner.killed.load(Ordering::Relaxed) || self.slice.is_stopped();
+        if killed { Err(Error::Killed) } else { Ok(()) }
     }
 
     /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it every
@@ -350,7 +371,8 @@ impl Transaction {
     async fn commit_changes(&mut self) -> Result<Option<Lsn>, Error> {
         let system = self.system.0.clone();
         let Some(log) = &mut self.log else {
-            self.finish();
+            let rest = self.finish();
+            release_rest(rest).await;
             return Ok(None);
         };
         let changed = log.records > 0;
@@ -366,23 +388,24 @@ impl Transaction {
         let lsn = changed.then(|| system.store.redo().current());
         system.active.end(log.trx_id, Some(number), || {
             if let Some(committed) = committed {
-                system.history.lock().insert(number, committed);
+                system.history.committed(number, committed);
             }
         });
         if let Some(log) = self.log.take() {
             log.release(&system.undo);
         }
-        self.finish();
+        let rest = self.finish();
         Counters::add(&system.counters.commits, 1);
         if committed.is_some() {
             system.purge.wake();
         }
+        release_rest(rest).await;
         Ok(lsn)
     }
 
-    /// What is common to every end: locks, view, savepoints.
-    fn finish(&mut self) {
-        self.system.0.locks.release_all(&self.owner);
+    /// What is common to every end: locks, view, savepoints. Of very many locks a rest is left to be released.
+    fn finish(&mut self) -> Option<Release> {
+        let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
         self.owner.undo_records.store(0, Ordering::Relaxed);
         self.close_view();
@@ -391,6 +414,7 @@ impl Transaction {
         self.begun = false;
         self.tables.clear();
         self.savepoints.clear();
+        rest
     }
 
     /// Rolls back everything and releases the locks.
@@ -409,7 +433,8 @@ impl Transaction {
             log.release(&system.undo);
             Counters::add(&system.counters.rollbacks, 1);
         }
-        self.finish();
+        let rest = self.finish();
+        release_rest(rest).await;
         Ok(())
     }
 
@@ -425,29 +450,35 @@ impl Transaction {
         if system.options.forced_recovery > 0 {
             return Err(Error::ForcedRecovery(system.options.forced_recovery));
         }
-        system.keep_bound_ahead().await?;
-        let Some((slot, state)) = system.undo.take() else {
-            return Err(Error::TooManyTransactions(system.undo.slot_count()));
-        };
-        let id = loop {
-            if let Some(id) = system.active.begin(self.owner.current()) {
-                break id;
-            }
-            if let Err(error) = system.keep_bound_ahead().await {
-                system.undo.give_back(slot, state.next_log);
-                return Err(error);
+        let (id, slot, state) = loop {
+            system.keep_bound_ahead().await?;
+            let Some((slot, state)) = system.undo.take(self.undo_home).await? else {
+                return Err(Error::TooManyTransactions(SLOTS_MAX));
+            };
+            // Nothing is waited for while the slot is nobody's: the caller may drop this future.
+            match system.active.begin(self.owner.current()) {
+                Some(id) => break (id, slot, state),
+                None => system.undo.free.give_back(self.undo_home, slot, state),
             }
         };
         self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
         self.view.creator = id;
-        self.log = Some(UndoLog::new(slot, state, id));
+        self.log = Some(UndoLog::new(self.undo_home, slot, state, id));
         Ok(())
     }
 
-    /// Tells deadlock detection how much work would be lost.
-    pub(crate) fn note_undo_records(&self) {
+    /// A change is complete: tells deadlock detection how much work would be lost.
+    pub(crate) fn note_undo_records(&mut self) {
+        self.let_go_of_undo_page();
         let records = self.log.as_ref().map_or(0, |log| log.records);
         self.owner.undo_records.store(records, Ordering::Relaxed);
+    }
+
+    /// Before a wait for somebody else, and when a change is complete.
+    fn let_go_of_undo_page(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.let_go(&self.system.0.undo);
+        }
     }
 
     /// An operation failed half-way: takes back what it did, and passes its error on.
@@ -459,11 +490,12 @@ impl Transaction {
         }
     }
 
-    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported.
+    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a full lock table.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
+        self.let_go_of_undo_page();
         let env = self.inner().env.clone();
         let result = wait.wait(&*env, self.lock_wait_timeout).await;
-        if matches!(result, Err(Error::Deadlock)) {
+        if matches!(result, Err(Error::Deadlock | Error::LockTableFull)) {
             self.rollback().await?;
         }
         result
@@ -483,6 +515,15 @@ impl Drop for Transaction {
         let owner = self.owner.clone();
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, owner, log, tables)));
+    }
+}
+
+/// Releases the locks of a transaction that had very many, with turns for other tasks. Everything else of its end is done: should the
+/// future be dropped, they are released at once.
+async fn release_rest(rest: Option<Release>) {
+    let Some(mut rest) = rest else { return };
+    while rest.step() {
+        yield_now().await;
     }
 }
 

@@ -6,8 +6,17 @@
 //!
 //! An undo record is there as long as some view may need it: the walk goes from a version that the view does not
 //! see to its undo record, and undo logs of transactions that a view does not see are not purged.
+//!
+//! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of the leaf and
+//! comes back. It does not begin anew then: the overlay keeps what was found so far, from an *anchor* on, and the next
+//! try goes from the record to the anchor and on from where the last one stopped. The anchor is the first version
+//! that is not by the record's last writer: it was committed, so it stays as it is and in the chain. Before there is such a
+//! version the record itself is the anchor, as long as it has the very same bytes. So the chain is walked once however
+//! many pages it has, and only the page that was waited for last is pinned.
 
+use btree::field::REFERENCE_SIZE;
 use btree::{FieldRef, RecordRef};
+use disk::Wait;
 use pagestore::PageRead;
 use smallvec::SmallVec;
 
@@ -32,21 +41,84 @@ enum Old {
     },
 }
 
+type Fields = SmallVec<[(u16, Old); 8]>;
+
+impl Old {
+    /// Bytes it takes.
+    fn len(self) -> usize {
+        match self {
+            Old::Null => 0,
+            Old::Inline { len, .. } => len as usize,
+            Old::External { prefix, .. } => prefix as usize + REFERENCE_SIZE,
+        }
+    }
+
+    /// Copies its bytes and says where they are then.
+    fn copied_to(self, from: &[u8], to: &mut Vec<u8>) -> Old {
+        let new = to.len() as u32;
+        let len = self.len();
+        match self {
+            Old::Null => Old::Null,
+            Old::Inline { start, len: value } => {
+                to.extend_from_slice(&from[start as usize..start as usize + len]);
+                Old::Inline { start: new, len: value }
+            }
+            Old::External { start, prefix } => {
+                to.extend_from_slice(&from[start as usize..start as usize + len]);
+                Old::External { start: new, prefix }
+            }
+        }
+    }
+}
+
 /// Fields of an older version that differ from the record on the page.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    fields: SmallVec<[(u16, Old); 8]>,
+    /// From the anchor on, if there is one by now.
+    fields: Fields,
+    /// From the record to the anchor; what is among `fields` as well is older there.
+    above: Fields,
     bytes: Vec<u8>,
     pub trx_id: u64,
     pub roll_ptr: u64,
     pub deleted: bool,
+    anchor: Option<(u64, u64)>,
+    paused: Option<Box<Paused>>,
 }
+
+/// A walk that is to go on.
+#[derive(Debug)]
+struct Paused {
+    /// Whose walk it is.
+    view: (u64, u64),
+    anchor: Anchor,
+    fields: Fields,
+    bytes: Vec<u8>,
+    trx_id: u64,
+    roll_ptr: u64,
+    deleted: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Anchor {
+    /// The record, with these bytes.
+    Record(Vec<u8>),
+    /// A committed version.
+    Version((u64, u64)),
+}
+
+/// Versions gone through before the leaf is let go of.
+const VERSIONS_PER_TURN: u32 = 512;
+/// Bytes of replaced values that are kept before the overlay is tidied up.
+const TIDY: usize = 64 << 10;
 
 impl Overlay {
     /// The version on the page itself.
     pub fn start(&mut self, record: RecordRef<'_>) {
         self.fields.clear();
+        self.above.clear();
         self.bytes.clear();
+        self.anchor = None;
         self.trx_id = record.trx_id();
         self.roll_ptr = record.roll_ptr();
         self.deleted = record.is_deleted();
@@ -71,15 +143,36 @@ impl Overlay {
                     Old::External { start, prefix: prefix.len() as u32 }
                 }
             };
-            match self.fields.iter_mut().find(|(other, _)| other == position) {
-                Some(entry) => entry.1 = old,
-                None => self.fields.push((*position, old)),
-            }
+            self.put(*position, old);
+        }
+        if self.bytes.len() > TIDY {
+            self.tidy();
         }
     }
 
+    fn put(&mut self, position: u16, old: Old) {
+        match self.fields.iter_mut().find(|(other, _)| *other == position) {
+            Some(entry) => entry.1 = old,
+            None => self.fields.push((position, old)),
+        }
+    }
+
+    /// Forgets values that older ones have replaced, if that is worth it.
+    fn tidy(&mut self) {
+        let live: usize = self.fields.iter().chain(&self.above).map(|(_, old)| old.len()).sum();
+        if live * 2 > self.bytes.len() {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(live * 2);
+        for (_, old) in self.fields.iter_mut().chain(&mut self.above) {
+            *old = old.copied_to(&self.bytes, &mut bytes);
+        }
+        self.bytes = bytes;
+    }
+
     fn field(&self, position: usize) -> Option<FieldRef<'_>> {
-        let (_, old) = self.fields.iter().find(|(other, _)| usize::from(*other) == position)?;
+        let mut fields = self.fields.iter().chain(&self.above);
+        let (_, old) = fields.find(|(other, _)| usize::from(*other) == position)?;
         Some(match *old {
             Old::Null => FieldRef::Null,
             Old::Inline { start, len } => {
@@ -94,6 +187,55 @@ impl Overlay {
             }
         })
     }
+
+    /// Whether this is still the version on the page.
+    pub fn is_newest(&self, record: RecordRef<'_>) -> bool {
+        self.trx_id == record.trx_id() && self.roll_ptr == record.roll_ptr()
+    }
+
+    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>) {
+        let anchor = match self.anchor {
+            Some(version) => Anchor::Version(version),
+            None => Anchor::Record(image(record)),
+        };
+        self.paused = Some(Box::new(Paused {
+            view: (view.version, view.creator),
+            anchor,
+            fields: std::mem::take(&mut self.fields),
+            bytes: std::mem::take(&mut self.bytes),
+            trx_id: self.trx_id,
+            roll_ptr: self.roll_ptr,
+            deleted: self.deleted,
+        }));
+    }
+
+    /// Goes on where a walk was interrupted, whose anchor has been reached.
+    fn join(&mut self, paused: &Paused) {
+        for (position, old) in &paused.fields {
+            let old = old.copied_to(&paused.bytes, &mut self.bytes);
+            self.put(*position, old);
+        }
+        self.trx_id = paused.trx_id;
+        self.roll_ptr = paused.roll_ptr;
+        self.deleted = paused.deleted;
+    }
+}
+
+/// The bytes of a record, those of different records being different.
+fn image(record: RecordRef<'_>) -> Vec<u8> {
+    let mut image = vec![u8::from(record.is_deleted())];
+    for field in record.fields() {
+        let (kind, value, reference): (u8, &[u8], &[u8]) = match field {
+            FieldRef::Null => (0, &[], &[]),
+            FieldRef::Inline(value) => (1, value, &[]),
+            FieldRef::External { prefix, reference } => (2, prefix, reference),
+        };
+        image.push(kind);
+        image.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        image.extend_from_slice(value);
+        image.extend_from_slice(reference);
+    }
+    image
 }
 
 /// One version of a row.
@@ -156,7 +298,7 @@ impl UndoRead {
 }
 
 /// Goes one version back. False: the row did not exist before.
-pub(crate) fn older(space: &UndoSpace, overlay: &mut Overlay) -> Result<bool, Interrupt> {
+fn older(space: &UndoSpace, overlay: &mut Overlay) -> Result<bool, Interrupt> {
     let roll_ptr = RollPtr(overlay.roll_ptr);
     if roll_ptr.is_insert() {
         return Ok(false);
@@ -170,7 +312,55 @@ pub(crate) fn older(space: &UndoSpace, overlay: &mut Overlay) -> Result<bool, In
     Ok(true)
 }
 
-/// Finds the version of `record` (on a latched leaf) that `view` shows.
+/// Goes back from `record` (on a latched leaf) to the first version at which `stop` says so; false: there is none. Repeat it
+/// after a wait with the same overlay and view; `stop` must have the same answers then.
+pub(crate) fn walk_back(
+    space: &UndoSpace,
+    record: RecordRef<'_>,
+    view: &ReadView,
+    overlay: &mut Overlay,
+    mut stop: impl FnMut(&Overlay) -> Result<bool, Interrupt>,
+) -> Result<bool, Interrupt> {
+    let mut paused = overlay.paused.take().filter(|paused| paused.view == (view.version, view.creator));
+    overlay.start(record);
+    if let Some(walk) = &paused
+        && let Anchor::Record(bytes) = &walk.anchor
+    {
+        if *bytes == image(record) {
+            overlay.join(walk);
+        }
+        paused = None;
+    }
+    let mut versions = 0;
+    loop {
+        let version = (overlay.trx_id, overlay.roll_ptr);
+        if overlay.anchor.is_none() && overlay.trx_id != record.trx_id() {
+            overlay.anchor = Some(version);
+            overlay.above = std::mem::take(&mut overlay.fields);
+        }
+        if let Some(walk) = paused.take_if(|walk| walk.anchor == Anchor::Version(version)) {
+            overlay.join(&walk);
+        }
+        let step = match stop(overlay) {
+            Ok(true) => return Ok(true),
+            Ok(false) if versions == VERSIONS_PER_TURN => Err(Interrupt::Wait(Wait::yielding())),
+            Ok(false) => older(space, overlay),
+            Err(interrupt) => Err(interrupt),
+        };
+        match step {
+            Ok(true) => versions += 1,
+            Ok(false) => return Ok(false),
+            Err(Interrupt::Wait(wait)) => {
+                overlay.pause(view, record);
+                // What was waited for before is behind.
+                return Err(Interrupt::Wait(wait.and_lets_go()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Finds the version of `record` (on a latched leaf) that `view` shows. Repeat it after a wait with the same overlay.
 pub(crate) fn find_visible(
     space: &UndoSpace,
     record: RecordRef<'_>,
@@ -180,11 +370,6 @@ pub(crate) fn find_visible(
     if view.sees(record.trx_id()) {
         return Ok(if record.is_deleted() { Visible::Nothing } else { Visible::Newest });
     }
-    overlay.start(record);
-    while !view.sees(overlay.trx_id) {
-        if !older(space, overlay)? {
-            return Ok(Visible::Nothing);
-        }
-    }
-    Ok(if overlay.deleted { Visible::Nothing } else { Visible::Older })
+    let found = walk_back(space, record, view, overlay, |version| Ok(view.sees(version.trx_id)))?;
+    Ok(if found && !overlay.deleted { Visible::Older } else { Visible::Nothing })
 }

@@ -8,16 +8,6 @@ use pagestore::PageSize;
 use std::collections::BTreeMap;
 use untorn_txn::*;
 
-fn deleted_records(world: &World) -> u64 {
-    let trees = [&world.table.clustered, &world.table.secondaries[0].tree, &world.table.secondaries[1].tree];
-    let count = |tree: &btree::Tree| {
-        let mut checker = btree::Checker::new(tree);
-        while !world.run(again(|| checker.step())) {}
-        checker.into_report().deleted_records
-    };
-    trees.iter().map(|tree| count(tree)).sum()
-}
-
 #[test]
 fn unfinished_transactions_are_rolled_back_after_a_crash() {
     for seed in 0..12 {
@@ -61,7 +51,7 @@ fn unfinished_transactions_are_rolled_back_after_a_crash() {
         assert_eq!(world.run(session.pairs()), expected.into_iter().collect::<Vec<_>>(), "seed {seed}");
         world.check();
         world.run(world.system.purge_all()).unwrap();
-        assert_eq!(deleted_records(&world), 0, "seed {seed}");
+        assert_eq!(world.deleted_records(), 0, "seed {seed}");
         world.check();
     }
 }
@@ -96,13 +86,13 @@ fn purge_removes_versions_when_no_view_needs_them_and_not_before() {
         assert_eq!(world.system.status().history_length, 1);
     });
     // Negative control: the old versions are there to be purged.
-    assert!(deleted_records(&world) >= 400, "{}", deleted_records(&world));
+    assert!(world.deleted_records() >= 400, "{}", world.deleted_records());
     world.run(async {
         reader.commit().await;
         world.system.purge_all().await.unwrap();
     });
     assert_eq!(world.system.status().history_length, 0);
-    assert_eq!(deleted_records(&world), 0);
+    assert_eq!(world.deleted_records(), 0);
     world.check();
 }
 
@@ -121,8 +111,9 @@ fn the_undo_pages_of_a_large_insert_are_freed() {
         session.update(5, 5).await.unwrap();
         session.commit().await;
     });
+    // The second session has a slot of its own, and that a page.
     let world = world.crash(203);
-    assert_eq!(world.system.status().undo_pages, 1);
+    assert_eq!(world.system.status().undo_pages, 2);
     let mut session = world.session();
     assert_eq!(world.run(session.pairs()).len(), 3000);
 }
@@ -144,8 +135,45 @@ fn a_row_revived_and_rolled_back_after_purge_passed_is_removed() {
         assert_eq!(a.pairs().await, [(2, 20)]);
         world.system.purge_all().await.unwrap();
     });
-    assert_eq!(deleted_records(&world), 0);
+    assert_eq!(world.deleted_records(), 0);
     world.check();
+}
+
+/// As above, with a crash at every moment of the rollback and after it.
+#[test]
+fn a_row_revived_and_rolled_back_around_a_crash_is_removed() {
+    for polls in 0.. {
+        let world = World::with(205, 1 << 20, PageSize::new(4096).unwrap(), false);
+        world.fill(&[(1, 10), (2, 20)]);
+        let (mut a, mut b, mut other) = (world.session(), world.session(), world.session());
+        let done = world.run(async {
+            let long = vec![7; 30_000];
+            a.begin();
+            a.set_v(1, Some(&long)).await.unwrap();
+            a.delete(1).await.unwrap();
+            a.commit().await;
+            b.begin();
+            b.insert_all(1, 11, Some(5), Some(&long)).await.unwrap();
+            world.system.purge_all().await.unwrap();
+            let done = for_polls(b.rollback(), polls).await.is_some();
+            // What is left of it lies in the log now.
+            other.begin();
+            other.update(2, 21).await.unwrap();
+            other.commit().await;
+            done
+        });
+        drop((a, other));
+        std::mem::forget(b);
+        let world = world.crash(polls as u64);
+        world.run(world.system.purge_all()).unwrap();
+        assert_eq!(world.deleted_records(), 0, "{polls} polls");
+        world.check();
+        let mut session = world.session();
+        assert_eq!(world.run(session.pairs()), [(2, 21)]);
+        if done {
+            break;
+        }
+    }
 }
 
 #[test]

@@ -5,9 +5,6 @@ mod common;
 use common::*;
 use pagestore::{PageSize, fsp};
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
 use untorn_txn::*;
 
 /// Pages of 4 KiB, so that a value has many, and a pool too small to hold them all.
@@ -31,20 +28,6 @@ fn lost_pages(world: &World) -> Vec<u32> {
     assert!(space.is_clean(), "{:?}", space.problems);
     let segment = space.segment(tree.segments().0).unwrap();
     space.pages_of(segment).filter(|page| !reached.contains(page)).collect()
-}
-
-/// Polls `future` so many times at most.
-async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(move |context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(Some)
-    })
-    .await
 }
 
 /// Crashes at every moment of an insertion and of an update that write a value of some 60 pages.

@@ -1,5 +1,5 @@
 //! What must not happen may happen: a full disk, damaged pages, a disk that fails, files of a newer version, two servers on one
-//! directory, damaged files, clients that talk nonsense. Each ends in an error that a client or a person can act on, in no
+//! directory, lost accounts, names of files given by mistake, damaged files, clients that talk nonsense. Each ends in an error that a client or a person can act on, in no
 //! panic, and nothing that was acknowledged is lost.
 
 mod damaged_files;
@@ -18,13 +18,16 @@ use std::path::Path;
 /// One check, in a directory of its own.
 type Check = fn(&Program, &Path, u64) -> Result<()>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 11] = [
     ("full disk", full_disk::check),
+    ("full disk with copy-on-write", full_disk::check_with_copy_on_write),
     ("damaged page", damaged_files::damaged_page),
     ("unreadable block", failing_disk::unreadable_block),
     ("writes that fail", failing_disk::failing_writes),
     ("newer version", directory::newer_version),
     ("second process", directory::second_process),
+    ("lost accounts", directory::lost_accounts),
+    ("files of others", directory::files_of_others),
     ("packets", packets::check),
     ("damaged files", damaged_files::anywhere),
 ];

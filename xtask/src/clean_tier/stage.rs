@@ -46,6 +46,9 @@ impl Stage {
         if program.kind == Kind::Untorn {
             options.push("--innodb-redo-log-capacity=512M".to_owned());
             options.push(format!("--untorn-bpe-file={}", tier.display()));
+            // Where SQL may move it: there, and onto the data's disk.
+            let directories = [place.path(), disk.path()].map(|path| path.display().to_string());
+            options.push(format!("--untorn-bpe-dir={}", directories.join(";")));
             options.push(format!("--untorn-bpe-size={tier_bytes}"));
         } else {
             let log = if program.kind == Kind::MariaDb { "log-file-size" } else { "redo-log-capacity" };

@@ -1,8 +1,10 @@
 //! Real time and the background threads.
 //!
-//! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log), one named
-//! `untorn-workers` those that change pages (purge, rollback). Tasks do short work between awaits, so one thread each is
-//! enough. They are apart because a worker may block on a page latch whose holder waits for the cleaner.
+//! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log), several named
+//! `untorn-workers` those that change pages (purge, rollback): as many as there are processors, two at least, so that
+//! a long rollback does not keep purge waiting, and eight at most. They are apart because a worker may block on a page
+//! latch whose holder waits for the cleaner. One named
+//! `untorn-files` runs what may block for files (statements that change definitions).
 
 use crate::environment::TaskFuture;
 use crate::executor::{Next, Scheduler, Sleep};
@@ -22,6 +24,9 @@ pub struct RealOptions {
     pub buffered: bool,
 }
 
+/// Threads for tasks that change pages: at least and at most.
+const WORKERS: (usize, usize) = (2, 8);
+
 /// The environment of a production engine.
 pub struct RealEnvironment {
     start: Instant,
@@ -29,6 +34,7 @@ pub struct RealEnvironment {
     storage: Arc<dyn Storage>,
     scheduler: Arc<Scheduler>,
     workers: Arc<Scheduler>,
+    blocking: Arc<Scheduler>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -44,11 +50,15 @@ impl RealEnvironment {
             storage,
             scheduler: Arc::default(),
             workers: Arc::default(),
+            blocking: Arc::default(),
             threads: Mutex::default(),
         };
-        for (name, scheduler) in
-            [("untorn-tasks", &environment.scheduler), ("untorn-workers", &environment.workers)]
-        {
+        let processors = std::thread::available_parallelism().map_or(WORKERS.0, usize::from);
+        let workers = processors.clamp(WORKERS.0, WORKERS.1);
+        let tasks = std::iter::once(("untorn-tasks", &environment.scheduler));
+        let workers = std::iter::repeat_n(("untorn-workers", &environment.workers), workers);
+        let files = std::iter::once(("untorn-files", &environment.blocking));
+        for (name, scheduler) in tasks.chain(workers).chain(files) {
             let scheduler = scheduler.clone();
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -67,6 +77,7 @@ impl RealEnvironment {
     /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive until this
     /// is called. Requests under way still complete.
     pub fn shutdown(&self) {
+        self.blocking.stop();
         self.workers.stop();
         self.scheduler.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -117,6 +128,10 @@ impl Environment for RealEnvironment {
         self.workers.spawn(name, true, task);
     }
 
+    fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
+        self.blocking.spawn(name, true, task);
+    }
+
     fn sleep(&self, duration: Duration) -> TaskFuture {
         Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
     }
@@ -137,5 +152,48 @@ impl Environment for RealEnvironment {
                 return u64::from_ne_bytes(bytes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::Poll;
+
+    /// A task that was woken while another thread polled it must be polled again.
+    #[test]
+    fn no_wake_up_is_lost_between_the_threads_of_the_workers() {
+        let environment = RealEnvironment::new(RealOptions::default()).unwrap();
+        let (turns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let all = Event::new();
+        const TASKS: u64 = 8;
+        const TURNS: u64 = 2000;
+        for _ in 0..TASKS {
+            let (turns, done, all) = (turns.clone(), done.clone(), all.clone());
+            let task = async move {
+                for _ in 0..TURNS {
+                    let mut yielded = false;
+                    std::future::poll_fn(|context| {
+                        if std::mem::replace(&mut yielded, true) {
+                            return Poll::Ready(());
+                        }
+                        // Ready again before this poll is over: the other threads are free to take it.
+                        context.waker().wake_by_ref();
+                        std::thread::yield_now();
+                        Poll::Pending
+                    })
+                    .await;
+                    turns.fetch_add(1, Ordering::Relaxed);
+                }
+                if done.fetch_add(1, Ordering::SeqCst) + 1 == TASKS {
+                    all.set();
+                }
+            };
+            environment.spawn_worker("test", Box::pin(task));
+        }
+        environment.block_until(&all);
+        assert_eq!(turns.load(Ordering::Relaxed), TASKS * TURNS);
+        environment.shutdown();
     }
 }

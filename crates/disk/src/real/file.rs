@@ -216,7 +216,8 @@ pub(crate) fn advance(
 
 fn options(mode: OpenMode, flags: i32) -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags);
+    // Tables are for the owner and its group, as MySQL makes them, whatever the umask allows.
+    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags).mode(0o640);
     match mode {
         OpenMode::ReadOnly | OpenMode::Existing => {}
         OpenMode::Create => drop(options.create(true).truncate(false)),

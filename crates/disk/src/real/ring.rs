@@ -98,6 +98,16 @@ enum Verdict {
     SyncFailed(io::Error),
 }
 
+/// What entering the kernel came to.
+enum Entered {
+    /// It may take more.
+    GoOn,
+    /// It has taken what there is, or the reaper will go on.
+    Enough,
+    /// It takes nothing now, and nothing is under way.
+    Starved,
+}
+
 impl Ring {
     pub(crate) fn new() -> io::Result<Ring> {
         let ring =
@@ -129,7 +139,7 @@ impl Ring {
     /// Starts all requests with as few entries into the kernel as the queues allow (one, up to their sizes).
     pub(crate) fn submit(&self, requests: Vec<Request>) {
         let mut finished = Vec::new();
-        {
+        let starved = {
             let mut state = self.shared.state.lock();
             for request in requests {
                 let slot = state.insert(request);
@@ -139,8 +149,12 @@ impl Ring {
                     state.queue.push_back(slot);
                 }
             }
-            self.shared.start(&mut state);
+            let starved = self.shared.start(&mut state);
             state.collect_broken(&mut finished);
+            starved
+        };
+        if starved {
+            self.shared.start_patiently(&mut finished);
         }
         answer(finished);
     }
@@ -182,7 +196,11 @@ impl Drop for Ring {
         let reachable = {
             let mut state = self.shared.state.lock();
             state.stopping = true;
-            self.shared.wake(&mut state);
+            if self.shared.wake(&mut state) {
+                drop(state);
+                self.shared.start_patiently(&mut Vec::new());
+                state = self.shared.state.lock();
+            }
             // A ring that takes nothing cannot wake its reaper either; the thread is left behind.
             state.broken.is_none()
         };
@@ -225,15 +243,18 @@ impl Shared {
             let completions = unsafe { self.ring.completion_shared() };
             seen.extend(completions.map(|entry| (entry.user_data(), entry.result())));
             let mut finished = Vec::new();
-            let stop = {
+            let (starved, mut stop) = {
                 let mut state = self.state.lock();
                 for (identity, result) in seen.drain(..) {
                     finished.extend(state.complete(identity, result));
                 }
-                self.start(&mut state);
+                let starved = self.start(&mut state);
                 state.collect_broken(&mut finished);
-                (state.stopping || state.broken.is_some()) && state.is_idle()
+                (starved, state.may_stop())
             };
+            if starved {
+                stop = self.start_patiently(&mut finished);
+            }
             answer(finished);
             if stop {
                 return;
@@ -254,12 +275,33 @@ impl Shared {
         }
     }
 
-    /// Gives the kernel what is queued, as far as the queues have room.
-    fn start(&self, state: &mut State) {
+    /// Gives the kernel what is queued, as far as the queues have room. True when it takes nothing for the time being and
+    /// no completion is to come that would make us try again: see [`Shared::start_patiently`].
+    fn start(&self, state: &mut State) -> bool {
         while state.broken.is_none() {
             self.offer(state);
-            if state.offered.is_empty() || !self.enter(state) {
-                return;
+            if state.offered.is_empty() {
+                return false;
+            }
+            match self.enter(state) {
+                Entered::GoOn => {}
+                Entered::Enough => return false,
+                Entered::Starved => return true,
+            }
+        }
+        false
+    }
+
+    /// Tries again until the kernel takes something, and sleeps in between without the mutex, which completions and other
+    /// submitters need. Returns whether the reaper may stop.
+    fn start_patiently(&self, finished: &mut Vec<(Request, Verdict)>) -> bool {
+        loop {
+            std::thread::sleep(LOOK_AGAIN);
+            let mut state = self.state.lock();
+            let starved = self.start(&mut state);
+            state.collect_broken(finished);
+            if !starved {
+                return state.may_stop();
             }
         }
     }
@@ -292,47 +334,47 @@ impl Shared {
         }
     }
 
-    /// Enters the kernel once; whether it is worth going on.
-    fn enter(&self, state: &mut State) -> bool {
+    /// Enters the kernel once.
+    fn enter(&self, state: &mut State) -> Entered {
         // SAFETY: as for the entries offered; no argument is passed.
         let taken =
             unsafe { self.ring.submitter().enter::<libc::sigset_t>(state.offered.len() as u32, 0, 0, None) };
         match taken {
             Ok(count) => {
                 state.note_taken(count);
-                !state.offered.is_empty() || !state.queue.is_empty() && count > 0
+                match !state.offered.is_empty() || !state.queue.is_empty() && count > 0 {
+                    true => Entered::GoOn,
+                    false => Entered::Enough,
+                }
             }
             Err(error) => match error.raw_os_error() {
-                Some(libc::EINTR) => true,
+                Some(libc::EINTR) => Entered::GoOn,
                 // Out of memory for requests, or completions to be fetched first: the reaper goes on after the next
                 // completion, and when there is none to come, we do.
-                Some(libc::EAGAIN | libc::EBUSY) if state.in_flight > 0 => false,
-                Some(libc::EAGAIN | libc::EBUSY) => {
-                    std::thread::sleep(LOOK_AGAIN);
-                    true
-                }
+                Some(libc::EAGAIN | libc::EBUSY) if state.in_flight > 0 => Entered::Enough,
+                Some(libc::EAGAIN | libc::EBUSY) => Entered::Starved,
                 other => {
                     tracing::error!(%error, "the kernel refuses I/O submissions");
                     state.broken = Some(other.unwrap_or(libc::EIO));
-                    false
+                    Entered::Enough
                 }
             },
         }
     }
 
-    /// Makes the reaper look around.
-    fn wake(&self, state: &mut State) {
+    /// Makes the reaper look around. True as [`Shared::start`].
+    fn wake(&self, state: &mut State) -> bool {
         {
             // SAFETY: under the state's mutex, see `offer`.
             let mut entries = unsafe { self.ring.submission_shared() };
             // SAFETY: a no-op names no memory.
             if unsafe { entries.push(&opcode::Nop::new().build().user_data(WAKE)) }.is_err() {
                 // The queue is full of requests whose completions will wake the reaper as well.
-                return;
+                return false;
             }
             state.offered.push_back(WAKE);
         }
-        self.start(state);
+        self.start(state)
     }
 
     /// The entries that continue a request.
@@ -396,6 +438,10 @@ fn identity(slot: u32, generation: u32) -> u64 {
 }
 
 impl State {
+    fn may_stop(&self) -> bool {
+        (self.stopping || self.broken.is_some()) && self.is_idle()
+    }
+
     fn insert(&mut self, request: Request) -> u32 {
         let active = Active {
             request,

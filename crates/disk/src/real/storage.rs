@@ -7,6 +7,7 @@ use crate::real::request::Request;
 use crate::real::ring::Ring;
 use crate::real::threads::ThreadPool;
 use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -138,7 +139,9 @@ impl Storage for RealStorage {
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
-        std::fs::create_dir_all(path).map_err(|error| Error::new("create the directory", path, error))
+        let mut make = std::fs::DirBuilder::new();
+        make.recursive(true).mode(0o750);
+        make.create(path).map_err(|error| Error::new("create the directory", path, error))
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {

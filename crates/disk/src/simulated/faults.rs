@@ -19,8 +19,33 @@ pub enum FaultKind {
     /// The transfer takes two steps inside the storage: it succeeds, but an atomic write fails instead, and a power
     /// loss may keep one step without the other.
     Short,
+    /// The name is too long for the file system (ENAMETOOLONG). This and the next three hit calls on names only.
+    NameTooLong,
+    /// The two names are on different file systems (EXDEV).
+    OtherDevice,
+    /// The process has as many files open as it may (EMFILE).
+    TooManyFiles,
+    /// The process may not do that there (EACCES).
+    Denied,
     /// From this call on nothing reaches the disk and every call fails: the power is gone.
     PowerLoss,
+}
+
+impl FaultKind {
+    /// Whether it can hit this operation at all.
+    pub(crate) fn concerns(self, operation: &str) -> bool {
+        use FaultKind::{Denied, NameTooLong, OtherDevice, TooManyFiles};
+        match self {
+            OtherDevice => operation == "rename",
+            // Syncing a directory opens it.
+            TooManyFiles => matches!(operation, "open" | "sync the directory"),
+            NameTooLong | Denied => matches!(
+                operation,
+                "open" | "remove" | "remove the directory" | "rename" | "create the directory"
+            ),
+            _ => true,
+        }
+    }
 }
 
 /// A planned fault: the I/O call with this number (counted from 0 since the storage was made) fails.
@@ -122,6 +147,10 @@ pub(crate) fn error_of(fault: FaultKind) -> Option<io::Error> {
     match fault {
         FaultKind::Eio => Some(io::Error::from_raw_os_error(libc::EIO)),
         FaultKind::Enospc => Some(io::Error::from_raw_os_error(libc::ENOSPC)),
+        FaultKind::NameTooLong => Some(io::Error::from_raw_os_error(libc::ENAMETOOLONG)),
+        FaultKind::OtherDevice => Some(io::Error::from_raw_os_error(libc::EXDEV)),
+        FaultKind::TooManyFiles => Some(io::Error::from_raw_os_error(libc::EMFILE)),
+        FaultKind::Denied => Some(io::Error::from_raw_os_error(libc::EACCES)),
         FaultKind::PowerLoss => Some(power_is_gone()),
         FaultKind::Short => None,
     }

@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) rules: Rules,
     pub(crate) watch: Watch,
     pub(crate) dead: bool,
+    /// No file can be made longer.
+    pub(crate) full: bool,
     pub(crate) atomic: AtomicPromise,
     pub(crate) atomic_writes: u64,
     pub(crate) failing_sync: Option<u64>,
@@ -99,6 +101,7 @@ impl SimulatedStorage {
             rules: Rules::default(),
             watch: Watch::default(),
             dead: false,
+            full: false,
             atomic,
             atomic_writes: 0,
             failing_sync: None,
@@ -162,12 +165,17 @@ impl SimulatedStorage {
         }
     }
 
+    /// Fills the file system up, or makes room again: until then no file can be made longer (ENOSPC).
+    pub fn fill_up(&self, full: bool) {
+        self.state.lock().full = full;
+    }
+
     /// Ends every [`SimulatedStorage::misbehave`].
     pub fn behave(&self) {
         self.state.lock().rules.rules.clear();
     }
 
-    /// How often calls were made to misbehave.
+    /// How often calls were made to fail or to misbehave.
     pub fn misbehaved(&self) -> u64 {
         self.state.lock().rules.struck
     }
@@ -322,7 +330,8 @@ impl State {
         self.note(path.as_os_str().as_encoded_bytes());
         self.note(&offset.to_le_bytes());
         self.note(data);
-        let fault = self.faults.get(&call).copied();
+        let fault = self.faults.get(&call).copied().filter(|kind| kind.concerns(operation));
+        self.rules.struck += u64::from(fault.is_some());
         if fault == Some(FaultKind::PowerLoss) {
             self.dead = true;
         }

@@ -121,6 +121,9 @@ impl State {
             Some(Misbehaviour::FailWrite(kind)) => fault.or(Some(kind)),
             _ => fault,
         };
+        if self.full && offset + bytes.len() > self.files[number].current().len() {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         let cut = |state: &mut State| state.random.below(bytes.len() / BLOCK + 1) * BLOCK;
         match fault {
             None => self.write_rightly_or_not(number, bytes, offset, atomic, wrong),

@@ -242,6 +242,19 @@ fn files_grow_before_their_pages_are_used() {
 }
 
 #[test]
+fn a_tablespace_id_that_makes_no_sense_is_refused_before_memory_is_asked_for() {
+    let (env, dir) = (real_environment(), TempDir::new("id"));
+    let store = small_store(&env, &dir, 64, 4);
+    for id in [1 << 28, 0xFFFE_FFFF] {
+        let path = dir.0.join("other.ibd");
+        let error = store.create_space(id, &path, 4).unwrap_err().to_string();
+        assert!(error.contains("damaged") && !path.exists(), "{error}");
+        let error = store.open_space(id, &dir.0.join("t.ibd")).unwrap_err().to_string();
+        assert!(error.contains(&id.to_string()), "{error}");
+    }
+}
+
+#[test]
 fn read_ahead_brings_pages_in_one_batch() {
     let (env, dir) = (real_environment(), TempDir::new("ahead"));
     let store = small_store(&env, &dir, 256, 200);

@@ -8,16 +8,18 @@
 //! GRANT or REVOKE counts from the next statement on and costs the statements in between nothing but reading a number.
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
-use super::privilege::{Level, Object, Privileges, Rights, matches};
-use super::{DEFAULT_PLUGIN, Peer, native, sha2_password};
+use super::privilege::{Level, Object, Privileges, Rights};
+use super::{DEFAULT_PLUGIN, Peer, host, native, sha2_password};
 use crate::errors::{self, error};
 use crate::result::SqlError;
 
@@ -80,6 +82,9 @@ pub struct Account {
     plugin: String,
     /// Stored form of the password; empty for none.
     pub authentication_string: String,
+    /// `ACCOUNT LOCK`: nobody may log in to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
     #[serde(default)]
     grants: Vec<Grant>,
 }
@@ -102,21 +107,41 @@ impl Account {
         self.user == user && self.host.eq_ignore_ascii_case(host)
     }
 
-    fn fits(&self, user: &str, peer: &Peer) -> bool {
-        if self.user != user {
-            return false;
-        }
-        if self.host.eq_ignore_ascii_case("localhost") {
-            return peer.local;
-        }
-        matches(self.host.to_ascii_lowercase().as_bytes(), peer.host.to_ascii_lowercase().as_bytes())
+    /// Whether only accounts with SYSTEM_USER may change it.
+    fn is_system_user(&self) -> bool {
+        self.rights().global().has(Privileges::SYSTEM_USER)
     }
+}
 
-    /// Literal hosts before patterns, longer patterns before shorter.
-    fn specificity(&self) -> (bool, usize) {
-        let literal = !self.host.contains(['%', '_']);
-        (literal, self.host.bytes().filter(|byte| !matches!(byte, b'%' | b'_')).count())
+/// Who asks for a change of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// Holds SYSTEM_USER: may change any account.
+    System,
+    /// May change accounts that do not hold SYSTEM_USER, so that CREATE USER alone does not make an administrator.
+    Ordinary,
+}
+
+impl Authority {
+    fn check(self, account: &Account) -> Result<(), SqlError> {
+        if self == Authority::Ordinary && account.is_system_user() {
+            return Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&"SYSTEM_USER"]));
+        }
+        Ok(())
     }
+}
+
+/// One account of CREATE USER or ALTER USER.
+#[derive(Debug, Clone, Default)]
+pub struct AccountChange {
+    /// User name.
+    pub user: String,
+    /// Host part.
+    pub host: String,
+    /// Its password from now on; `None` leaves it (ALTER USER) or is no password (CREATE USER).
+    pub by: Option<Identification>,
+    /// `ACCOUNT LOCK` or `UNLOCK`.
+    pub locked: Option<bool>,
 }
 
 /// How CREATE USER / ALTER USER name the password.
@@ -168,8 +193,8 @@ impl Identification {
     }
 }
 
-/// Version of the file.
-const VERSION: u64 = 2;
+/// Version of the file. 3 has `locked`, which an older program would overlook.
+const VERSION: u64 = 3;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Stored {
@@ -190,22 +215,58 @@ pub struct Accounts {
     stored: RwLock<Stored>,
     remembered: RwLock<HashMap<(String, String), (String, sha2_password::Digest)>>,
     generation: AtomicU64,
+    socket_only_without_password: AtomicBool,
+    hasher: RandomState,
+}
+
+/// What to do in a data directory without a file of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenMissing {
+    /// A new directory: `root@localhost` without a password.
+    Create,
+    /// The directory has tables: whoever comes first must not become their administrator.
+    Refuse,
 }
 
 impl Accounts {
-    /// Reads the accounts of a data directory; a new one gets `root@localhost` without a password.
+    /// Makes the file of accounts in a data directory that has none, before the engine makes anything there: a directory
+    /// with tables and without accounts is one that has lost them.
+    ///
+    /// # Errors
+    /// It is missing where it must not be; or the file system's.
+    pub fn prepare(directory: &Path, missing: WhenMissing) -> io::Result<()> {
+        let path = directory.join(FILE_NAME);
+        if path.try_exists()? {
+            return Ok(());
+        }
+        if missing == WhenMissing::Refuse {
+            let advice = "is missing, but the directory has a catalog of tables. Without it anybody on this machine could \
+                          log in as root. Restore the file from a backup, or start once with --untorn-init-accounts to \
+                          begin again with root@localhost without a password";
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} {advice}", path.display())));
+        }
+        let temporary = path.with_extension("json.first");
+        write_private(&temporary, &Stored::fresh())?;
+        // A link, not a rename: it does not replace what another process has made meanwhile.
+        let made = fs::hard_link(&temporary, &path);
+        fs::remove_file(&temporary)?;
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => fs::File::open(directory)?.sync_all(),
+        }
+    }
+
+    /// Reads the accounts of a data directory, whose lock the caller holds.
+    ///
+    /// # Errors
+    /// There is no file ([`prepare`](Self::prepare)), or it cannot be read.
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join(FILE_NAME);
-        let stored = match fs::read(&path) {
-            Ok(bytes) => read_stored(&bytes).map_err(|why| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::fresh(),
-            Err(error) => return Err(error),
-        };
-        let accounts = Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() };
-        accounts.save(&accounts.stored.read())?;
-        Ok(accounts)
+        let context =
+            |kind, why: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {why}", path.display()));
+        let bytes = fs::read(&path).map_err(|error| context(error.kind(), &error))?;
+        let stored = read_stored(&bytes).map_err(|why| context(io::ErrorKind::InvalidData, &why))?;
+        Ok(Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() })
     }
 
     /// Accounts that live in memory only, with `root@localhost` (measuring, tests).
@@ -223,8 +284,28 @@ impl Accounts {
     /// The account a client logs in to.
     pub fn find(&self, user: &str, peer: &Peer) -> Option<Account> {
         let stored = self.stored.read();
-        let fitting = stored.accounts.iter().filter(|account| account.fits(user, peer));
-        fitting.max_by_key(|account| account.specificity()).cloned()
+        let of_user = stored.accounts.iter().filter(|account| account.user == user);
+        let fitting = of_user.filter_map(|account| Some((host::fit(&account.host, peer)?, account)));
+        fitting.max_by_key(|(specificity, _)| *specificity).map(|(_, account)| account.clone())
+    }
+
+    /// The authentication method shown to a user who does not exist: one that accounts have, always the same for a name,
+    /// so that the method does not tell who exists.
+    pub fn plugin_of_nobody(&self, user: &str) -> &'static str {
+        let stored = self.stored.read();
+        let count = stored.accounts.len() as u64;
+        let index = self.hasher.hash_one(user).checked_rem(count).unwrap_or(0) as usize;
+        stored.accounts.get(index).map_or(DEFAULT_PLUGIN, Account::plugin)
+    }
+
+    /// Whether accounts without a password are served over the local socket only.
+    pub fn socket_only_without_password(&self) -> bool {
+        self.socket_only_without_password.load(Ordering::Relaxed)
+    }
+
+    /// Keeps accounts without a password from the loopback interface, or lets them in.
+    pub fn set_socket_only_without_password(&self, only: bool) {
+        self.socket_only_without_password.store(only, Ordering::Relaxed);
     }
 
     /// What the account may do; nothing when it does not exist (any more).
@@ -259,7 +340,97 @@ impl Accounts {
         self.remembered.write().insert(key, (account.authentication_string.clone(), digest));
     }
 
-    /// CREATE USER; 1396 when it exists and not `if_not_exists`.
+    /// CREATE USER: all of them or none; 1396 names those that exist. With `if_not_exists` they are left as they are and
+    /// returned.
+    pub fn create_all(&self, list: &[AccountChange], if_not_exists: bool) -> Result<Vec<String>, SqlError> {
+        let mut made = Vec::with_capacity(list.len());
+        for change in list {
+            check_name(&change.user, &change.host)?;
+            let by = change.by.as_ref();
+            let (plugin, authentication_string) = by.map_or_else(
+                || Ok((DEFAULT_PLUGIN.to_owned(), String::new())),
+                |by| by.resolve(DEFAULT_PLUGIN),
+            )?;
+            made.push(Account {
+                user: change.user.clone(),
+                host: change.host.clone(),
+                plugin,
+                authentication_string,
+                locked: change.locked.unwrap_or(false),
+                grants: Vec::new(),
+            });
+        }
+        self.change(|accounts| {
+            let mut existing = Vec::new();
+            for account in made {
+                if accounts.iter().any(|other| other.is(&account.user, &account.host)) {
+                    existing.push(shown(&account.user, &account.host));
+                } else {
+                    accounts.push(account);
+                }
+            }
+            unless_tolerated("CREATE USER", existing, if_not_exists)
+        })
+    }
+
+    /// DROP USER: all of them or none; 1396 names those that do not exist, which are returned with `if_exists`.
+    pub fn drop_all(
+        &self,
+        list: &[(String, String)],
+        if_exists: bool,
+        authority: Authority,
+    ) -> Result<Vec<String>, SqlError> {
+        self.change(|accounts| {
+            let mut missing = Vec::new();
+            for (user, host) in list {
+                match accounts.iter().position(|account| account.is(user, host)) {
+                    Some(index) => {
+                        authority.check(&accounts[index])?;
+                        accounts.remove(index);
+                    }
+                    None => missing.push(shown(user, host)),
+                }
+            }
+            unless_tolerated("DROP USER", missing, if_exists)
+        })
+    }
+
+    /// ALTER USER, SET PASSWORD: all of them or none; 1396 names those that do not exist, which are returned with
+    /// `if_exists`. What is not said stays as it is.
+    pub fn alter_all(
+        &self,
+        list: &[AccountChange],
+        if_exists: bool,
+        authority: Authority,
+    ) -> Result<Vec<String>, SqlError> {
+        // Hashing takes milliseconds: outside of the lock that logins read under.
+        let plugin_now = |change: &AccountChange| {
+            let stored = self.stored.read();
+            let found = stored.accounts.iter().find(|account| account.is(&change.user, &change.host));
+            found.map_or(DEFAULT_PLUGIN, Account::plugin)
+        };
+        let resolved =
+            list.iter().map(|change| change.by.as_ref().map(|by| by.resolve(plugin_now(change))).transpose());
+        let resolved = resolved.collect::<Result<Vec<_>, SqlError>>()?;
+        self.change(|accounts| {
+            let mut missing = Vec::new();
+            for (change, by) in list.iter().zip(resolved) {
+                match accounts.iter_mut().find(|account| account.is(&change.user, &change.host)) {
+                    Some(account) => {
+                        authority.check(account)?;
+                        if let Some(by) = by {
+                            (account.plugin, account.authentication_string) = by;
+                        }
+                        account.locked = change.locked.unwrap_or(account.locked);
+                    }
+                    None => missing.push(shown(&change.user, &change.host)),
+                }
+            }
+            unless_tolerated("ALTER USER", missing, if_exists)
+        })
+    }
+
+    /// [`create_all`](Self::create_all) of one account.
     pub fn create(
         &self,
         user: &str,
@@ -267,52 +438,28 @@ impl Accounts {
         by: &Identification,
         if_not_exists: bool,
     ) -> Result<(), SqlError> {
-        let (plugin, authentication_string) = by.resolve(DEFAULT_PLUGIN)?;
-        self.change(|accounts| {
-            if accounts.iter().any(|account| account.is(user, host)) {
-                return if if_not_exists { Ok(()) } else { Err(failed("CREATE USER", user, host)) };
-            }
-            accounts.push(Account {
-                user: user.into(),
-                host: host.into(),
-                plugin,
-                authentication_string,
-                grants: Vec::new(),
-            });
-            Ok(())
-        })
+        let by = Some(by.clone());
+        let change = AccountChange { user: user.into(), host: host.into(), by, locked: None };
+        self.create_all(&[change], if_not_exists).map(drop)
     }
 
-    /// DROP USER; 1396 when it does not exist and not `if_exists`.
-    pub fn drop(&self, user: &str, host: &str, if_exists: bool) -> Result<(), SqlError> {
-        self.change(|accounts| {
-            let before = accounts.len();
-            accounts.retain(|account| !account.is(user, host));
-            if accounts.len() == before && !if_exists { Err(failed("DROP USER", user, host)) } else { Ok(()) }
-        })
-    }
-
-    /// ALTER USER ... IDENTIFIED, SET PASSWORD.
-    pub fn alter(
-        &self,
-        user: &str,
-        host: &str,
-        by: &Identification,
-        if_exists: bool,
-    ) -> Result<(), SqlError> {
-        self.change(|accounts| {
-            let Some(account) = accounts.iter_mut().find(|account| account.is(user, host)) else {
-                return if if_exists { Ok(()) } else { Err(failed("ALTER USER", user, host)) };
-            };
-            (account.plugin, account.authentication_string) = by.resolve(account.plugin())?;
-            Ok(())
-        })
+    /// Whether there is such an account.
+    pub fn exists(&self, user: &str, host: &str) -> bool {
+        self.stored.read().accounts.iter().any(|account| account.is(user, host))
     }
 
     /// GRANT: gives privileges on an object. 1410 for an account that does not exist.
-    pub fn grant(&self, user: &str, host: &str, what: Privileges, object: &Object) -> Result<(), SqlError> {
+    pub fn grant(
+        &self,
+        user: &str,
+        host: &str,
+        what: Privileges,
+        object: &Object,
+        authority: Authority,
+    ) -> Result<(), SqlError> {
         self.change_rights(user, host, |account| {
             let account = account.ok_or_else(|| error(errors::CANT_CREATE_USER_WITH_GRANT, &[]))?;
+            authority.check(account)?;
             let mut rights = account.rights();
             if !what.is_empty() {
                 rights.grant(object, what);
@@ -323,9 +470,17 @@ impl Accounts {
     }
 
     /// REVOKE: takes privileges on an object back. 1141 when nothing is granted there, 1147 for a table.
-    pub fn revoke(&self, user: &str, host: &str, what: Privileges, object: &Object) -> Result<(), SqlError> {
+    pub fn revoke(
+        &self,
+        user: &str,
+        host: &str,
+        what: Privileges,
+        object: &Object,
+        authority: Authority,
+    ) -> Result<(), SqlError> {
         self.change_rights(user, host, |account| {
             let account = account.ok_or_else(|| no_such_grant(user, host))?;
+            authority.check(account)?;
             let mut rights = account.rights();
             if !rights.revoke(object, what) && *object != Object::Everything {
                 return Err(match object {
@@ -339,9 +494,10 @@ impl Accounts {
     }
 
     /// REVOKE ALL PRIVILEGES, GRANT OPTION: takes everything back.
-    pub fn revoke_all(&self, user: &str, host: &str) -> Result<(), SqlError> {
+    pub fn revoke_all(&self, user: &str, host: &str, authority: Authority) -> Result<(), SqlError> {
         self.change_rights(user, host, |account| {
             let account = account.ok_or_else(|| error(errors::REVOKE_GRANTS, &[]))?;
+            authority.check(account)?;
             account.set_rights(&Rights::default());
             Ok(())
         })
@@ -390,34 +546,37 @@ impl Accounts {
         stored.accounts.iter().map(|a| (a.user.clone(), a.host.clone(), a.plugin().to_owned())).collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Account>) -> Result<(), SqlError>) -> Result<(), SqlError> {
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<Account>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
         let mut stored = self.stored.write();
         let mut changed = stored.clone();
-        change(&mut changed.accounts)?;
+        let outcome = change(&mut changed.accounts)?;
         self.save(&changed).map_err(|error| {
             SqlError::new(1026, b"HY000", format!("Error writing file '{FILE_NAME}' ({error})"))
         })?;
         *stored = changed;
         self.generation.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        Ok(outcome)
     }
 
     fn save(&self, stored: &Stored) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let directory = path.parent().unwrap_or(Path::new("."));
         let temporary = path.with_extension("json.new");
-        let mut file = create_private(&temporary)?;
-        file.write_all(&serde_json::to_vec_pretty(stored)?)?;
-        file.sync_all()?;
+        write_private(&temporary, stored)?;
         fs::rename(&temporary, path)?;
         fs::File::open(directory)?.sync_all()
     }
 }
 
 /// The file holds password hashes: only its owner may read it.
-fn create_private(path: &Path) -> io::Result<fs::File> {
+fn write_private(path: &Path, stored: &Stored) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(&serde_json::to_vec_pretty(stored)?)?;
+    file.sync_all()
 }
 
 fn first_account() -> Account {
@@ -426,6 +585,7 @@ fn first_account() -> Account {
         host: "localhost".into(),
         plugin: DEFAULT_PLUGIN.into(),
         authentication_string: String::new(),
+        locked: false,
         grants: vec![administrator()],
     }
 }
@@ -439,7 +599,7 @@ fn administrator() -> Grant {
 fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
     let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match json.get("version").and_then(serde_json::Value::as_u64) {
-        Some(VERSION) => {}
+        Some(2 | VERSION) => {}
         Some(1) => {
             let administrator = administrator();
             for account in json.get_mut("accounts").and_then(|list| list.as_array_mut()).into_iter().flatten()
@@ -470,8 +630,34 @@ fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
     Ok(stored)
 }
 
-fn failed(operation: &str, user: &str, host: &str) -> SqlError {
-    error(errors::INVALID_PASSWORD, &[&operation, &format!("'{user}'@'{host}'")])
+fn shown(user: &str, host: &str) -> String {
+    format!("'{user}'@'{host}'")
+}
+
+/// Accounts that were there (or not there) against what the statement supposed: returned, or error 1396.
+fn unless_tolerated(
+    operation: &str,
+    accounts: Vec<String>,
+    tolerated: bool,
+) -> Result<Vec<String>, SqlError> {
+    if tolerated || accounts.is_empty() {
+        return Ok(accounts);
+    }
+    Err(error(errors::INVALID_PASSWORD, &[&operation, &accounts.join(",")]))
+}
+
+/// Longest user name and host part, in characters, as MySQL has them.
+const USER_CHARS_MAX: usize = 32;
+const HOST_CHARS_MAX: usize = 255;
+
+fn check_name(user: &str, host: &str) -> Result<(), SqlError> {
+    let named = [("user name", user, USER_CHARS_MAX), ("host name", host, HOST_CHARS_MAX)];
+    for (what, name, max) in named {
+        if name.chars().count() > max {
+            return Err(error(errors::WRONG_STRING_LENGTH, &[&name, &what, &max]));
+        }
+    }
+    Ok(())
 }
 
 fn no_such_grant(user: &str, host: &str) -> SqlError {
@@ -490,7 +676,7 @@ mod tests {
             accounts.create("u", host, &Identification::default(), false).unwrap();
         }
         let host = |address: &str, local| {
-            let peer = Peer { host: address.into(), local, private: false };
+            let peer = Peer { local, ..Peer::over_network(address.parse().unwrap()) };
             accounts.find("u", &peer).map(|account| account.host)
         };
         assert_eq!(host("10.0.0.9", false).as_deref(), Some("10.0.0.9"));
@@ -503,9 +689,15 @@ mod tests {
     fn changes_survive_reopening() {
         let directory = std::env::temp_dir().join(format!("untorn-accounts-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
+        let lost = Accounts::prepare(&directory, WhenMissing::Refuse).unwrap_err().to_string();
+        assert!(lost.contains("--untorn-init-accounts"), "{lost}");
+        assert!(Accounts::open(&directory).is_err(), "made out of nothing");
+        Accounts::prepare(&directory, WhenMissing::Create).unwrap();
+        Accounts::prepare(&directory, WhenMissing::Refuse).unwrap();
         let accounts = Accounts::open(&directory).unwrap();
         assert_eq!(accounts.without_password(), ["'root'@'localhost'"]);
-        accounts.grant("root", "localhost", Privileges::SELECT, &Object::Database("a".into())).unwrap();
+        let object = Object::Database("a".into());
+        accounts.grant("root", "localhost", Privileges::SELECT, &object, Authority::System).unwrap();
         accounts.create("x", "%", &Identification::default(), false).unwrap();
         assert_eq!(accounts.create("x", "%", &Identification::default(), false).unwrap_err().code, 1396);
         let again = Accounts::open(&directory).unwrap();
@@ -535,6 +727,6 @@ mod tests {
         let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
         assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
         assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it anew"));
-        assert!(read_stored(br#"{"version":3,"accounts":[]}"#).unwrap_err().contains("version 3"));
+        assert!(read_stored(br#"{"version":4,"accounts":[]}"#).unwrap_err().contains("version 4"));
     }
 }

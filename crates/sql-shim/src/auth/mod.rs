@@ -7,16 +7,19 @@
 //! machine only; over a network it must come encrypted with the server's RSA key.
 
 pub mod accounts;
+mod host;
 pub mod native;
 pub mod privilege;
 pub mod sha2_password;
 
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use rsa::pkcs8::{EncodePublicKey, LineEnding};
 use rsa::rand_core::{OsRng, RngCore};
 use rsa::{Oaep, RsaPrivateKey};
 
+use crate::errors::{self, error};
 use crate::result::SqlError;
 use crate::wire::handshake::{SALT_BYTES, auth_more, auth_switch};
 use accounts::{Account, Accounts};
@@ -42,11 +45,28 @@ pub fn fresh_salt() -> [u8; SALT_BYTES] {
 pub struct Peer {
     /// Address without port, or `localhost`.
     pub host: String,
+    /// Its address; none over the local socket.
+    pub address: Option<IpAddr>,
     /// Over the local socket or the loopback interface.
     pub local: bool,
     /// Nobody on a network can listen in: the local socket, and the loopback interface (libmariadb sends the password
     /// in clear over both).
     pub private: bool,
+}
+
+impl Peer {
+    /// A client of the local socket.
+    pub fn over_socket() -> Peer {
+        Peer { host: "localhost".into(), address: None, local: true, private: true }
+    }
+
+    /// A client at an address.
+    pub fn over_network(address: IpAddr) -> Peer {
+        let address = address.to_canonical();
+        let local = address.is_loopback();
+        let host = if local { "localhost".to_owned() } else { address.to_string() };
+        Peer { host, address: Some(address), local, private: local }
+    }
 }
 
 /// Who the client turned out to be.
@@ -158,7 +178,7 @@ pub struct Exchange {
     peer: Peer,
     user: String,
     account: Option<Account>,
-    /// The method in use; an unknown user's is the default.
+    /// The method in use; an unknown user's is one that an account has.
     plugin: &'static str,
     salt: [u8; SALT_BYTES],
     awaiting: Awaiting,
@@ -178,7 +198,7 @@ impl Exchange {
     ) -> (Self, Step) {
         let user = String::from_utf8_lossy(user).into_owned();
         let account = accounts.find(&user, peer);
-        let wanted = account.as_ref().map_or(DEFAULT_PLUGIN, Account::plugin);
+        let wanted = account.as_ref().map_or_else(|| accounts.plugin_of_nobody(&user), Account::plugin);
         let mut exchange = Self {
             peer: peer.clone(),
             user,
@@ -238,15 +258,14 @@ impl Exchange {
         self.used_password = !empty;
         let stored = self.account.as_ref().map(|account| account.authentication_string.clone());
         let has_password = stored.as_deref() != Some("");
-        if empty || !has_password {
-            return if empty && !has_password && self.may_be_without_password() {
-                self.accept(None)
-            } else {
-                self.deny()
-            };
+        if empty {
+            let open = !has_password && self.may_be_without_password(accounts);
+            return if open { self.accept(None) } else { self.deny() };
         }
+        // A password for an account that has none goes the long way like a wrong one, so that nobody learns of it.
         if self.plugin == native::PLUGIN {
-            let right = stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
+            let right =
+                has_password && stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
             return if right { self.accept(None) } else { self.deny() };
         }
         let remembered = self.account.as_ref().and_then(|account| accounts.remembered(account));
@@ -257,21 +276,28 @@ impl Exchange {
         Step::Send(auth_more(&[sha2_password::FULL_AUTHENTICATION]))
     }
 
-    /// An account without a password serves this machine only.
-    fn may_be_without_password(&self) -> bool {
-        self.peer.local
+    /// An account without a password serves this machine only: its local socket, and the loopback interface unless that
+    /// is switched off.
+    fn may_be_without_password(&self, accounts: &Accounts) -> bool {
+        self.peer.local && (self.peer.address.is_none() || !accounts.socket_only_without_password())
     }
 
     fn check_slowly(&self, password: Secret) -> Step {
         let stored = match &self.account {
-            Some(account) => account.authentication_string.clone(),
-            None => sha2_password::nobody().to_owned(),
+            Some(account) if !account.authentication_string.is_empty() => {
+                account.authentication_string.clone()
+            }
+            _ => sha2_password::nobody().to_owned(),
         };
         Step::Slow(SlowWork::Password { stored, password })
     }
 
     fn accept(&self, before_ok: Option<Vec<u8>>) -> Step {
         match &self.account {
+            // Said only to those who know the password.
+            Some(account) if account.locked => {
+                Step::Deny(error(errors::ACCOUNT_HAS_BEEN_LOCKED, &[&account.user, &self.peer.host]))
+            }
             Some(account) => Step::Accept {
                 identity: Identity { user: account.user.clone(), account_host: account.host.clone() },
                 before_ok,

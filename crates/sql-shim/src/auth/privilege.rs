@@ -71,6 +71,7 @@ privileges! {
     32 FLUSH_TABLES "FLUSH_TABLES" Global;
     33 PERSIST_RO_VARIABLES_ADMIN "PERSIST_RO_VARIABLES_ADMIN" Global;
     34 SESSION_VARIABLES_ADMIN "SESSION_VARIABLES_ADMIN" Global;
+    36 SYSTEM_USER "SYSTEM_USER" Global;
     35 SYSTEM_VARIABLES_ADMIN "SYSTEM_VARIABLES_ADMIN" Global;
     63 GRANT_OPTION "GRANT OPTION" Table;
 }
@@ -275,19 +276,36 @@ impl Rights {
     }
 }
 
-/// Whether a name fits a pattern of `%`, `_` and `\` before either of them.
+/// Whether a name fits a pattern of `%`, `_` and `\` before either of them. Of all `%` only the last one met is ever tried
+/// again, so the steps are at most the product of both lengths.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern.split_first(), text.split_first()) {
-        (None, None) => true,
-        (Some((b'%', rest)), _) => {
-            (0..=text.len()).any(|from| text.get(from..).is_some_and(|text| matches(rest, text)))
+    let (mut at, mut read) = (0, 0);
+    // Behind the last `%`, and the byte of the text it has swallowed up to.
+    let mut again: Option<(usize, usize)> = None;
+    loop {
+        let fits = match (pattern.get(at), pattern.get(at + 1), text.get(read)) {
+            (None, _, None) => return true,
+            (Some(b'%'), ..) => {
+                at += 1;
+                again = Some((at, read));
+                continue;
+            }
+            (Some(b'\\'), Some(wanted @ (b'%' | b'_')), Some(got)) => (wanted == got).then_some(2),
+            (Some(b'_'), _, Some(_)) => Some(1),
+            (Some(wanted), _, Some(got)) => (wanted == got).then_some(1),
+            _ => None,
+        };
+        match (fits, &mut again) {
+            (Some(taken), _) => {
+                at += taken;
+                read += 1;
+            }
+            (None, Some((behind, swallowed))) if *swallowed < text.len() => {
+                *swallowed += 1;
+                (at, read) = (*behind, *swallowed);
+            }
+            _ => return false,
         }
-        (Some((b'\\', [wanted @ (b'%' | b'_'), rest @ ..])), Some((got, text))) => {
-            wanted == got && matches(rest, text)
-        }
-        (Some((b'_', rest)), Some((_, text))) => matches(rest, text),
-        (Some((wanted, rest)), Some((got, text))) => wanted == got && matches(rest, text),
-        _ => false,
     }
 }
 
@@ -326,6 +344,31 @@ mod tests {
         assert_eq!(rights.on_database("app_log"), Privileges::INSERT);
         assert_eq!(rights.on_database("x_y"), Privileges::SELECT);
         assert_eq!(rights.on_database("xzy"), Privileges::NONE);
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, wanted) in [
+            ("", "", true),
+            ("%", "", true),
+            ("%%", "abc", true),
+            ("a%c", "abbc", true),
+            ("a%c", "abcb", false),
+            ("a_c", "abc", true),
+            ("_", "", false),
+            (r"x\_y", "x_y", true),
+            (r"x\_y", "xzy", false),
+            (r"%\%", "50%", true),
+            (r"%\%", "50", false),
+            ("%ab%ab%", "xxabab", true),
+            ("%ab%ab%", "xxab", false),
+            (r"a\", r"a\", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), wanted, "{pattern} and {text}");
+        }
+        // Backtracking over every `%` would take longer than anybody waits.
+        let many = "%a".repeat(30) + "b";
+        assert!(!matches(many.as_bytes(), "a".repeat(10_000).as_bytes()));
     }
 
     #[test]

@@ -3,7 +3,8 @@ use super::accounts::{Accounts, Identification};
 use super::*;
 
 fn peer(local: bool, private: bool) -> Peer {
-    Peer { host: if local { "localhost".into() } else { "10.0.0.9".into() }, local, private }
+    let peer = if local { Peer::over_socket() } else { Peer::over_network([10, 0, 0, 9].into()) };
+    Peer { private, ..peer }
 }
 
 fn accounts(plugin: &str) -> Accounts {
@@ -92,7 +93,8 @@ fn a_changed_password_is_not_remembered() {
     let account = accounts.find("app", &peer(true, true)).unwrap();
     accounts.remember(&account, [1; 32]);
     let by = Identification { password: Some(b"other".to_vec()), ..Identification::default() };
-    accounts.alter("app", "%", &by, false).unwrap();
+    let change = accounts::AccountChange { user: "app".into(), host: "%".into(), by: Some(by), locked: None };
+    accounts.alter_all(&[change], false, accounts::Authority::System).unwrap();
     let account = accounts.find("app", &peer(true, true)).unwrap();
     assert_eq!(accounts.remembered(&account), None);
 }
@@ -145,6 +147,49 @@ fn unknown_users_go_through_the_same_exchange() {
         (first, error.code)
     };
     assert_eq!(shape(b"app"), shape(b"nobody at all"));
+}
+
+#[test]
+fn a_password_for_an_account_without_one_is_a_wrong_one_like_any_other() {
+    let mut shapes = Vec::new();
+    for (plugin, user) in [(sha2_password::PLUGIN, &b"bare"[..]), (sha2_password::PLUGIN, b"app")] {
+        let accounts = accounts(plugin);
+        let (mut exchange, first) = Exchange::begin(
+            &accounts,
+            &peer(true, true),
+            fresh_salt(),
+            user,
+            Some(DEFAULT_PLUGIN.as_bytes()),
+            Some(&[1; 32]),
+        );
+        let Step::Send(first) = first else { panic!("an answer that only accounts without a password give") };
+        let step = exchange.answer(&accounts, b"guess\0");
+        assert!(matches!(run(step, &mut exchange, &accounts), Step::Deny(_)));
+        shapes.push(first);
+    }
+    assert_eq!(shapes[0], shapes[1]);
+}
+
+#[test]
+fn methods_do_not_tell_who_exists() {
+    let accounts = accounts(native::PLUGIN);
+    let shown: std::collections::HashSet<&str> =
+        (0..200).map(|number| accounts.plugin_of_nobody(&format!("user{number}"))).collect();
+    assert_eq!(shown.len(), 2, "the accounts have both methods, so must those who do not exist");
+    assert_eq!(accounts.plugin_of_nobody("x"), accounts.plugin_of_nobody("x"));
+}
+
+#[test]
+fn without_a_password_over_the_socket_only() {
+    let accounts = accounts(native::PLUGIN);
+    let accepted_from = |peer: &Peer| {
+        let plugin = Some(DEFAULT_PLUGIN.as_bytes());
+        accepted(&Exchange::begin(&accounts, peer, fresh_salt(), b"bare", plugin, Some(b"")).1)
+    };
+    let loopback = Peer::over_network([127, 0, 0, 1].into());
+    assert!(accepted_from(&loopback) && accepted_from(&Peer::over_socket()));
+    accounts.set_socket_only_without_password(true);
+    assert!(!accepted_from(&loopback) && accepted_from(&Peer::over_socket()));
 }
 
 #[test]

@@ -393,6 +393,10 @@ impl ResultSink for BatchSink {
         self.put_event(Event::Error(error.clone()));
     }
 
+    fn is_full(&self) -> bool {
+        self.weight >= BATCH_BYTES
+    }
+
     async fn flush_if_full(&mut self) -> io::Result<()> {
         if self.weight < BATCH_BYTES {
             return Ok(());

@@ -59,8 +59,11 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }
+    let tier_file = variables.text("untorn_bpe_file");
     apply_persisted(variables, &mut given)?;
-    decide(variables, &given)
+    let options = decide(variables, &given)?;
+    crate::clean_tier::settle(variables, &tier_file).map_err(OptionError)?;
+    Ok(options)
 }
 
 /// Values of SET PERSIST, which win over all others.
@@ -149,6 +152,7 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     let mut database = untorn::Options::new(&datadir).buffer_pool_bytes(pool).redo_capacity_bytes(redo);
     database.log_buffer_bytes = variables.number("innodb_log_buffer_size");
     database.lock_wait_timeout = Duration::from_secs(variables.number("innodb_lock_wait_timeout"));
+    database.purge_threads = variables.number("innodb_purge_threads") as usize;
     database.direct_io = variables.text("innodb_flush_method").starts_with("O_DIRECT");
     database.io_uring = variables.number("innodb_use_native_aio") == 1;
     set_doublewrite(&mut database, variables)?;

@@ -5,12 +5,15 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::login::{self, Wish};
+use super::lost_clients::Attended;
+use super::panics::{Panicked, caught};
 use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
 use super::statements::Statements;
 use super::transport::Socket;
@@ -60,6 +63,8 @@ pub struct Link {
     pub output: PacketOutput,
     /// The entry.
     pub connection: Arc<Connection>,
+    /// For its clock and its time-outs.
+    pub server: Arc<Server>,
 }
 
 impl Link {
@@ -87,7 +92,7 @@ impl Link {
     pub async fn next_command(&mut self, limit: usize) -> Result<(), End> {
         self.input.expect_command();
         if self.connection.kill_level() == Kill::Connection {
-            self.flush().await?;
+            self.flush_briefly().await;
             return Err(End::Killed);
         }
         match self.input.advance(limit) {
@@ -108,7 +113,10 @@ impl Link {
         }
         self.count_bytes();
         let (output, input) = (self.output.lend(), self.input.lend());
-        let exchange = self.socket.exchange(output, input);
+        // The reply has its own time, before that of the next command goes on.
+        let idle = self.connection.deadline();
+        shorten_deadline(&self.connection, &self.server);
+        let exchange = self.socket.exchange(output, input, || self.connection.set_deadline(idle));
         let Some(done) = unless_killed(&self.connection, exchange).await else { return Err(End::Killed) };
         self.output.restore(done.output);
         done.written?;
@@ -129,8 +137,17 @@ impl Link {
 
     /// Writes what has gathered.
     pub async fn flush(&mut self) -> Result<(), End> {
+        self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
+        let Link { socket, output, connection, server, .. } = self;
+        Ok(Outlet { socket, connection, server }.flush(output).await?)
+    }
+
+    /// Writes what has gathered although the connection is killed: whoever asked for that may be told so.
+    async fn flush_briefly(&mut self) {
         self.count_bytes();
-        Ok(self.socket.flush(&mut self.output).await?)
+        let flush = self.socket.flush(&mut self.output);
+        // A client that does not read within a second hears nothing.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
     }
 
     /// Adds a packet.
@@ -147,8 +164,8 @@ impl Link {
     }
 }
 
-/// The way of early bytes of a long reply: to the socket, given up when the client does not take them in time or the
-/// connection is killed.
+/// The only way to the socket but [`Link::exchange`]: given up when the client does not take the bytes within
+/// `net_write_timeout`, or the connection is killed. Whoever waits for a client holds locks and a read view.
 struct Outlet<'a> {
     socket: &'a mut Socket,
     connection: &'a Connection,
@@ -157,13 +174,23 @@ struct Outlet<'a> {
 
 impl Flush for Outlet<'_> {
     async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
+        if output.is_empty() {
+            return Ok(());
+        }
         self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
-        let timeout_ms = self.server.variables.net_write_timeout_ms();
-        self.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);
+        let before = self.connection.deadline();
+        shorten_deadline(self.connection, self.server);
         let outcome = unless_killed(self.connection, self.socket.flush(output)).await;
-        self.connection.set_deadline(0);
+        self.connection.set_deadline(before);
         outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
     }
+}
+
+/// A client has `net_write_timeout` to take what is written, unless less is left of what it has already.
+fn shorten_deadline(connection: &Connection, server: &Server) {
+    let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
+    let before = connection.deadline();
+    connection.set_deadline(if before == 0 { until } else { before.min(until) });
 }
 
 fn protocol_end(error: InputError) -> End {
@@ -174,7 +201,7 @@ fn protocol_end(error: InputError) -> End {
 }
 
 /// Awaits the work, or `None` once the connection is killed; then the work is dropped.
-async fn unless_killed<T>(connection: &Connection, work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn unless_killed<T>(connection: &Connection, work: impl Future<Output = T>) -> Option<T> {
     let mut killed = connection.killed(Kill::Connection);
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
@@ -192,26 +219,52 @@ pub async fn serve<F: SessionFactory>(
     server: Arc<Server>,
     factory: Arc<F>,
 ) {
-    let mut link = Link { socket, input: PacketInput::new(), output: PacketOutput::new(), connection };
-    let end = match log_in(&mut link, &server, &peer).await {
-        Ok(wish) => {
+    let output = PacketOutput::new();
+    let mut link =
+        Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
+    let _attended = Attended::new(&link.connection, link.socket.as_raw_fd());
+    let end = match caught(log_in(&mut link, &server, &peer)).await {
+        Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
-            let end = task.run(wish).await;
+            let end = caught(task.run(wish)).await;
             let released = task.statements.clear();
             server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
-            task.session.close().await;
+            // Rolls back what is open, after a panic too.
+            let closed = caught(task.session.close()).await;
             link = task.link;
-            end
+            match (end, closed) {
+                (Ok(end), Ok(())) => end,
+                (Err(panicked), _) | (_, Err(panicked)) => after_panic(&mut link, &panicked),
+            }
         }
-        Err(end) => {
+        Ok(Err(end)) => {
             link.connection.counters.add(Counter::AbortedConnects, 1);
             end
         }
+        Err(panicked) => after_panic(&mut link, &panicked),
     };
     say_goodbye(&mut link, end).await;
     link.socket.shut_down();
-    server.connections.leave(link.connection.id);
+}
+
+/// Counts a panic, and makes the reply ready for an error in place of what it was about to say.
+fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
+    link.connection.counters.add(Counter::ConnectionPanics, 1);
+    let statement = link.connection.with_activity(|activity| {
+        String::from_utf8_lossy(activity.info.get(..256).unwrap_or(&activity.info)).into_owned()
+    });
+    tracing::error!(
+        connection = link.connection.id,
+        statement,
+        "a panic ended a connection: {}. This is a fault of the server; please report it",
+        panicked.0
+    );
+    link.output.abandon_unfinished();
+    End::Protocol(error(
+        errors::UNKNOWN_ERROR,
+        &[&"The server met an internal error; this connection is closed"],
+    ))
 }
 
 async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
@@ -220,6 +273,14 @@ async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, E
     let wish = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
     identify(link, &wish);
+    // The one above `max_connections` is for somebody who can end others.
+    let administrator = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+    if link.connection.is_reserve()
+        && server.connections.len() > server.variables.max_connections()
+        && !server.rights_of(&link.connection).global().has_any(administrator)
+    {
+        return Err(End::Denied(packets::error::too_many_connections()));
+    }
     Ok(wish)
 }
 
@@ -249,7 +310,7 @@ async fn say_goodbye(link: &mut Link, end: End) {
         link.output.set_sequence(link.input.reply_sequence());
     }
     packets::put_error(&mut link.output, true, &error);
-    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), link.flush()).await;
+    link.flush_briefly().await;
 }
 
 struct ConnectionTask<'a, F: SessionFactory> {
@@ -318,7 +379,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         counters.add(Counter::Queries, 1);
         // The command borrows the input, the reply borrows the output and the socket.
         let Self { link, session, statements, scratch, server, capabilities, packet_bytes_max, .. } = self;
-        let Link { socket, input, output, connection } = link;
+        let Link { socket, input, output, connection, .. } = link;
         let Ok(command) = command::decode(input.payload()) else {
             packets::put_error(output, true, &packets::error::malformed_packet());
             return Ok(());
@@ -347,12 +408,17 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
+                        let mut outlet = Outlet { socket, connection, server };
                         let mut reply =
-                            Reply::new(output, scratch, socket, *capabilities, Encoding::Binary, status);
+                            Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
                     }
                     Err(ParamError::Malformed | ParamError::WrongType) => {
                         packets::put_error(output, true, &packets::error::wrong_arguments());
+                        Ok(())
+                    }
+                    Err(ParamError::LongDataTooLong) => {
+                        packets::put_error(output, true, &packets::error::long_data_too_long());
                         Ok(())
                     }
                 };
@@ -362,11 +428,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
             Command::SendLongData { statement, parameter, data } => {
                 counters.add(Counter::ComStmtSendLongData, 1);
-                // No answer by protocol; what does not fit is found out by the execution.
-                if let Some(found) = statements.get(statement) {
-                    let count = found.prepared.params.len();
-                    found.params.append_long_data(count, parameter, data, *packet_bytes_max);
-                }
+                // No answer by protocol; what does not fit fails the execution.
+                statements.append_long_data(statement, parameter, data, *packet_bytes_max);
                 Ok(())
             }
             Command::CloseStatement(id) => {
@@ -389,9 +452,9 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
     }
 }
 
-/// Marks the beginning of a statement in the register.
 /// Enters a statement in the connection's entry.
 pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
+    connection.attention.set_working(true);
     connection.update(|activity| {
         activity.command = command;
         activity.state = "executing";
@@ -403,6 +466,7 @@ pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static 
 
 /// The statement is over.
 pub(crate) fn end(connection: &Connection, server: &Server) {
+    connection.attention.set_working(false);
     connection.update(|activity| {
         activity.command = "Sleep";
         activity.state = "";
@@ -543,9 +607,10 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
         begin(&self.link.connection, self.server, name, sql);
         let status = self.session.status_flags();
-        let Link { socket, output, .. } = &mut self.link;
+        let Link { socket, output, connection, server, .. } = &mut self.link;
+        let mut outlet = Outlet { socket, connection, server };
         let mut reply =
-            Reply::new(output, &mut self.scratch, socket, self.capabilities, Encoding::Text, status);
+            Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;
         end(&self.link.connection, self.server);
         outcome.map_err(End::Io)

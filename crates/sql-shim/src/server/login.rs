@@ -1,6 +1,6 @@
 //! From the accepted socket to a logged-in client.
 
-use super::connection::{End, Link};
+use super::connection::{End, Link, unless_killed};
 use super::registry::{ClientFlags, Server};
 use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
 use crate::result::{SqlError, status_flag};
@@ -108,7 +108,11 @@ async fn finish(
                 next
             }
             Step::Slow(work) => {
+                // First come, first served, and given up with the login (`connect_timeout`).
+                let permit = unless_killed(&link.connection, server.password_work.acquire()).await;
+                let Some(Ok(permit)) = permit else { return Err(End::Killed) };
                 let done = tokio::task::spawn_blocking(move || work.run()).await;
+                drop(permit);
                 let done = done.map_err(|_| End::Protocol(internal_error()))?;
                 exchange.done(&server.accounts, done)
             }

@@ -12,6 +12,8 @@
 pub mod clock;
 pub mod connection;
 pub mod login;
+pub mod lost_clients;
+pub mod panics;
 pub mod read_lock;
 pub mod registry;
 pub mod runtime;

@@ -13,14 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::clock::CoarseClock;
+use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
 use crate::auth::accounts::Accounts;
 use crate::auth::privilege::{Privileges, Rights};
 use crate::errors::{self, error};
 use crate::result::SqlError;
+use crate::session::memory::ServerMemory;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
 use crate::wire::packets;
@@ -34,6 +36,8 @@ pub struct Server {
     pub accounts: Accounts,
     /// Who is connected.
     pub connections: Registry,
+    /// Permits for hashing passwords and for the RSA key: work of milliseconds that anybody may ask for before login.
+    pub password_work: Semaphore,
     /// Global system variables.
     pub variables: GlobalVariables,
     /// Status counters.
@@ -41,11 +45,18 @@ pub struct Server {
     /// Coarse time, for timeouts and SHOW PROCESSLIST.
     pub clock: CoarseClock,
     /// Open prepared statements of all connections.
-    pub prepared_statements: AtomicUsize,
+    pub prepared_statements: Arc<AtomicUsize>,
     /// FLUSH TABLES WITH READ LOCK.
     pub read_lock: Arc<GlobalReadLock>,
+    /// Memory of all statements.
+    pub memory: Arc<ServerMemory>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
+}
+
+/// Half of the cores may be busy with passwords.
+fn password_work_max() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
 impl Server {
@@ -54,11 +65,13 @@ impl Server {
         Arc::new(Self {
             accounts,
             connections: Registry::default(),
+            password_work: Semaphore::new(password_work_max()),
             variables,
             status: Status::default(),
             clock: CoarseClock::default(),
-            prepared_statements: AtomicUsize::new(0),
+            prepared_statements: Arc::default(),
             read_lock: Arc::default(),
+            memory: Arc::default(),
             shutdown: Shutdown::default(),
         })
     }
@@ -76,7 +89,9 @@ impl Server {
         let user = killer.with_activity(|activity| Arc::clone(&activity.user));
         let same = victim.with_activity(|activity| activity.user == user);
         let others = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
-        if !same && !self.rights_of(killer).global().has_any(others) {
+        let held = self.rights_of(killer).global();
+        let protected = self.rights_of(&victim).global().has(Privileges::SYSTEM_USER);
+        if !same && (!held.has_any(others) || (protected && !held.has(Privileges::SYSTEM_USER))) {
             return Err(error(errors::KILL_DENIED, &[&id]));
         }
         victim.kill(how);
@@ -168,6 +183,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Counters of the runtime thread that carries it.
     pub counters: Arc<Counters>,
+    reserve: bool,
     kill: AtomicU8,
     timed_out: AtomicBool,
     /// When the connection is given up on the coarse clock; 0 for never.
@@ -175,11 +191,18 @@ pub struct Connection {
     /// A statement that changes something is at work (see [`crate::server::read_lock`]).
     changing: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// What is to be known of a client that hangs up.
+    pub(crate) attention: Attention,
     flags: Mutex<ClientFlags>,
     activity: Mutex<Activity>,
 }
 
 impl Connection {
+    /// Whether it came when all of `max_connections` were taken.
+    pub fn is_reserve(&self) -> bool {
+        self.reserve
+    }
+
     /// What the client asked for.
     pub fn client_flags(&self) -> ClientFlags {
         *self.flags.lock()
@@ -238,6 +261,11 @@ impl Connection {
     #[inline]
     pub fn set_deadline(&self, deadline_ms: u64) {
         self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
+    }
+
+    /// What [`set_deadline`](Self::set_deadline) said.
+    pub fn deadline(&self) -> u64 {
+        self.deadline_ms.load(Ordering::Relaxed)
     }
 
     /// Ends the connection if it has waited too long.
@@ -317,7 +345,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a new connection, or `None` when there are already `max`.
+    /// Enters a new connection, or `None` when there are already `max` and one more: that one is for an administrator, which
+    /// shows at its login ([`Connection::is_reserve`]).
     pub fn enter(
         &self,
         max: usize,
@@ -326,21 +355,24 @@ impl Registry {
         counters: Arc<Counters>,
     ) -> Option<Arc<Connection>> {
         let mut entries = self.entries.lock();
-        if entries.len() >= max {
+        if entries.len() > max {
             return None;
         }
+        let reserve = entries.len() == max;
         let mut id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         while id == 0 || entries.contains_key(&id) {
             id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         }
         let connection = Arc::new(Connection {
             id,
+            reserve,
             counters,
             kill: AtomicU8::new(0),
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),
             changing: AtomicBool::new(false),
             waker: Mutex::new(None),
+            attention: Attention::default(),
             flags: Mutex::new(ClientFlags::default()),
             activity: Mutex::new(Activity {
                 user: Arc::from("unauthenticated user"),

@@ -18,10 +18,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::TICK;
 use super::connection;
+use super::lost_clients;
+use super::panics::Enrolled;
 use super::registry::{Connection, Kill, Server};
 use super::transport::{Accepted, Socket};
 use crate::auth::Peer;
 use crate::service::SessionFactory;
+use crate::sql::parser::STACK_BYTES;
 use crate::status::{Counter, Counters};
 use crate::wire::output::PacketOutput;
 use crate::wire::packets;
@@ -162,7 +165,8 @@ fn start_worker<F: SessionFactory>(
     let connections = Arc::new(AtomicUsize::new(0));
     let counters = server.status.thread();
     let (server, factory, count) = (Arc::clone(server), Arc::clone(factory), Arc::clone(&connections));
-    let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+    let thread = std::thread::Builder::new().name(format!("worker-{number}")).stack_size(STACK_BYTES);
+    let thread = thread.spawn(move || {
         let work = carry(kind, incoming, server, factory, count);
         match kind {
             RuntimeKind::Uring => run_uring(work),
@@ -199,13 +203,11 @@ async fn carry<F: SessionFactory>(
         let (server, factory, connections) =
             (Arc::clone(&server), Arc::clone(&factory), Arc::clone(&connections));
         tokio::task::spawn_local(async move {
-            let id = connection.id;
+            let _enrolled = Enrolled::new(Arc::clone(&server), connection.id, connections);
             match Socket::adopt(accepted, kind == RuntimeKind::Uring) {
                 Ok(socket) => connection::serve(socket, connection, peer, Arc::clone(&server), factory).await,
                 Err(error) => tracing::warn!(%error, "a connection was lost before its greeting"),
             }
-            server.connections.leave(id);
-            connections.fetch_sub(1, Ordering::Release);
         });
     }
     while connections.load(Ordering::Acquire) > 0 {
@@ -245,10 +247,13 @@ impl Listener {
             tokio::spawn(accept_unix(UnixListener::from_std(listener)?, accepted.clone()));
         }
         let mut ticker = tokio::time::interval(TICK);
+        let mut looks = tokio::time::interval(lost_clients::LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.server.shutdown.requested() => break,
                 _ = ticker.tick() => self.tick(),
+                _ = looks.tick() => lost_clients::look(&self.server.connections),
                 Some((socket, peer, host)) = queue.recv() => self.place(socket, peer, host),
             }
         }
@@ -320,14 +325,9 @@ async fn accept_tcp(listener: TcpListener, arrivals: UnboundedSender<Arrival>) {
     loop {
         match listener.accept().await.and_then(|(stream, address)| Ok((stream.into_std()?, address))) {
             Ok((stream, address)) => {
-                let ip = address.ip().to_canonical();
-                let local = ip.is_loopback();
-                let host = if local { "localhost".to_owned() } else { ip.to_string() };
-                let shown = format!("{host}:{}", address.port());
-                if arrivals
-                    .send((Accepted::Tcp(stream), Peer { host, local, private: local }, shown))
-                    .is_err()
-                {
+                let peer = Peer::over_network(address.ip());
+                let shown = format!("{}:{}", peer.host, address.port());
+                if arrivals.send((Accepted::Tcp(stream), peer, shown)).is_err() {
                     return;
                 }
             }
@@ -343,8 +343,7 @@ async fn accept_unix(listener: UnixListener, arrivals: UnboundedSender<Arrival>)
     loop {
         match listener.accept().await.and_then(|(stream, _)| stream.into_std()) {
             Ok(stream) => {
-                let peer = Peer { host: "localhost".into(), local: true, private: true };
-                if arrivals.send((Accepted::Unix(stream), peer, "localhost".into())).is_err() {
+                if arrivals.send((Accepted::Unix(stream), Peer::over_socket(), "localhost".into())).is_err() {
                     return;
                 }
             }

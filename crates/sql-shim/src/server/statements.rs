@@ -64,6 +64,17 @@ impl<P> Statements<P> {
         slot.statement.as_mut()
     }
 
+    /// Long data of COM_STMT_SEND_LONG_DATA, of which all statements of a connection together may hold `limit` bytes.
+    pub fn append_long_data(&mut self, id: u32, parameter: u16, data: &[u8], limit: usize) {
+        let others: usize =
+            self.slots.iter().flat_map(|slot| &slot.statement).map(|open| open.params.long_bytes()).sum();
+        if let Some(found) = self.get(id) {
+            let own = found.params.long_bytes();
+            let count = found.prepared.params.len();
+            found.params.append_long_data(count, parameter, data, limit.saturating_sub(others - own));
+        }
+    }
+
     /// Closes a statement; true if it was open.
     pub fn close(&mut self, id: u32) -> bool {
         let Some(index) = slot_of(id) else { return false };

@@ -3,6 +3,7 @@
 //! Buffers are handed over and come back, as io_uring wants it; the epoll side does the same so that the connection is
 //! written once. An enumeration and not a generic: everything above it, the SQL executor included, is compiled once.
 
+use std::future::Future;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, RawFd};
@@ -11,7 +12,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_uring::buf::BoundedBuf;
 
 use crate::wire::output::PacketOutput;
-use crate::wire::reply::Flush;
 
 /// An accepted socket on its way from the listener to a worker.
 #[derive(Debug)]
@@ -52,6 +52,9 @@ impl Socket {
         Ok(match accepted {
             Accepted::Tcp(stream) => {
                 stream.set_nodelay(true)?;
+                // A client whose machine has gone says nothing more: its transaction and its locks must not stay.
+                nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::KeepAlive, &true)
+                    .map_err(io::Error::from)?;
                 // io_uring waits by itself; with O_NONBLOCK it would answer EAGAIN instead.
                 stream.set_nonblocking(!uring)?;
                 if uring {
@@ -72,25 +75,29 @@ impl Socket {
     }
 
     /// Writes all of `output` and waits for what the client sends next, which is appended to `input`. An io_uring gets
-    /// both requests in one submission.
-    pub async fn exchange(&mut self, output: Vec<u8>, input: Vec<u8>) -> Exchanged {
+    /// both requests in one submission. `written` is called when the client has taken all of `output`.
+    pub async fn exchange(&mut self, output: Vec<u8>, input: Vec<u8>, written: impl FnOnce()) -> Exchanged {
         let begin = input.len();
         match self {
             Socket::UringTcp(stream) => {
                 let (write, read) = (stream.write_all(output), stream.read(input.slice(begin..)));
+                let write = then(write, written);
                 let ((written, output), (count, input)) = tokio::join!(biased; write, read);
                 Exchanged { written, output, count, input: input.into_inner() }
             }
             Socket::UringUnix(stream) => {
                 let (write, read) = (stream.write_all(output), stream.read(input.slice(begin..)));
+                let write = then(write, written);
                 let ((written, output), (count, input)) = tokio::join!(biased; write, read);
                 Exchanged { written, output, count, input: input.into_inner() }
             }
             Socket::Tcp(_) | Socket::Unix(_) => {
-                let (written, output) = self.write_all(output).await;
-                if written.is_err() {
-                    return Exchanged { written, output, count: Ok(0), input };
+                let (outcome, output) = self.write_all(output).await;
+                if outcome.is_err() {
+                    return Exchanged { written: outcome, output, count: Ok(0), input };
                 }
+                written();
+                let written = outcome;
                 let (count, input) = self.read(input).await;
                 Exchanged { written, output, count, input }
             }
@@ -136,8 +143,10 @@ impl Socket {
     }
 }
 
-impl Flush for Socket {
-    async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
+impl Socket {
+    /// Writes what has gathered. It waits as long as the client likes: only [`super::connection`]'s outlet, which does not,
+    /// calls it.
+    pub(super) async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());
         }
@@ -145,6 +154,23 @@ impl Flush for Socket {
         output.restore(buffer);
         result
     }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Socket::UringTcp(stream) => stream.as_raw_fd(),
+            Socket::UringUnix(stream) => stream.as_raw_fd(),
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {
+    let outcome = work.await;
+    done();
+    outcome
 }
 
 impl AsRawFd for Accepted {

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::{Outcome, Session, isolation};
-use crate::auth::accounts;
+use super::{NamedStatement, Outcome, Session, isolation};
+use crate::auth::accounts::{self, AccountChange, Authority};
 use crate::auth::privilege::{Object, Privileges};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
+use crate::server::panics::CountedStatement;
 use crate::server::registry::Kill;
-use crate::sql::ast::{self, Account, Identification, Scope, SetItem, Statement};
+use crate::sql::ast::{
+    self, Account, AccountSpecification, Identification, Scope, Select, SelectItem, SetItem, Statement,
+};
 use crate::sql::exec::insert::Changed;
+use crate::sql::expr::Context;
 use crate::sql::expr::bind::Binder;
-use crate::sql::plan::Planner;
+use crate::sql::plan::{Plan, Planner};
 use crate::sql::value::Value;
 use crate::variables;
 
@@ -82,7 +86,7 @@ impl Session {
             }
             Statement::Set(items) => {
                 for item in items {
-                    self.set_item(item).await?;
+                    self.set_item(item, out).await?;
                 }
                 Ok(done())
             }
@@ -91,7 +95,7 @@ impl Session {
             }
             Statement::Do(list) => {
                 for expr in list {
-                    self.constant(expr)?;
+                    self.value(expr, out).await?;
                 }
                 Ok(done())
             }
@@ -104,17 +108,29 @@ impl Session {
             Statement::Flush(flush) => self.flush(flush).await,
             Statement::Prepare { name, source } => {
                 let text = self.constant(source)?.to_text().into_owned();
+                // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
+                let name = name.to_ascii_lowercase();
+                if let Some(old) = self.named_statements.remove(&name) {
+                    self.state.memory.keep(name.len() + old.text.len(), 0)?;
+                }
                 self.prepare_text(&text, self.modes())?;
-                self.named_statements.insert(name.to_ascii_lowercase(), text);
+                let server = &self.state.server;
+                let _counted = CountedStatement::new(server).ok_or_else(|| {
+                    let max = server.variables.max_prepared_stmt_count();
+                    errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
+                })?;
+                self.state.memory.keep(0, name.len() + text.len())?;
+                self.named_statements.insert(name, NamedStatement { text, _counted });
                 Ok(done())
             }
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => {
-                if self.named_statements.remove(&name.to_ascii_lowercase()).is_none() {
+                let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
                     return Err(
                         errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into()
                     );
-                }
+                };
+                self.state.memory.keep(name.len() + old.text.len(), 0)?;
                 Ok(done())
             }
             Statement::Shutdown => {
@@ -208,33 +224,48 @@ impl Session {
         Binder::new(&planner, &[]).constant(expr)
     }
 
-    /// The value of an expression that may hold subqueries.
-    async fn value(&mut self, expr: &ast::Expr) -> Result<Value<'static>, Failure> {
-        if let ast::Expr::Subquery(query) = expr {
-            let plan = self.planner().select(query)?;
-            let mut executor = crate::sql::exec::Executor {
-                state: &self.state,
-                transaction: &mut self.transaction,
-                parameters: &[],
-            };
-            let rows = executor.rows(&plan).await?;
-            if !self.in_transaction() {
-                self.commit().await?;
+    /// The value of an expression that may hold subqueries. With them it is a query like any other: it waits for metadata
+    /// locks, needs privileges, runs in the transaction, is killed and undone.
+    async fn value<S: ResultSink>(
+        &mut self,
+        expr: &ast::Expr,
+        out: &mut S,
+    ) -> Result<Value<'static>, Failure> {
+        {
+            let planner = self.planner();
+            let mut binder = Binder::new(&planner, &[]);
+            let (bound, _) = binder.bind(expr)?;
+            if binder.subqueries.is_empty() {
+                let cx = Context::constant(&self.state, &[]);
+                return Ok(bound.eval(&cx).map(Value::into_owned)?);
             }
-            return Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null));
         }
-        Ok(self.constant(expr)?)
+        // No client can name a variable so.
+        const TAKEN: &str = "\0";
+        let item = SelectItem::Expr { expr: expr.clone(), alias: None, text: String::new() };
+        let select = Select { items: vec![item], into: vec![TAKEN.to_owned()], ..Select::default() };
+        let query =
+            ast::Query { selects: vec![(true, select)], order_by: Vec::new(), limit: None, locking: None };
+        for _ in 0..8 {
+            let plan = Plan::Select(self.planner().select(&query)?);
+            match Box::pin(self.run_data(&plan, &[], out)).await {
+                Err(Failure::Stale) => {}
+                Err(failure) => return Err(failure),
+                Ok(_) => return Ok(self.state.take_user_variable(TAKEN)),
+            }
+        }
+        Err(Failure::Stale)
     }
 
-    async fn set_item(&mut self, item: &SetItem) -> Result<(), Failure> {
+    async fn set_item<S: ResultSink>(&mut self, item: &SetItem, out: &mut S) -> Result<(), Failure> {
         match item {
             SetItem::User(name, expr) => {
-                let value = self.value(expr).await?;
-                self.state.set_user_variable(name, value);
+                let value = self.value(expr, out).await?;
+                self.state.set_user_variable(name, value)?;
             }
             SetItem::System { scope, name, value } => {
                 let value = match value {
-                    Some(expr) => Some(self.value(expr).await?),
+                    Some(expr) => Some(self.value(expr, out).await?),
                     None => None,
                 };
                 self.set_system(*scope, name, value).await?;
@@ -361,7 +392,8 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
-        let Some(text) = self.named_statements.get(&name.to_ascii_lowercase()).cloned() else {
+        let named = self.named_statements.get(&name.to_ascii_lowercase());
+        let Some(text) = named.map(|named| named.text.clone()) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
         let prepared = self.prepare_text(&text, self.modes())?;
@@ -389,43 +421,64 @@ impl Session {
         let accounts = &server.accounts;
         let own = self.account(&Account::current());
         let manages = || self.state.require_any(Privileges::CREATE_USER);
+        let authority = self.authority();
         match statement {
             Statement::SetPassword { account, password } => {
                 let (user, host) = account.as_ref().map_or_else(|| own.clone(), |said| self.account(said));
                 if (&user, &host) != (&own.0, &own.1) {
                     manages()?;
                 }
-                let by = Identification { password: Some(password.clone()), ..Identification::default() };
-                accounts.alter(&user, &host, &identification(&by), false)?;
+                let by = accounts::Identification { password: Some(password.clone()), ..Default::default() };
+                let change = AccountChange { user, host, by: Some(by), locked: None };
+                accounts.alter_all(&[change], false, authority)?;
             }
-            Statement::CreateUser { accounts: list, if_not_exists } => {
+            Statement::CreateUser { accounts: list, if_not_exists, lock } => {
                 manages()?;
-                for (account, said) in list {
-                    let (user, host) = self.account(account);
-                    accounts.create(&user, &host, &identification(said), *if_not_exists)?;
-                }
+                let existing = accounts.create_all(&self.account_changes(list, *lock), *if_not_exists)?;
+                self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
             }
-            Statement::AlterUser { accounts: list } => {
-                for (account, said) in list {
-                    let (user, host) = self.account(account);
-                    if (&user, &host) != (&own.0, &own.1) {
-                        manages()?;
-                    }
-                    accounts.alter(&user, &host, &identification(said), false)?;
+            Statement::AlterUser { accounts: list, if_exists, lock } => {
+                let changes = self.account_changes(list, *lock);
+                // Everybody may change the own password, and nothing else of the account.
+                let own_password = |change: &AccountChange| {
+                    (&change.user, &change.host) == (&own.0, &own.1) && change.locked.is_none()
+                };
+                if !changes.iter().all(own_password) {
+                    manages()?;
                 }
+                let missing = accounts.alter_all(&changes, *if_exists, authority)?;
+                self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }
             Statement::DropUser { accounts: list, if_exists } => {
                 manages()?;
-                for account in list {
-                    let (user, host) = self.account(account);
-                    accounts.drop(&user, &host, *if_exists)?;
-                }
+                let list: Vec<_> = list.iter().map(|account| self.account(account)).collect();
+                let missing = accounts.drop_all(&list, *if_exists, authority)?;
+                self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }
             Statement::Grant(grant) => self.grant(grant)?,
             Statement::Revoke(grant) => self.revoke(grant)?,
             _ => {}
         }
         Ok(done())
+    }
+
+    fn authority(&self) -> Authority {
+        let system = self.state.rights().global().has(Privileges::SYSTEM_USER);
+        if system { Authority::System } else { Authority::Ordinary }
+    }
+
+    fn account_changes(&self, list: &[AccountSpecification], lock: Option<bool>) -> Vec<AccountChange> {
+        let change = |said: &AccountSpecification| {
+            let (user, host) = self.account(&said.account);
+            AccountChange { user, host, by: said.identification.as_ref().map(identification), locked: lock }
+        };
+        list.iter().map(change).collect()
+    }
+
+    fn note_accounts(&self, code: u16, accounts: &[String]) {
+        for account in accounts {
+            self.state.note(errors::error(code, &[account]));
+        }
     }
 
     fn grant(&self, grant: &ast::Grant) -> Result<(), SqlError> {
@@ -441,12 +494,16 @@ impl Session {
         for (account, said) in &grant.accounts {
             let (user, host) = self.account(account);
             let accounts = &self.state.server.accounts;
-            // GRANT … IDENTIFIED BY makes the account, as it did up to MySQL 5.7 and does in MariaDB.
+            // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does in MariaDB.
             if let Some(said) = said {
                 self.state.require_any(Privileges::CREATE_USER)?;
-                accounts.create(&user, &host, &identification(said), true)?;
+                let (user, host, by) = (user.clone(), host.clone(), Some(identification(said)));
+                let change = [AccountChange { user, host, by, locked: None }];
+                if !accounts.create_all(&change, true)?.is_empty() {
+                    accounts.alter_all(&change, false, self.authority())?;
+                }
             }
-            accounts.grant(&user, &host, what, &object)?;
+            accounts.grant(&user, &host, what, &object, self.authority())?;
         }
         Ok(())
     }
@@ -456,9 +513,12 @@ impl Session {
         let from = grant.accounts.iter().map(|(account, _)| self.account(account));
         let Some(said) = &grant.object else {
             self.state.require_any(Privileges::CREATE_USER)?;
-            return from.into_iter().try_for_each(|(user, host)| accounts.revoke_all(&user, &host));
+            return from
+                .into_iter()
+                .try_for_each(|(user, host)| accounts.revoke_all(&user, &host, self.authority()));
         };
         let (object, what) = self.checked_grant(grant, said)?;
-        from.into_iter().try_for_each(|(user, host)| accounts.revoke(&user, &host, what, &object))
+        from.into_iter()
+            .try_for_each(|(user, host)| accounts.revoke(&user, &host, what, &object, self.authority()))
     }
 }

@@ -190,7 +190,7 @@ impl Session {
                     }
                     self.state.note(error);
                 } else {
-                    database.create_database(name, rule)?;
+                    database.create_database_async(name, rule, timeout).await?;
                 }
                 Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
             }
@@ -241,9 +241,7 @@ impl Session {
             }
             Statement::AlterTable { table, changes } => self.alter_table(table, changes).await,
             Statement::RenameTable(pairs) => {
-                for (from, to) in pairs {
-                    self.rename(from, to).await?;
-                }
+                self.rename(pairs).await?;
                 Ok(done())
             }
             other => {
@@ -286,7 +284,17 @@ impl Session {
             }
             None => self.table_definition(create, owner.collation)?,
         };
-        engine.create_table(&database, &create.name.name, def).await?;
+        let timeout = self.lock_wait_timeout();
+        let made =
+            engine.create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout).await;
+        match made {
+            // Another session was faster.
+            Err(untorn::Error::TableExists(..)) if create.if_not_exists => {
+                self.state.note(errors::error(errors::TABLE_EXISTS, &[&create.name.name]));
+                return Ok(done());
+            }
+            made => made?,
+        }
         if let Some(next) = auto_increment {
             let table = engine.table(&database, &create.name.name)?;
             if let Some(counter) = &table.auto_increment {
@@ -425,23 +433,49 @@ impl Session {
                 self.state.note(errors::error(errors::BAD_TABLE, &[name]));
             }
         }
-        for table in found {
-            let timeout = self.lock_wait_timeout();
-            engine.drop_table(&table.database, &table.name, Some(&self.transaction), timeout).await?;
-        }
+        let timeout = self.lock_wait_timeout();
+        let found: Vec<_> = found.iter().map(|table| (&*table.database, &*table.name)).collect();
+        engine.drop_tables(&found, Some(&self.transaction), timeout).await?;
         Ok(done())
     }
 
     async fn add_key(&mut self, name: &TableName, key: &ast::KeyDef) -> Result<(), Failure> {
+        self.change_keys(name, &[key], &[]).await
+    }
+
+    async fn drop_key(&mut self, name: &TableName, key: &str) -> Result<(), Failure> {
+        self.change_keys(name, &[], &[key]).await
+    }
+
+    /// Drops keys and adds others, all or none.
+    async fn change_keys(
+        &mut self,
+        name: &TableName,
+        added: &[&ast::KeyDef],
+        dropped: &[&str],
+    ) -> Result<(), Failure> {
         let table = self.planner().engine_table(name)?;
         let mut def = table.def.clone();
-        let key = key_definition(&mut def, key)?;
-        if def.key_named(&key.name).is_some() {
-            return Err(errors::error(errors::DUP_KEYNAME, &[&key.name]).into());
+        for key in dropped {
+            let is_it = |known: &schema::KeyDef| known.name.eq_ignore_ascii_case(key);
+            let Some(at) = def.keys.iter().position(is_it) else {
+                return Err(errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[key]).into());
+            };
+            def.keys.remove(at);
+        }
+        let mut keys = Vec::new();
+        for key in added {
+            let key = key_definition(&mut def, key)?;
+            if def.key_named(&key.name).is_some() {
+                return Err(errors::error(errors::DUP_KEYNAME, &[&key.name]).into());
+            }
+            def.keys.push(key.clone());
+            keys.push(key);
         }
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
-        match engine.create_index(&table.database, &table.name, key, Some(&self.transaction), timeout).await {
+        let session = Some(&self.transaction);
+        match engine.change_indexes(&table.database, &table.name, keys, dropped, session, timeout).await {
             Err(untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry })) => {
                 let fresh = engine.table(&table.database, &table.name)?;
                 Err(crate::sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
@@ -450,52 +484,34 @@ impl Session {
         }
     }
 
-    async fn drop_key(&mut self, name: &TableName, key: &str) -> Result<(), Failure> {
-        let table = self.planner().engine_table(name)?;
-        if table.def.key_named(key).is_none() {
-            return Err(errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[&key]).into());
+    /// RENAME of one table or several, all or none.
+    async fn rename(&mut self, pairs: &[(TableName, TableName)]) -> Result<(), Failure> {
+        let mut names = Vec::new();
+        for (from, to) in pairs {
+            let planner = self.planner();
+            names.push((planner.database_of(from)?, &*from.name, planner.database_of(to)?, &*to.name));
         }
+        let pairs: Vec<_> =
+            names.iter().map(|(from_db, from, to_db, to)| ((&**from_db, *from), (&**to_db, *to))).collect();
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
-        engine.drop_index(&table.database, &table.name, key, Some(&self.transaction), timeout).await?;
+        engine.rename_tables(&pairs, Some(&self.transaction), timeout).await?;
         Ok(())
     }
 
-    async fn rename(&mut self, from: &TableName, to: &TableName) -> Result<(), Failure> {
-        let table = self.planner().engine_table(from)?;
-        let database = self.planner().database_of(to)?;
-        let engine = self.state.database.clone();
-        let timeout = self.lock_wait_timeout();
-        let (from, to) = ((&*table.database, &*table.name), (&*database, &*to.name));
-        engine.rename_table(from, to, Some(&self.transaction), timeout).await?;
-        Ok(())
-    }
-
+    /// What cannot be done is refused before anything is; all keys change at once.
     async fn alter_table(&mut self, name: &TableName, changes: &[Alteration]) -> Result<Outcome, Failure> {
         self.planner().engine_table(name)?;
+        let (mut added, mut dropped, mut renamed) = (Vec::new(), Vec::new(), None);
         for change in changes {
             match change {
                 Alteration::AddKey(key) if key.kind == ast::KeyKind::Primary => {
                     return Err(errors::unsupported("ALTER TABLE … ADD PRIMARY KEY").into());
                 }
-                Alteration::AddKey(key) => self.add_key(name, key).await?,
-                Alteration::DropKey(Some(key)) => self.drop_key(name, key).await?,
+                Alteration::AddKey(key) => added.push(key),
+                Alteration::DropKey(Some(key)) => dropped.push(&**key),
                 Alteration::DropKey(None) => {
                     return Err(errors::unsupported("ALTER TABLE … DROP PRIMARY KEY").into());
-                }
-                Alteration::AddForeignKey(_) => {
-                    self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
-                }
-                Alteration::RenameTo(to) => self.rename(name, to).await?,
-                Alteration::Keys | Alteration::Rebuild | Alteration::DropForeignKey(_) => {}
-                Alteration::Option(option, value) => {
-                    if option == "AUTO_INCREMENT" {
-                        let table = self.planner().engine_table(name)?;
-                        let next: u64 = value.parse().unwrap_or(1);
-                        if let Some(counter) = &table.auto_increment {
-                            counter.used(self.state.database.store(), next.saturating_sub(1)).await?;
-                        }
-                    }
                 }
                 Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
                     return Err(errors::unsupported("ALTER TABLE … COLUMN").into());
@@ -506,9 +522,32 @@ impl Session {
                 Alteration::DiscardTablespace | Alteration::ImportTablespace if changes.len() > 1 => {
                     return Err(errors::error(errors::WRONG_USAGE, &[&"TABLESPACE", &"other changes"]).into());
                 }
+                Alteration::RenameTo(to) => renamed = Some(to),
+                _ => {}
+            }
+        }
+        if !added.is_empty() || !dropped.is_empty() {
+            self.change_keys(name, &added, &dropped).await?;
+        }
+        for change in changes {
+            match change {
+                Alteration::AddForeignKey(_) => {
+                    self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
+                }
+                Alteration::Option(option, value) if option == "AUTO_INCREMENT" => {
+                    let table = self.planner().engine_table(name)?;
+                    let next: u64 = value.parse().unwrap_or(1);
+                    if let Some(counter) = &table.auto_increment {
+                        counter.used(self.state.database.store(), next.saturating_sub(1)).await?;
+                    }
+                }
                 Alteration::DiscardTablespace => self.discard_tablespace(name).await?,
                 Alteration::ImportTablespace => self.import_tablespace(name).await?,
+                _ => {}
             }
+        }
+        if let Some(to) = renamed {
+            self.rename(&[(name.clone(), to.clone())]).await?;
         }
         Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
     }

@@ -21,6 +21,10 @@ const SETTINGS: &[(&str, Apply)] = &[
         let max = u32::try_from(pages).ok().filter(|pages| u64::from(*pages) < NO_LIMIT);
         database.store().set_io_capacity_max(max);
     }),
+    ("untorn_lock_memory", |database, bytes| {
+        let bytes = if bytes == 0 { untorn::default_lock_memory(machine::memory_bytes().0) } else { bytes };
+        database.transaction_system().set_lock_memory_max(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }),
 ];
 
 /// Applies the values as they are and those that come.
@@ -35,6 +39,14 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         server.variables.on_change(name, Box::new(hook));
     }
     connect_pool_size(server, database);
+    const MEMORY: &str = "untorn_memory_limit";
+    let memory = server.memory.clone();
+    memory.set_limit(server.variables.number(MEMORY));
+    let hook = move |value: &Value| {
+        memory.set_limit(value.as_u64().unwrap_or_default());
+        Ok(())
+    };
+    server.variables.on_change(MEMORY, Box::new(hook));
 }
 
 /// `innodb_buffer_pool_size`: a change is begun, and `Innodb_buffer_pool_resize_status` says how far it is.

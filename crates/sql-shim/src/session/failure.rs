@@ -38,7 +38,9 @@ impl From<io::Error> for Failure {
 impl From<TransactionError> for Failure {
     fn from(cause: TransactionError) -> Self {
         match &cause {
-            TransactionError::Deadlock => Failure::RolledBack(error(errors::LOCK_DEADLOCK, &[])),
+            TransactionError::Deadlock | TransactionError::LockTableFull => {
+                Failure::RolledBack(transaction(&cause))
+            }
             other => Failure::Sql(transaction(other)),
         }
     }
@@ -57,6 +59,7 @@ impl From<untorn::Error> for Failure {
 pub fn transaction(cause: &TransactionError) -> SqlError {
     match cause {
         TransactionError::Deadlock => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::LockTableFull => error(errors::LOCK_TABLE_FULL, &[]),
         TransactionError::LockWaitTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
@@ -90,6 +93,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),
         Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
+        Error::NameTooLong(name) => error(errors::TOO_LONG_IDENT, &[name]),
         Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),
         Error::TablespaceDiscarded(_, table) => error(errors::TABLESPACE_DISCARDED, &[table]),
         Error::TablespaceExists(database, table) => {

@@ -80,6 +80,10 @@ impl Session {
                     Ok(()) => break,
                     Err(NotUsable::Stale) => return Err(Failure::Stale),
                     Err(NotUsable::Discarded) => return Err(discarded(&table)),
+                    Err(NotUsable::Deadlock) => {
+                        self.transaction.rollback().await?;
+                        return Err(untorn::engine::Error::Deadlock.into());
+                    }
                     Err(NotUsable::Wait(wait)) => {
                         let deadline = *deadline.get_or_insert_with(|| self.metadata_deadline());
                         self.wait_for(wait, FOR_TABLE, deadline).await?;
@@ -157,7 +161,7 @@ impl Session {
         let access = if write { Access::Write } else { Access::Read };
         'anew: loop {
             let table = self.planner().engine_table(name)?;
-            let mut request = TableLockRequest::new(&table, access);
+            let mut request = TableLockRequest::new(&self.transaction, &table, access);
             loop {
                 match request.grant() {
                     Ok(lock) => {
@@ -168,6 +172,7 @@ impl Session {
                     }
                     Err(NotUsable::Stale) => continue 'anew,
                     Err(NotUsable::Discarded) => return Err(discarded(&table)),
+                    Err(NotUsable::Deadlock) => return Err(untorn::engine::Error::Deadlock.into()),
                     Err(NotUsable::Wait(wait)) => self.wait_for(wait, FOR_TABLE, deadline).await?,
                 }
             }

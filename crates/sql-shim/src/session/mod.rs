@@ -10,17 +10,19 @@ mod command;
 mod definition;
 mod engine_settings;
 pub mod failure;
+mod large_text;
 mod locks;
+pub mod memory;
 mod privileges;
 mod show;
 pub mod state;
+#[cfg(test)]
+mod tests;
+mod watch;
 
 use std::borrow::Cow;
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use untorn::engine::Durability;
@@ -31,8 +33,9 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
-use crate::server::registry::{Connection, Kill, Server};
+use crate::server::registry::{Connection, Server};
 use crate::service::{SessionFactory, SessionService};
 use crate::sql::ast::Statement;
 use crate::sql::exec::insert::Changed;
@@ -48,6 +51,7 @@ use cache::{Fingerprint, StatementCache};
 use failure::Failure;
 use locks::LockedTable;
 use state::SessionState;
+use watch::{Ended, Watch};
 
 /// Makes sessions over an open database.
 pub struct Sessions {
@@ -80,6 +84,13 @@ pub struct PlannedStatement {
     database: Option<Arc<str>>,
 }
 
+/// A statement of PREPARE.
+struct NamedStatement {
+    text: Vec<u8>,
+    /// It counts like one of the protocol's.
+    _counted: CountedStatement,
+}
+
 /// A session.
 pub struct Session {
     /// What expressions may look at.
@@ -94,7 +105,7 @@ pub struct Session {
     next_isolation: Option<variables::Isolation>,
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
-    named_statements: std::collections::HashMap<String, Vec<u8>>,
+    named_statements: std::collections::HashMap<String, NamedStatement>,
     /// LOCK TABLES.
     table_locks: Option<Vec<LockedTable>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -251,8 +262,12 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(plan);
+        self.transaction.rows().clear_kill();
         let outcome = match plan {
-            Plan::Command(statement) => self.command(statement, out, more).await?,
+            Plan::Command(statement) => {
+                let watch = Watch::new(&self.state, &self.transaction, None);
+                watch.over(self.command(statement, out, more)).await.0?
+            }
             plan => self.run_data(plan, parameters, out).await?,
         };
         match outcome {
@@ -306,7 +321,6 @@ impl Session {
         if writes && self.read_only && self.in_transaction() {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
-        self.transaction.rows().clear_kill();
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;
         }
@@ -378,31 +392,31 @@ impl Session {
         self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
 
-    /// Runs a plan while looking for a kill of this connection.
+    /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.
     async fn watched<S: ResultSink>(
         &mut self,
         plan: &Plan,
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
-        let connection = self.state.connection.clone();
-        let handle = self.transaction.state().kill_handle();
+        let limit_ms = match plan {
+            Plan::Select(_) => self.state.settings().max_execution_time_ms,
+            _ => 0,
+        };
+        let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
+        let watch = Watch::new(&self.state, &self.transaction, limit);
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
-        let mut work = pin!(execute(&mut executor, plan, out));
-        let mut killed = pin!(connection.killed(Kill::Query));
-        let mut told = false;
-        poll_fn(|context| {
-            if let Poll::Ready(result) = work.as_mut().poll(context) {
-                return Poll::Ready(result);
+        let timed_out = &self.state.timed_out;
+        let (result, ended) =
+            watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        match result {
+            Err(Failure::Sql(error))
+                if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
+            {
+                Err(errors::error(errors::QUERY_TIMEOUT, &[]).into())
             }
-            if !told && killed.as_mut().poll(context).is_ready() {
-                told = true;
-                handle.kill();
-                return work.as_mut().poll(context);
-            }
-            Poll::Pending
-        })
-        .await
+            result => result,
+        }
     }
 
     /// Answers a failure. A client that is gone is the caller's business.
@@ -429,7 +443,7 @@ impl Session {
         out: &mut S,
     ) -> Result<usize, (Failure, usize)> {
         let modes = self.modes();
-        let parsed = parser::parse(sql, modes).map_err(|error| (error.into(), sql.len()))?;
+        let parsed = large_text::parse(sql, modes).await.map_err(|error| (error.into(), sql.len()))?;
         let consumed = parsed.consumed;
         let rest = sql.get(consumed..).unwrap_or_default();
         let more = !parser::is_blank(rest, modes);
@@ -450,16 +464,18 @@ impl Session {
         }
         let mut statement = parsed.statement;
         for attempt in 0..8 {
-            let plan = self.plan(statement, &[]).map_err(|error| fail(error.into()))?;
+            let plan = self.plan_text(statement).await.map_err(fail)?;
             if !keeps_warnings(&plan) {
                 self.state.clear_warnings();
             }
-            match self.run(&plan, &[], out, more).await {
+            let result = self.run(&plan, &[], out, more).await;
+            large_text::discard(plan);
+            match result {
                 Err(Failure::Stale) if attempt < 7 => {}
                 Err(failure) => return Err(fail(failure)),
                 Ok(()) => break,
             }
-            statement = parser::parse(sql, modes).map_err(|error| fail(error.into()))?.statement;
+            statement = large_text::parse(sql, modes).await.map_err(|error| fail(error.into()))?.statement;
         }
         Ok(consumed)
     }
@@ -516,13 +532,13 @@ async fn execute<S: ResultSink>(
 ) -> Result<Outcome, Failure> {
     match plan {
         Plan::Select(select) if !select.into.is_empty() => {
-            let rows = executor.rows(select).await?;
+            let rows = executor.first_rows(select, 2).await?;
             if rows.len() > 1 {
                 return Err(errors::error(errors::TOO_MANY_ROWS, &[]).into());
             }
-            for row in rows {
+            for row in rows.into_rows() {
                 for (name, value) in select.into.iter().zip(row) {
-                    executor.state.set_user_variable(name, value);
+                    executor.state.set_user_variable(name, value)?;
                 }
             }
             Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
@@ -720,6 +736,13 @@ impl Session {
         let parsed = parser::parse(sql, modes)?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+        }
+        // They would run each other, and themselves, without end.
+        if matches!(
+            parsed.statement,
+            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
+        ) {
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]));
         }
         let version = self.plan_version();
         let plan = self.plan(parsed.statement, &[])?;

@@ -229,7 +229,37 @@ impl Session {
             }
             Statement::Describe { table, .. } => self.require_sight_of(table, "SELECT"),
             Statement::Show(show) => self.check_show(&show.kind),
-            _ => Ok(()),
+            // Checked where their tables are planned.
+            Statement::Select(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Explain(_)
+            | Statement::Do(_) => Ok(()),
+            // Checked with what they are about: the database, variable, account, connection or statement.
+            Statement::Use(_)
+            | Statement::Set(_)
+            | Statement::Kill { .. }
+            | Statement::CreateUser { .. }
+            | Statement::AlterUser { .. }
+            | Statement::DropUser { .. }
+            | Statement::SetPassword { .. }
+            | Statement::Grant(_)
+            | Statement::Revoke(_)
+            | Statement::Execute { .. }
+            | Statement::Prepare { .. } => Ok(()),
+            // Everybody's own.
+            Statement::Empty
+            | Statement::Begin { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::ReleaseSavepoint(_)
+            | Statement::SetTransaction { .. }
+            | Statement::UnlockTables
+            | Statement::Deallocate(_)
+            | Statement::Unsupported(_) => Ok(()),
         }
     }
 

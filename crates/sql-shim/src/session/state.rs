@@ -3,16 +3,18 @@
 //! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is borrowed
 //! by the scan. A session lives on one thread: cells are enough.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use untorn::sort::Place;
 use untorn::types::{Date, DateTime};
 
 use crate::auth::privilege::Rights;
 use crate::errors;
 use crate::result::SqlError;
 use crate::server::registry::{Connection, Kill, Server};
+use crate::session::memory::{self, Account};
 use crate::sql::ast;
 use crate::sql::value::Value;
 use crate::variables::{self, SessionSettings, SessionVariables, sql_mode};
@@ -52,6 +54,11 @@ pub struct SessionState {
     pub database: untorn::Database,
     /// System variables.
     pub variables: SessionVariables,
+    /// Memory of its statements.
+    pub memory: Account,
+    sort_place: OnceCell<Place>,
+    /// The statement has had the time it may take (`max_execution_time`).
+    pub timed_out: Cell<bool>,
     current_database: RefCell<Option<Arc<str>>>,
     user_variables: RefCell<HashMap<String, Value<'static>>>,
     /// Lines of SHOW WARNINGS.
@@ -94,11 +101,15 @@ impl SessionState {
     pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: untorn::Database) -> Self {
         let variables = server.variables.session();
         let random = database.environment().random_u64();
+        let memory = Account::new(server.memory.clone());
         Self {
             server,
             connection,
             database,
             variables,
+            memory,
+            sort_place: OnceCell::new(),
+            timed_out: Cell::new(false),
             current_database: RefCell::new(None),
             user_variables: RefCell::new(HashMap::new()),
             warnings: RefCell::new(Vec::new()),
@@ -123,6 +134,8 @@ impl SessionState {
     /// Forgets what belongs to a statement.
     pub fn begin_statement(&self) {
         self.statement_time.set(None);
+        self.timed_out.set(false);
+        self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
     }
 
@@ -138,6 +151,7 @@ impl SessionState {
     pub fn reset(&mut self) {
         self.variables = self.server.variables.session();
         self.user_variables.borrow_mut().clear();
+        let _ = self.memory.keep(self.memory.kept() as usize, 0);
         self.named_locks.borrow_mut().clear();
         self.clear_warnings();
         self.last_insert_id.set(0);
@@ -196,9 +210,47 @@ impl SessionState {
         self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
     }
 
+    /// Takes `@name` out.
+    pub fn take_user_variable(&self, name: &str) -> Value<'static> {
+        let taken = self.user_variables.borrow_mut().remove(name).unwrap_or(Value::Null);
+        // Giving back always succeeds.
+        let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
+        taken
+    }
+
     /// Sets `@name`.
-    pub fn set_user_variable(&self, name: &str, value: Value<'static>) {
-        self.user_variables.borrow_mut().insert(name.to_owned(), value);
+    pub fn set_user_variable(&self, name: &str, value: Value<'static>) -> Result<(), SqlError> {
+        let mut variables = self.user_variables.borrow_mut();
+        let old = variables.get(name).map_or(0, |value| name.len() + memory::weight(value));
+        self.memory.keep(old, name.len() + memory::weight(&value))?;
+        variables.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Where sorts put what does not fit into memory (`tmpdir`).
+    pub fn sort_place(&self) -> Place {
+        let make = || {
+            let directory = self.server.variables.text("tmpdir");
+            let storage = self.database.environment().storage().clone();
+            Place::new(storage, std::path::Path::new(&directory))
+        };
+        self.sort_place.get_or_init(make).clone()
+    }
+
+    /// Bytes that a sort keeps in memory: no less than a temporary table may have.
+    pub fn sort_memory(&self) -> usize {
+        let settings = self.settings();
+        self.within_limit(settings.sort_buffer_size.max(settings.tmp_table_size))
+    }
+
+    /// Bytes that groups, or the keys of rows that have been seen, keep in memory.
+    pub fn temporary_memory(&self) -> usize {
+        self.within_limit(self.settings().tmp_table_size)
+    }
+
+    /// A statement spills before its limit refuses it what it spills.
+    fn within_limit(&self, bytes: u64) -> usize {
+        usize::try_from(bytes.min(self.memory.limit() / 4)).unwrap_or(usize::MAX)
     }
 
     /// `@@name`.
@@ -295,10 +347,13 @@ impl SessionState {
     /// Error 1317 once somebody killed the statement or the connection.
     #[inline]
     pub fn check_killed(&self) -> Result<(), SqlError> {
-        if self.connection.kill_level() == Kill::No {
-            return Ok(());
+        if self.connection.kill_level() != Kill::No {
+            return Err(errors::error(errors::QUERY_INTERRUPTED, &[]));
         }
-        Err(errors::error(errors::QUERY_INTERRUPTED, &[]))
+        if self.timed_out.get() {
+            return Err(errors::error(errors::QUERY_TIMEOUT, &[]));
+        }
+        Ok(())
     }
 
     /// GET_LOCK without waiting; named locks of one session never clash with each other.

@@ -68,6 +68,14 @@ pub struct SessionSettings {
     /// Milliseconds, 0 is no limit.
     pub max_execution_time_ms: u64,
     pub group_concat_max_len: u64,
+    /// Bytes that a sort keeps in memory.
+    pub sort_buffer_size: u64,
+    /// Bytes that groups, or keys of rows seen, keep in memory.
+    pub tmp_table_size: u64,
+    /// Rows of its outer tables that a join may look at.
+    pub max_join_size: u64,
+    /// Bytes a statement may have; 0 is half of the server's limit.
+    pub statement_memory_limit: u64,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
@@ -149,6 +157,10 @@ fn decode(values: &[Value]) -> SessionSettings {
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),
         group_concat_max_len: number("group_concat_max_len"),
+        sort_buffer_size: number("sort_buffer_size"),
+        tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
+        max_join_size: number("max_join_size"),
+        statement_memory_limit: number("untorn_statement_memory_limit"),
         auto_increment_increment: number("auto_increment_increment"),
         auto_increment_offset: number("auto_increment_offset"),
         time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),

@@ -13,6 +13,8 @@ const BUFFER_BYTES_KEPT: usize = 128 * 1024;
 pub struct PacketOutput {
     bytes: Vec<u8>,
     packet_start: usize,
+    /// Between [`begin`](Self::begin) and [`end`](Self::end).
+    unfinished: bool,
     sequence: u8,
 }
 
@@ -66,11 +68,20 @@ impl PacketOutput {
     #[inline]
     pub fn begin(&mut self) {
         self.packet_start = self.bytes.len();
+        self.unfinished = true;
         self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
+    }
+
+    /// Withdraws the packet in progress, if there is one: for whoever comes after a panic.
+    pub fn abandon_unfinished(&mut self) {
+        if std::mem::take(&mut self.unfinished) {
+            self.bytes.truncate(self.packet_start);
+        }
     }
 
     /// Withdraws the packet that was begun.
     pub fn abandon(&mut self) {
+        self.unfinished = false;
         self.bytes.truncate(self.packet_start);
     }
 
@@ -83,6 +94,7 @@ impl PacketOutput {
     /// Ends the packet: fills in its header, and cuts it when it is longer than one fragment.
     #[inline]
     pub fn end(&mut self) {
+        self.unfinished = false;
         let length = self.bytes.len() - self.packet_start - HEADER_BYTES;
         if length >= FRAGMENT_BYTES_MAX {
             return self.end_in_fragments();

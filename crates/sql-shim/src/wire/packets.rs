@@ -156,6 +156,12 @@ pub mod error {
     pub fn wrong_arguments() -> SqlError {
         SqlError::new(1210, b"HY000", "Incorrect arguments to mysqld_stmt_execute")
     }
+    /// 1105, as MySQL words it.
+    pub fn long_data_too_long() -> SqlError {
+        let text = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than \
+                    'max_allowed_packet' bytes";
+        SqlError::new(1105, b"HY000", text)
+    }
     /// 1243.
     pub fn unknown_statement(id: u32, command: &str) -> SqlError {
         SqlError::new(1243, b"HY000", format!("Unknown prepared statement handler ({id}) given to {command}"))

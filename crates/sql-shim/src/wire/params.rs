@@ -3,6 +3,8 @@
 //! A client sends the types with the first execution and may leave them out afterwards (`new parameters bound` = 0), so
 //! they are remembered per statement. Long data sent before takes the place of the value in the packet.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::cursor::{Cursor, Malformed};
@@ -22,16 +24,22 @@ pub struct BoundType {
 #[derive(Debug, Default)]
 pub struct ParamState {
     types: Vec<BoundType>,
-    long_data: Vec<Option<Vec<u8>>>,
+    long_data: BTreeMap<u16, Vec<u8>>,
+    /// Bytes of long data.
+    long_bytes: usize,
+    /// Long data that could not be taken: the next execution fails with it.
+    refused: Option<ParamError>,
 }
 
-/// Why parameters cannot be used; both become error 1210.
+/// Why parameters cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamError {
     /// The packet is too short or a value in it is impossible.
     Malformed,
     /// A type nobody knows, or none bound at the first execution.
     WrongType,
+    /// More long data than a packet may have.
+    LongDataTooLong,
 }
 
 impl From<Malformed> for ParamError {
@@ -44,33 +52,44 @@ impl From<Malformed> for ParamError {
 pub type Params<'a> = SmallVec<[Param<'a>; 8]>;
 
 impl ParamState {
-    /// Appends to a parameter's long data; `false` when the statement has no such parameter or more than `limit` bytes
-    /// would gather.
-    pub fn append_long_data(&mut self, count: usize, parameter: u16, data: &[u8], limit: usize) -> bool {
-        let index = usize::from(parameter);
-        if index >= count {
-            return false;
+    /// Appends to a parameter's long data, when the statement has such a parameter and no more than `limit` bytes gather.
+    /// COM_STMT_SEND_LONG_DATA has no answer: what could not be taken makes the next execution fail.
+    pub fn append_long_data(&mut self, count: usize, parameter: u16, data: &[u8], limit: usize) {
+        if self.refused.is_some() {
+            return;
         }
-        if self.long_data.len() <= index {
-            self.long_data.resize_with(count, || None);
+        if usize::from(parameter) >= count {
+            return self.refuse(ParamError::Malformed);
         }
-        let gathered: usize = self.long_data.iter().flatten().map(Vec::len).sum();
-        if gathered.saturating_add(data.len()) > limit {
-            return false;
+        if self.long_bytes.saturating_add(data.len()) > limit {
+            return self.refuse(ParamError::LongDataTooLong);
         }
-        if let Some(slot) = self.long_data.get_mut(index) {
-            slot.get_or_insert_default().extend_from_slice(data);
-        }
-        true
+        self.long_data.entry(parameter).or_default().extend_from_slice(data);
+        self.long_bytes += data.len();
+    }
+
+    fn refuse(&mut self, why: ParamError) {
+        self.clear_long_data();
+        self.refused = Some(why);
+    }
+
+    /// Bytes of long data that wait for an execution.
+    pub fn long_bytes(&self) -> usize {
+        self.long_bytes
     }
 
     /// Forgets long data (COM_STMT_RESET, and after each execution).
     pub fn clear_long_data(&mut self) {
         self.long_data.clear();
+        self.long_bytes = 0;
+        self.refused = None;
     }
 
     /// Decodes the part of COM_STMT_EXECUTE after the statement id for a statement with `count` parameters.
     pub fn decode<'a>(&'a mut self, count: usize, arguments: &'a [u8]) -> Result<Params<'a>, ParamError> {
+        if let Some(why) = self.refused {
+            return Err(why);
+        }
         let mut cursor = Cursor::new(arguments);
         let _cursor_type = cursor.u8()?;
         let _iterations = cursor.u32()?;
@@ -86,7 +105,7 @@ impl ParamState {
             return Err(ParamError::WrongType);
         }
         for (index, bound) in self.types.iter().enumerate() {
-            if let Some(Some(data)) = self.long_data.get(index) {
+            if let Some(data) = u16::try_from(index).ok().and_then(|index| self.long_data.get(&index)) {
                 params.push(Param::Bytes { value: data, binary: is_binary(bound.kind) });
                 continue;
             }
@@ -194,12 +213,26 @@ mod tests {
     #[test]
     fn long_data_takes_the_place_of_the_value() {
         let mut state = ParamState::default();
-        assert!(state.append_long_data(2, 1, b"long ", 100));
-        assert!(state.append_long_data(2, 1, b"data", 100));
-        assert!(!state.append_long_data(2, 2, b"x", 100));
-        assert!(!state.append_long_data(2, 0, &[0; 100], 100));
+        state.append_long_data(2, 1, b"long ", 100);
+        state.append_long_data(2, 1, b"data", 100);
         let bytes = execute(&[0], Some(&[kind::TINY, 0x80, kind::BLOB, 0]), &[200]);
         let params = state.decode(2, &bytes).unwrap();
         assert_eq!(params.as_slice(), [Param::UInt(200), Param::Bytes { value: b"long data", binary: true }]);
+    }
+
+    /// A value with a hole in it must never be stored: what did not fit fails the execution, smaller pieces behind it too.
+    #[test]
+    fn long_data_that_does_not_fit_fails_the_execution() {
+        let bytes = execute(&[0], Some(&[kind::BLOB, 0, kind::BLOB, 0]), &[1, b'x', 1, b'y']);
+        let mut state = ParamState::default();
+        state.append_long_data(2, 0, &[1; 60], 100);
+        state.append_long_data(2, 1, &[2; 60], 100);
+        state.append_long_data(2, 1, &[3; 10], 100);
+        assert_eq!(state.long_bytes(), 0, "kept although it will not be used");
+        assert_eq!(state.decode(2, &bytes), Err(ParamError::LongDataTooLong));
+        state.clear_long_data();
+        assert!(state.decode(2, &bytes).is_ok());
+        state.append_long_data(2, 2, b"x", 100);
+        assert_eq!(state.decode(2, &bytes), Err(ParamError::Malformed), "there is no such parameter");
     }
 }

@@ -337,6 +337,11 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         put_error(self.output, true, error);
     }
 
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.output.is_full()
+    }
+
     async fn flush_if_full(&mut self) -> io::Result<()> {
         if !self.output.is_full() {
             return Ok(());

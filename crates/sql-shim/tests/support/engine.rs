@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sql_shim::auth::accounts::Accounts;
+use sql_shim::auth::accounts::{Accounts, WhenMissing};
 use sql_shim::auth::native;
 use sql_shim::server::registry::Server;
 use sql_shim::server::runtime::RuntimeKind;
@@ -38,7 +38,10 @@ impl Engine {
     }
 
     pub fn serve(database: Database, directory: &Path) -> Engine {
-        let accounts = Accounts::open(directory).unwrap();
+        let accounts = {
+            Accounts::prepare(directory, WhenMissing::Create).unwrap();
+            Accounts::open(directory).unwrap()
+        };
         let server = Server::new(accounts, GlobalVariables::default());
         let sessions = Arc::new(Sessions::new(server.clone(), database.clone()));
         let server = TestServer::serve(RuntimeKind::Epoll, server, None, &sessions);

@@ -101,6 +101,9 @@ impl Environment for FaultyEnvironment {
     fn spawn(&self, name: &'static str, task: TaskFuture) {
         self.real.spawn(name, task);
     }
+    fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
+        self.real.spawn_blocking(name, task);
+    }
     fn spawn_worker(&self, name: &'static str, task: TaskFuture) {
         self.real.spawn_worker(name, task);
     }

@@ -1,5 +1,5 @@
 //! A server with a small session of its own, and a raw client that speaks just enough protocol to check ours.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -133,6 +133,12 @@ impl SessionService for EchoSession {
             Some("wait") => {
                 self.connection.killed(Kill::Query).await;
                 out.error(&SqlError::new(1317, b"70100", "Query execution was interrupted"));
+            }
+            Some("panic") => {
+                out.columns(&ResultColumns::new(vec![ColumnMeta::text("c", 1)]));
+                out.row_begin();
+                out.bytes(b"half of a row");
+                panic!("as it was asked to");
             }
             Some("fail") => {
                 out.columns(&ResultColumns::new(vec![ColumnMeta::text("c", 1)]));
@@ -287,9 +293,19 @@ impl Client {
     }
 
     pub fn send(&mut self, payload: &[u8]) {
-        let packet = packet(self.sequence, payload);
-        self.send_raw(&packet);
-        self.sequence = self.sequence.wrapping_add(1);
+        // Payloads of 16 MiB and more go in several packets.
+        const MOST: usize = 0xff_ffff;
+        let mut rest = payload;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(MOST));
+            let packet = packet(self.sequence, now);
+            self.send_raw(&packet);
+            self.sequence = self.sequence.wrapping_add(1);
+            rest = later;
+            if now.len() < MOST {
+                return;
+            }
+        }
     }
 
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {

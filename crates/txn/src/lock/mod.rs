@@ -8,14 +8,15 @@
 //! that fact (an **implicit** lock). Whoever runs into it first makes it explicit in the owner's name.
 //!
 //! ```text
-//!   mode      what conflicts with what           table     the sharded queues; grant, release, inherit
-//!   request   a transaction as lock owner        deadlock  the wait-for graph, searched when a wait begins
-//!   wait      one waiting request and how it ends     target, place   what a lock is on; the same for people
+//!   mode      what conflicts with what           table     request, grant, inherit
+//!   request   a transaction as lock owner        shard     where locks lie: singles and queues; owners: their numbers
+//!   wait      one waiting request and how it ends     release   a transaction's locks go
+//!   target, place   what a lock is on; for people     deadlock  the wait-for graph, searched when a wait begins
 //! ```
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
 //!
-//! Latch order: detector -> shard -> owner's list. Never two shards at once. All of it is below page latches: lock
+//! Latch order: detector -> shard -> owner's list -> numbers. Never two shards at once. All of it is below page latches: lock
 //! requests are made while a leaf is latched, and never wait there; they return a [`LockWait`] to be awaited after the latches are gone.
 //! The search for deadlocks belongs to that await: no latch is held while it runs.
 
@@ -23,8 +24,11 @@ mod deadlock;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
+mod owners;
 mod place;
+mod release;
 mod request;
+mod shard;
 mod table;
 mod target;
 #[cfg(all(test, not(loom)))]
@@ -34,6 +38,7 @@ mod wait;
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
 pub(crate) use place::Place;
+pub(crate) use release::Release;
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};
 pub(crate) use target::LockTarget;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use disk::sync::Mutex;
-use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::mode::LockMode;
+use super::owners::{Owners, Registered};
 use super::place::Place;
 use super::target::LockTarget;
 use super::wait::WaitCell;
@@ -28,6 +29,7 @@ pub(crate) struct Owner {
     pub record_locks_only: AtomicBool,
     /// Asked to stop.
     pub killed: AtomicBool,
+    number: AtomicU32,
     pub(super) held: Mutex<Held>,
     pub(super) waiting: Mutex<Option<Waiting>>,
 }
@@ -39,11 +41,60 @@ pub(crate) struct OwnerEpoch {
     pub epoch: u32,
 }
 
+/// A list of locks up to this length is kept exact.
+const LISTED: usize = 4096;
+/// A longer list is given up as soon as the owner has this part of all locks: then the whole table is searched for them in the end.
+const SHARE: u64 = 64;
+
 /// The locks of the current transaction, waiting ones included.
+///
+/// A transaction with few locks lists them. One with many does not: it would cost half as much again as the locks themselves, and removing
+/// one from a long list takes long; the shards are searched in the end, which costs a few nanoseconds for each lock in them.
 #[derive(Default)]
 pub(super) struct Held {
     pub epoch: u32,
-    pub targets: Vec<LockTarget>,
+    /// Its locks are being released: no more are added.
+    pub ending: bool,
+    pub count: usize,
+    /// Not listed.
+    pub many: bool,
+    pub places: Vec<u64>,
+    registered: Option<Registered>,
+    /// Itself, while it has locks: they know it by number.
+    pub alive: Option<Arc<Owner>>,
+}
+
+impl Held {
+    /// Notes a lock of `owner`, whose list this is. `locks`: those of all owners.
+    pub fn add(&mut self, owner: &Arc<Owner>, owners: &Arc<Owners>, place: u64, locks: u64) {
+        if self.registered.is_none() {
+            let registered = owners.register(owner);
+            owner.number.store(registered.number(), Ordering::Relaxed);
+            self.registered = Some(registered);
+        }
+        if self.alive.is_none() {
+            self.alive = Some(owner.clone());
+        }
+        self.count += 1;
+        if self.many {
+            return;
+        }
+        self.places.push(place);
+        let listed = self.places.len();
+        if listed >= LISTED && listed.is_multiple_of(LISTED) && listed as u64 * SHARE >= locks {
+            self.many = true;
+            self.places = Vec::new();
+        }
+    }
+
+    fn forget(&mut self, place: u64) {
+        self.count = self.count.saturating_sub(1);
+        // In a list longer than is kept exact a place may stay that is locked no more: it is looked for in vain in the end.
+        let tail = self.places.len().saturating_sub(LISTED);
+        if let Some(position) = self.places[tail..].iter().rposition(|held| *held == place) {
+            self.places.swap_remove(tail + position);
+        }
+    }
 }
 
 /// What the owner waits for.
@@ -64,7 +115,7 @@ impl Owner {
 
     /// Number of locks, waiting one included.
     pub fn lock_count(&self) -> usize {
-        self.held.lock().targets.len()
+        self.held.lock().count
     }
 
     /// Whether it waits for a lock.
@@ -77,10 +128,12 @@ impl Owner {
         self.undo_records.load(Ordering::Relaxed) + self.lock_count() as u64
     }
 
-    pub(super) fn forget(&self, target: LockTarget) {
-        let mut held = self.held.lock();
-        if let Some(position) = held.targets.iter().rposition(|held| *held == target) {
-            held.targets.swap_remove(position);
-        }
+    pub(super) fn forget(&self, place: u64) {
+        self.held.lock().forget(place);
+    }
+
+    /// Its number in the lock table; 0 while it has had no lock.
+    pub(super) fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
     }
 }

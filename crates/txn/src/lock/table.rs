@@ -1,39 +1,31 @@
-//! The queues of locks.
+//! Who gets a lock, who waits for it, and what becomes of locks when entries come and go.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
 use disk::sync::Mutex;
-use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::deadlock::Detector;
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::owners::Owners;
 use super::place::Place;
-use super::request::{Owner, OwnerEpoch, Waiting};
-use super::target::{LockTarget, TargetHasher};
+use super::request::{Held, Owner, OwnerEpoch, Waiting};
+use super::shard::{Entry, Queue, Request, Shard, Single};
+use super::target::LockTarget;
 use super::wait::{LockWait, WaitCell, WaitState};
 
-/// A model has few: each is a mutex whose orders are explored.
-const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
+/// A model has few: each is a mutex whose orders are explored. Many keep the time short for which one is locked while its tables grow.
+const SHARDS: usize = if cfg!(loom) { 1 } else { 1024 };
 /// Indexes share these counters by their ids; a collision only costs a look at the successor of an inserted row.
 const GAP_COUNTERS: usize = if cfg!(loom) { 1 } else { 1024 };
 
-#[derive(Clone)]
-struct Request {
-    owner: Arc<Owner>,
-    epoch: u32,
-    mode: LockMode,
-    /// `None`: granted.
-    waiting: Option<Arc<WaitCell>>,
-}
+const BYTES_MAX_LEAST: usize = 256 << 10;
 
-/// Requests on one target in order of arrival, granted and waiting mixed.
-type Queue = SmallVec<[Request; 1]>;
-type Shard = HashMap<LockTarget, Queue, BuildHasherDefault<TargetHasher>>;
-type Woken = SmallVec<[Arc<WaitCell>; 4]>;
+pub(super) type Woken = SmallVec<[Arc<WaitCell>; 4]>;
+type Heirs = SmallVec<[(OwnerEpoch, LockMode); 4]>;
 
 /// Answer to a lock request.
 pub(crate) enum Acquired {
@@ -78,9 +70,43 @@ pub(crate) struct LockTable {
     shards: Box<[Mutex<Shard>]>,
     pub(super) seed: u64,
     gap_locks: Box<[AtomicU32]>,
+    pub(super) owners: Arc<Owners>,
+    /// What the shards occupy.
+    bytes: AtomicUsize,
+    /// Above this no more locks are given.
+    bytes_max: AtomicUsize,
     pub(super) detector: Mutex<Detector>,
     pub detect_deadlocks: AtomicBool,
     pub counters: LockCounters,
+}
+
+/// A locked shard. When it is let go the account of memory is brought up to date.
+pub(super) struct Locked<'t, G: Deref<Target = Shard>> {
+    shard: G,
+    before: usize,
+    bytes: &'t AtomicUsize,
+}
+
+impl<G: Deref<Target = Shard>> Deref for Locked<'_, G> {
+    type Target = Shard;
+    fn deref(&self) -> &Shard {
+        &self.shard
+    }
+}
+
+impl<G: DerefMut<Target = Shard>> DerefMut for Locked<'_, G> {
+    fn deref_mut(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+}
+
+impl<G: Deref<Target = Shard>> Drop for Locked<'_, G> {
+    fn drop(&mut self) {
+        let now = self.shard.bytes();
+        if now != self.before {
+            self.bytes.fetch_add(now.wrapping_sub(self.before), Ordering::Relaxed);
+        }
+    }
 }
 
 impl LockTable {
@@ -90,18 +116,45 @@ impl LockTable {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             seed,
             gap_locks: (0..GAP_COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+            owners: Arc::default(),
+            bytes: AtomicUsize::new(0),
+            bytes_max: AtomicUsize::new(usize::MAX),
             detector: Mutex::default(),
             detect_deadlocks: AtomicBool::new(true),
             counters: LockCounters::default(),
         })
     }
 
-    fn shard(&self, target: LockTarget) -> &Mutex<Shard> {
-        &self.shards[(target.hash() >> 58) as usize % SHARDS]
+    /// Limits the memory for locks. Requests that come when it is used up fail, and their transactions are rolled back. What empty
+    /// tables keep is below the lowest limit.
+    pub fn set_bytes_max(&self, bytes: usize) {
+        self.bytes_max.store(bytes.max(BYTES_MAX_LEAST), Ordering::Relaxed);
     }
 
-    fn gap_counter(&self, target: LockTarget) -> &AtomicU32 {
-        &self.gap_locks[target.index as usize % GAP_COUNTERS]
+    /// What the locks occupy, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes() > self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn shard(&self, place: u64) -> Locked<'_, impl DerefMut<Target = Shard>> {
+        self.shard_numbered((place >> 54) as usize % SHARDS)
+    }
+
+    pub(super) fn shard_numbered(&self, number: usize) -> Locked<'_, impl DerefMut<Target = Shard>> {
+        let shard = self.shards[number].lock();
+        Locked { before: shard.bytes(), shard, bytes: &self.bytes }
+    }
+
+    pub(super) fn shard_count(&self) -> usize {
+        SHARDS
+    }
+
+    fn counter_of(target: LockTarget) -> u16 {
+        (target.index as usize % GAP_COUNTERS) as u16
     }
 
     /// Whether the index may have gap locks. To be asked with the leaf latched into which a row goes: a scan that
@@ -110,17 +163,17 @@ impl LockTable {
         self.gap_locks[index as usize % GAP_COUNTERS].load(Ordering::SeqCst) != 0
     }
 
-    fn counted_in(&self, target: LockTarget, mode: LockMode) {
+    fn counted_in(&self, counter: u16, mode: LockMode) {
         self.counters.locks.fetch_add(1, Ordering::Relaxed);
         if mode.guards_gap() {
-            self.gap_counter(target).fetch_add(1, Ordering::SeqCst);
+            self.gap_locks[usize::from(counter)].fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn counted_out(&self, target: LockTarget, mode: LockMode) {
+    pub(super) fn counted_out(&self, counter: u16, mode: LockMode) {
         self.counters.locks.fetch_sub(1, Ordering::Relaxed);
         if mode.guards_gap() {
-            self.gap_counter(target).fetch_sub(1, Ordering::SeqCst);
+            self.gap_locks[usize::from(counter)].fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -138,12 +191,35 @@ impl LockTable {
         } else {
             mode
         };
-        let mut shard = self.shard(target).lock();
-        let queue = shard.entry(target).or_default();
-        if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode)) {
-            return Acquired::Granted { new: false };
+        let mut shard = self.shard(target.place);
+        match shard.entry(target.place) {
+            Entry::Single(single) if single.owner == owner.number() => {
+                if single.mode.covers(mode) {
+                    return Acquired::Granted { new: false };
+                }
+                if mode.covers(single.mode) {
+                    // The account of gap locks never misses one that is held.
+                    self.counted_in(single.counter, mode);
+                    self.counted_out(single.counter, single.mode);
+                    single.mode = mode;
+                    return Acquired::Granted { new: false };
+                }
+            }
+            Entry::Queue(queue) if queue.has_granted(owner, mode) => {
+                return Acquired::Granted { new: false };
+            }
+            _ => {}
         }
-        if !is_blocked(queue, queue.len(), owner, mode, target) {
+        if self.is_full() {
+            return self.no_room(owner, target, mode);
+        }
+        if matches!(shard.entry(target.place), Entry::Free) {
+            let mut held = owner.held.lock();
+            self.add_single(&mut shard, owner, &mut held, target, mode);
+            return Acquired::Granted { new: true };
+        }
+        let queue = shard.queue(target.place, Self::counter_of(target), |number| self.owners.get(number));
+        if !queue.is_blocked(queue.requests.len(), owner, mode, target) {
             self.push(queue, owner, target, mode, None);
             return Acquired::Granted { new: true };
         }
@@ -168,13 +244,17 @@ impl LockTable {
         self.request_passing(owner, target, LockMode::X_RECORD, policy, place)
     }
 
-    /// For an insertion before the entry `successor`: waits while another transaction has the gap locked. Leaves no lock behind.
+    /// For an insertion before the entry `successor`: waits while another transaction has the gap locked. Leaves no lock behind, save
+    /// those that the new entry inherits.
     pub fn request_insert(
         self: &Arc<Self>,
         owner: &Arc<Owner>,
         successor: LockTarget,
         place: &dyn Fn() -> Place,
     ) -> Acquired {
+        if self.is_full() {
+            return self.no_room(owner, successor, LockMode::INSERT);
+        }
         self.request_passing(owner, successor, LockMode::INSERT, WaitPolicy::Wait, place)
     }
 
@@ -186,20 +266,42 @@ impl LockTable {
         policy: WaitPolicy,
         place: &dyn Fn() -> Place,
     ) -> Acquired {
-        let mut shard = self.shard(target).lock();
-        let Some(queue) = shard.get_mut(&target) else { return Acquired::Granted { new: false } };
-        if queue.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
-            || !is_blocked(queue, queue.len(), owner, mode, target)
-        {
+        let mut shard = self.shard(target.place);
+        let blocked = match shard.entry(target.place) {
+            Entry::Free => false,
+            Entry::Single(single) => {
+                single.owner != owner.number() && mode.conflicts(single.mode, target.is_supremum())
+            }
+            Entry::Queue(queue) => {
+                !queue.has_granted(owner, mode) && queue.is_blocked(queue.requests.len(), owner, mode, target)
+            }
+        };
+        if !blocked {
             return Acquired::Granted { new: false };
         }
         if policy != WaitPolicy::Wait {
             return Acquired::Refused;
         }
+        let queue = shard.queue(target.place, Self::counter_of(target), |number| self.owners.get(number));
         let cell = Arc::new(WaitCell::default());
         self.push(queue, owner, target, mode, Some(cell.clone()));
         drop(shard);
         self.begin_wait(owner, target, mode, cell, place)
+    }
+
+    /// Adds the only lock on a target. `held` is the owner's.
+    fn add_single(
+        &self,
+        shard: &mut Shard,
+        owner: &Arc<Owner>,
+        held: &mut Held,
+        target: LockTarget,
+        mode: LockMode,
+    ) {
+        held.add(owner, &self.owners, target.place, self.counters.locks.load(Ordering::Relaxed));
+        let counter = Self::counter_of(target);
+        self.counted_in(counter, mode);
+        shard.insert(target.place, Single { owner: owner.number(), counter, mode });
     }
 
     fn push(
@@ -211,9 +313,27 @@ impl LockTable {
         waiting: Option<Arc<WaitCell>>,
     ) {
         let mut held = owner.held.lock();
-        held.targets.push(target);
-        queue.push(Request { owner: owner.clone(), epoch: held.epoch, mode, waiting });
-        self.counted_in(target, mode);
+        held.add(owner, &self.owners, target.place, self.counters.locks.load(Ordering::Relaxed));
+        queue.requests.push(Request { owner: owner.clone(), mode, waiting });
+        self.counted_in(queue.counter, mode);
+    }
+
+    /// The answer when the memory for locks is used up: a wait that has ended already.
+    fn no_room(self: &Arc<Self>, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> Acquired {
+        let cell = Arc::new(WaitCell::default());
+        cell.end(WaitState::NoRoom);
+        cell.wake();
+        Acquired::Wait(self.wait_for(owner, target, mode, cell))
+    }
+
+    fn wait_for(
+        self: &Arc<Self>,
+        owner: &Arc<Owner>,
+        target: LockTarget,
+        mode: LockMode,
+        cell: Arc<WaitCell>,
+    ) -> LockWait {
+        LockWait { table: self.clone(), owner: owner.clone(), target, mode, cell, finished: false }
     }
 
     fn begin_wait(
@@ -230,21 +350,14 @@ impl LockTable {
         if owner.killed.load(Ordering::SeqCst) {
             self.abort_wait(owner, WaitState::Killed);
         }
-        Acquired::Wait(LockWait {
-            table: self.clone(),
-            owner: owner.clone(),
-            target,
-            mode,
-            cell,
-            finished: false,
-        })
+        Acquired::Wait(self.wait_for(owner, target, mode, cell))
     }
 
     /// Interrupts what `owner` waits for, if it waits: the request leaves the queue.
     pub(crate) fn abort_wait(&self, owner: &Arc<Owner>, state: WaitState) -> bool {
         let Some(waiting) = owner.waiting.lock().clone() else { return false };
         let mut woken = Woken::new();
-        let mut shard = self.shard(waiting.target).lock();
+        let mut shard = self.shard(waiting.target.place);
         let aborted = waiting.cell.end(state);
         if aborted {
             self.remove_waiting(&mut shard, owner, waiting.target, &waiting.cell, &mut woken);
@@ -260,7 +373,7 @@ impl LockTable {
     /// How a wait has ended; when it has not, the request is taken back (a timeout).
     pub(super) fn end_wait(&self, owner: &Arc<Owner>, target: LockTarget, cell: &Arc<WaitCell>) -> WaitState {
         let mut woken = Woken::new();
-        let mut shard = self.shard(target).lock();
+        let mut shard = self.shard(target.place);
         let state = cell.state();
         if state == WaitState::Waiting {
             cell.end(WaitState::Retry);
@@ -280,132 +393,120 @@ impl LockTable {
         cell: &Arc<WaitCell>,
         woken: &mut Woken,
     ) {
-        let Some(queue) = shard.get_mut(&target) else { return };
+        let Some(queue) = shard.queue_of(target.place) else { return };
         let mine = |request: &Request| request.waiting.as_ref().is_some_and(|other| Arc::ptr_eq(other, cell));
-        if let Some(position) = queue.iter().position(mine) {
-            let request = queue.remove(position);
-            self.counted_out(target, request.mode);
-            owner.forget(target);
-            grant(queue, target, woken);
+        if let Some(position) = queue.requests.iter().position(mine) {
+            let request = queue.requests.remove(position);
+            self.counted_out(queue.counter, request.mode);
+            owner.forget(target.place);
+            queue.grant(target, woken);
         }
-        if queue.is_empty() {
-            shard.remove(&target);
-        }
+        shard.drop_empty_queue(target.place);
     }
 
     /// Gives up one granted lock (READ COMMITTED: a row that failed the filter).
     pub fn release(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) {
         let mut woken = Woken::new();
-        let mut shard = self.shard(target).lock();
-        if let Some(queue) = shard.get_mut(&target) {
-            if let Some(position) =
-                queue.iter().position(|held| held.is_granted_to(owner) && held.mode == mode)
-            {
-                queue.remove(position);
-                self.counted_out(target, mode);
-                owner.forget(target);
-                grant(queue, target, &mut woken);
+        let mut shard = self.shard(target.place);
+        match shard.entry(target.place) {
+            Entry::Single(single) if single.owner == owner.number() && single.mode == mode => {
+                self.counted_out(single.counter, mode);
+                owner.forget(target.place);
+                shard.remove_single(target.place);
             }
-            if queue.is_empty() {
-                shard.remove(&target);
+            Entry::Queue(queue) => {
+                let mine = |held: &Request| held.is_granted_to(owner) && held.mode == mode;
+                if let Some(position) = queue.requests.iter().position(mine) {
+                    queue.requests.remove(position);
+                    self.counted_out(queue.counter, mode);
+                    owner.forget(target.place);
+                    queue.grant(target, &mut woken);
+                }
+                shard.drop_empty_queue(target.place);
             }
+            _ => {}
         }
         drop(shard);
         wake(woken);
-    }
-
-    /// Ends the owner's transaction: all its locks go, and nobody can add one in its name any more.
-    pub fn release_all(&self, owner: &Arc<Owner>) {
-        let mut targets = {
-            let mut held = owner.held.lock();
-            held.epoch = held.epoch.wrapping_add(1);
-            std::mem::take(&mut held.targets)
-        };
-        let mut woken = Woken::new();
-        for target in targets.drain(..) {
-            let mut shard = self.shard(target).lock();
-            let Some(queue) = shard.get_mut(&target) else { continue };
-            let before = queue.len();
-            queue.retain(|held| {
-                let mine = Arc::ptr_eq(&held.owner, owner);
-                if mine {
-                    self.counted_out(target, held.mode);
-                }
-                !mine
-            });
-            if queue.is_empty() {
-                shard.remove(&target);
-            } else if queue.len() != before {
-                grant(queue, target, &mut woken);
-            }
-        }
-        wake(woken);
-        // Keep the buffer for the next transaction, unless this one was very large.
-        if targets.capacity() <= 1024 {
-            let mut held = owner.held.lock();
-            if held.targets.capacity() == 0 {
-                held.targets = targets;
-            }
-        }
     }
 
     /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended.
     pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {
-        let mut woken = Woken::new();
-        let mut shard = self.shard(target).lock();
-        let mut held = writer.owner.held.lock();
-        if held.epoch != writer.epoch {
-            return false;
-        }
-        let queue = shard.entry(target).or_default();
-        let mode = LockMode::X_RECORD;
-        if !queue.iter().any(|request| request.is_granted_to(&writer.owner) && request.mode.covers(mode)) {
-            held.targets.push(target);
-            self.counted_in(target, mode);
-            drop(held);
-            self.look_again(queue, target, &writer.owner, mode, &mut woken);
-            queue
-                .insert(0, Request { owner: writer.owner.clone(), epoch: writer.epoch, mode, waiting: None });
-        }
-        drop(shard);
-        wake(woken);
-        true
+        self.add_for(writer, target, LockMode::X_RECORD)
     }
 
-    /// A lock is being added in the name of `owner`, who may be waiting itself: those who must now wait for it too look
-    /// again, so that a cycle that this closes is found by their search. They leave the queue.
-    fn look_again(
-        &self,
-        queue: &mut Queue,
-        target: LockTarget,
-        owner: &Arc<Owner>,
-        added: LockMode,
-        woken: &mut Woken,
-    ) {
-        queue.retain(|request| {
+    /// Adds a granted lock in the name of a transaction; false if it has ended. Those who must now wait for it too, which may be waiting
+    /// itself, look again, so that a cycle that this closes is found by their search. They leave the queue.
+    fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) -> bool {
+        let owner = &heir.owner;
+        let mut woken = Woken::new();
+        let mut shard = self.shard(target.place);
+        let mut held = owner.held.lock();
+        if held.epoch != heir.epoch || held.ending {
+            return false;
+        }
+        match shard.entry(target.place) {
+            Entry::Free => {
+                self.add_single(&mut shard, owner, &mut held, target, mode);
+                return true;
+            }
+            Entry::Single(single) if single.owner == owner.number() && single.mode.covers(mode) => {
+                return true;
+            }
+            Entry::Queue(queue) if queue.has_granted(owner, mode) => return true,
+            _ => {}
+        }
+        drop(held);
+        let queue = shard.queue(target.place, Self::counter_of(target), |number| self.owners.get(number));
+        let counter = queue.counter;
+        queue.requests.retain(|request| {
             let hindered =
-                !Arc::ptr_eq(&request.owner, owner) && request.mode.conflicts(added, target.is_supremum());
+                !Arc::ptr_eq(&request.owner, owner) && request.mode.conflicts(mode, target.is_supremum());
             match &request.waiting {
                 Some(cell) if hindered && cell.end(WaitState::Retry) => {
                     woken.push(cell.clone());
-                    self.counted_out(target, request.mode);
-                    request.owner.forget(target);
+                    self.counted_out(counter, request.mode);
+                    request.owner.forget(target.place);
                     false
                 }
                 _ => true,
             }
         });
+        // The transaction may have ended meanwhile, but its locks here go only when this shard can be locked.
+        let mut held = owner.held.lock();
+        let added = held.epoch == heir.epoch && !held.ending;
+        if added {
+            held.add(owner, &self.owners, target.place, self.counters.locks.load(Ordering::Relaxed));
+            self.counted_in(counter, mode);
+            queue.requests.insert(0, Request { owner: owner.clone(), mode, waiting: None });
+        }
+        drop(held);
+        shard.drop_empty_queue(target.place);
+        drop(shard);
+        wake(woken);
+        added
     }
 
     /// A record was inserted before `successor`: the part of the gap before it is guarded as the whole was.
     /// To be called with the leaf X-latched.
     pub fn inherit_gap(&self, successor: LockTarget, inserted: LockTarget) {
-        let heirs: SmallVec<[(OwnerEpoch, LockMode); 4]> = {
-            let shard = self.shard(successor).lock();
-            let Some(queue) = shard.get(&successor) else { return };
-            let guards = queue.iter().filter(|held| held.waiting.is_none() && held.mode.guards_gap());
-            guards.map(|held| (held.owner_epoch(), LockMode { extent: Extent::Gap, ..held.mode })).collect()
-        };
+        let mut heirs = Heirs::new();
+        {
+            let mut shard = self.shard(successor.place);
+            match shard.entry(successor.place) {
+                Entry::Free => return,
+                Entry::Single(single) if single.mode.guards_gap() => {
+                    let owner = self.owners.get(single.owner);
+                    heirs.extend(owner.and_then(|owner| as_heir(&owner, single.mode)));
+                }
+                Entry::Single(_) => return,
+                Entry::Queue(queue) => {
+                    let guards =
+                        queue.requests.iter().filter(|held| held.waiting.is_none() && held.mode.guards_gap());
+                    heirs.extend(guards.filter_map(|held| as_heir(&held.owner, held.mode)));
+                }
+            }
+        }
         self.add_gaps(inserted, &heirs);
     }
 
@@ -413,70 +514,61 @@ impl LockTable {
     /// again. To be called with the leaf X-latched.
     pub fn bequeath(&self, removed: LockTarget, successor: LockTarget) {
         let mut woken = Woken::new();
-        let heirs: SmallVec<[(OwnerEpoch, LockMode); 4]> = {
-            let mut shard = self.shard(removed).lock();
-            let Some(queue) = shard.remove(&removed) else { return };
-            let mut heirs = SmallVec::new();
-            for request in queue {
-                self.counted_out(removed, request.mode);
-                request.owner.forget(removed);
-                if let Some(cell) = &request.waiting {
-                    if cell.end(WaitState::Retry) {
-                        woken.push(cell.clone());
+        let mut heirs = Heirs::new();
+        let inherits = |owner: &Owner, mode: LockMode| {
+            mode.guards_gap() || !owner.record_locks_only.load(Ordering::Relaxed)
+        };
+        {
+            let mut shard = self.shard(removed.place);
+            if let Entry::Single(single) = shard.entry(removed.place) {
+                let single = *single;
+                shard.remove_single(removed.place);
+                self.counted_out(single.counter, single.mode);
+                if let Some(owner) = self.owners.get(single.owner) {
+                    heirs.extend(as_heir(&owner, single.mode).filter(|_| inherits(&owner, single.mode)));
+                    owner.forget(removed.place);
+                }
+            } else if let Some(queue) = shard.take_queue(removed.place) {
+                for request in queue.requests {
+                    self.counted_out(queue.counter, request.mode);
+                    match &request.waiting {
+                        Some(cell) if cell.end(WaitState::Retry) => woken.push(cell.clone()),
+                        Some(_) => {}
+                        None => {
+                            let heir = as_heir(&request.owner, request.mode);
+                            heirs.extend(heir.filter(|_| inherits(&request.owner, request.mode)));
+                        }
                     }
-                } else if request.mode.guards_gap()
-                    || !request.owner.record_locks_only.load(Ordering::Relaxed)
-                {
-                    heirs.push((request.owner_epoch(), LockMode { extent: Extent::Gap, ..request.mode }));
+                    request.owner.forget(removed.place);
                 }
             }
-            heirs
-        };
+        }
         self.add_gaps(successor, &heirs);
         wake(woken);
     }
 
     /// Whether anybody has or wants a lock on the target.
     pub fn is_locked(&self, target: LockTarget) -> bool {
-        self.shard(target).lock().contains_key(&target)
+        self.shard(target.place).contains(target.place)
     }
 
     fn add_gaps(&self, target: LockTarget, heirs: &[(OwnerEpoch, LockMode)]) {
         for (heir, mode) in heirs {
-            self.add_for(heir, target, *mode);
+            self.add_for(heir, target, LockMode { extent: Extent::Gap, ..*mode });
         }
-    }
-
-    /// Adds a granted lock in the name of a transaction, if it has not ended.
-    fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) {
-        let mut woken = Woken::new();
-        let mut shard = self.shard(target).lock();
-        let mut held = heir.owner.held.lock();
-        if held.epoch != heir.epoch {
-            return;
-        }
-        let queue = shard.entry(target).or_default();
-        if !queue.iter().any(|request| request.is_granted_to(&heir.owner) && request.mode.covers(mode)) {
-            held.targets.push(target);
-            self.counted_in(target, mode);
-            drop(held);
-            self.look_again(queue, target, &heir.owner, mode, &mut woken);
-            queue.push(Request { owner: heir.owner.clone(), epoch: heir.epoch, mode, waiting: None });
-        }
-        drop(shard);
-        wake(woken);
     }
 
     /// A copy of the queue of a target, for the search of deadlocks.
     pub(super) fn requests(&self, target: LockTarget) -> Vec<QueueEntry> {
-        let shard = self.shard(target).lock();
-        let Some(queue) = shard.get(&target) else { return Vec::new() };
+        let mut shard = self.shard(target.place);
+        // Who waits there waits in a queue.
+        let Some(queue) = shard.queue_of(target.place) else { return Vec::new() };
         let entry = |request: &Request| QueueEntry {
             owner: request.owner.clone(),
             mode: request.mode,
             granted: request.waiting.is_none(),
         };
-        queue.iter().map(entry).collect()
+        queue.requests.iter().map(entry).collect()
     }
 }
 
@@ -487,53 +579,14 @@ pub(super) struct QueueEntry {
     pub granted: bool,
 }
 
-impl Request {
-    fn is_granted_to(&self, owner: &Arc<Owner>) -> bool {
-        self.waiting.is_none() && Arc::ptr_eq(&self.owner, owner)
-    }
-
-    fn blocks(&self, owner: &Arc<Owner>, mode: LockMode, target: LockTarget) -> bool {
-        !Arc::ptr_eq(&self.owner, owner) && mode.conflicts(self.mode, target.is_supremum())
-    }
-
-    fn owner_epoch(&self) -> OwnerEpoch {
-        OwnerEpoch { owner: self.owner.clone(), epoch: self.epoch }
-    }
+/// The transaction that has a lock, to have another in its place. To be called with the shard of the lock locked: the
+/// transaction cannot have been followed by another while its lock is there. `None` when it is ending.
+fn as_heir(owner: &Arc<Owner>, mode: LockMode) -> Option<(OwnerEpoch, LockMode)> {
+    let held = owner.held.lock();
+    (!held.ending).then(|| (OwnerEpoch { owner: owner.clone(), epoch: held.epoch }, mode))
 }
 
-/// Whether a request of `owner`, standing at `position`, must wait: for what others hold, and for those who wait before it. Those
-/// among them who wait for `owner` itself do not count: waiting for them would be a deadlock at once.
-fn is_blocked(
-    queue: &[Request],
-    position: usize,
-    owner: &Arc<Owner>,
-    mode: LockMode,
-    target: LockTarget,
-) -> bool {
-    let waits_for_owner = |other: &Request| {
-        queue
-            .iter()
-            .any(|own| own.is_granted_to(owner) && other.mode.conflicts(own.mode, target.is_supremum()))
-    };
-    queue.iter().enumerate().any(|(at, other)| {
-        other.blocks(owner, mode, target)
-            && (other.waiting.is_none() || at < position && !waits_for_owner(other))
-    })
-}
-
-/// Grants what can be granted, first come first served: a waiter also respects the waiters before it.
-fn grant(queue: &mut Queue, target: LockTarget, woken: &mut Woken) {
-    for index in 0..queue.len() {
-        let Some(cell) = queue[index].waiting.clone() else { continue };
-        let (owner, mode) = (queue[index].owner.clone(), queue[index].mode);
-        if !is_blocked(queue, index, &owner, mode, target) && cell.end(WaitState::Granted) {
-            queue[index].waiting = None;
-            woken.push(cell);
-        }
-    }
-}
-
-fn wake(woken: Woken) {
+pub(super) fn wake(woken: Woken) {
     for cell in woken {
         cell.wake();
     }

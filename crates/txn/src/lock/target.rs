@@ -10,35 +10,39 @@ use btree::{Field, FieldRef, IndexDef, RecordRef};
 #[cfg(not(loom))]
 use super::table::LockTable;
 
-/// What a lock is on: an index and a 62-bit keyed fingerprint of the key's bytes. Two keys of one index with
+/// What a lock is on: a 62-bit keyed fingerprint of an index and a key's bytes. Two keys with
 /// the same fingerprint would share their locks: rows would wait for each other needlessly, nothing would be missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LockTarget {
     pub(super) index: u64,
-    /// 0: the supremum. Otherwise the fingerprint with the kind in the two low bits.
+    /// The fingerprint, which covers the index, with the kind in the two low bits.
     pub(super) place: u64,
 }
 
+const KIND: u64 = 3;
+const SUPREMUM_KIND: u64 = 0;
 const RECORD_KIND: u64 = 1;
 const UNIQUE_KIND: u64 = 3;
 
 impl LockTarget {
     /// The end of an index.
     pub fn supremum(index: u64) -> LockTarget {
-        LockTarget { index, place: 0 }
+        LockTarget { index, place: mix(index) << 2 | SUPREMUM_KIND }
     }
 
     pub fn is_supremum(self) -> bool {
-        self.place == 0
+        self.place & KIND == SUPREMUM_KIND
+    }
+
+    /// A number to spread targets by.
+    #[cfg(not(loom))]
+    pub fn spread(self) -> u64 {
+        self.hash()
     }
 
     /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can be in a deadlock with it.
     pub(super) fn is_key_guard(self) -> bool {
-        self.place & UNIQUE_KIND == UNIQUE_KIND
-    }
-
-    pub(super) fn hash(self) -> u64 {
-        mix(self.place ^ self.index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        self.place & KIND == UNIQUE_KIND
     }
 }
 
@@ -90,7 +94,7 @@ impl LockTable {
     }
 
     fn fingerprint<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> u64 {
-        let mut hasher = TargetHasher(self.seed);
+        let mut hasher = TargetHasher(self.seed ^ mix(def.id));
         for (field, definition) in key.zip(&def.fields) {
             hash_field(definition.compare, field, &mut hasher);
         }

@@ -156,3 +156,110 @@ fn two_who_share_and_want_it_alone_are_a_deadlock() {
     assert_eq!(first.cell.state(), WaitState::Granted);
     assert_eq!(other.cell.state(), WaitState::Waiting);
 }
+
+/// Keys as fingerprints are: spread over all bits.
+fn scattered(number: u64) -> LockTarget {
+    record(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2)
+}
+
+const MANY: u64 = 100_000;
+
+fn lock_many(table: &Arc<LockTable>, owner: &Arc<Owner>, count: u64) {
+    (0..count).for_each(|number| take(table, owner, scattered(number), X));
+}
+
+#[test]
+fn many_locks_take_little_memory_and_give_it_back() {
+    let table = LockTable::new(1);
+    let (large, small) = (owner(), owner());
+    take(&table, &small, scattered(MANY), X);
+    lock_many(&table, &large, MANY);
+    let held = large.held.lock().places.capacity() * size_of::<u64>();
+    assert_eq!(large.lock_count() as u64, MANY);
+    // Twice sixteen bytes and a byte of control at worst, just after the tables have grown.
+    assert!(table.bytes() + held <= 40 * MANY as usize, "{} and {held}", table.bytes());
+    let peak = table.bytes();
+    table.release_all(&large);
+    assert!(table.bytes() <= peak / 10, "{} of {peak}", table.bytes());
+    assert_eq!(table.counters.locks.load(Ordering::Relaxed), 1);
+    assert_eq!((large.lock_count(), small.lock_count()), (0, 1));
+    table.release_all(&small);
+    assert_eq!(table.counters.locks.load(Ordering::Relaxed), 0);
+}
+
+/// Purge takes entries away that a large transaction has locked: no list of that transaction is searched from end to end.
+#[test]
+fn one_of_many_locks_goes_without_a_search() {
+    let table = LockTable::new(1);
+    let large = owner();
+    large.record_locks_only.store(true, Ordering::Relaxed);
+    lock_many(&table, &large, MANY);
+    assert!(large.held.lock().places.len() <= 4096);
+    for number in 0..MANY {
+        table.bequeath(scattered(number), scattered(MANY + number));
+    }
+    assert_eq!(large.lock_count(), 0);
+    assert_eq!(table.counters.locks.load(Ordering::Relaxed), 0);
+    table.release_all(&large);
+    lock_many(&table, &large, 3);
+    assert_eq!(large.held.lock().places.len(), 3, "the next transaction is listed");
+    table.release_all(&large);
+}
+
+#[test]
+fn a_large_release_comes_in_slices_and_wakes_who_waits() {
+    let table = LockTable::new(1);
+    let large = owner();
+    lock_many(&table, &large, MANY);
+    let others: Vec<Arc<Owner>> = (0..50).map(|_| owner()).collect();
+    let waits: Vec<LockWait> =
+        others.iter().zip(0..).map(|(other, number)| wait(&table, other, scattered(number), X)).collect();
+    let epoch = large.current();
+    let mut rest = table.release_in_slices(&large).expect("very many");
+    assert!(!table.make_explicit(&epoch, record(1)), "the transaction has ended");
+    assert!(rest.step());
+    let granted =
+        |waits: &[LockWait]| waits.iter().filter(|wait| wait.cell.state() == WaitState::Granted).count();
+    assert!(granted(&waits) < waits.len());
+    drop(rest);
+    assert_eq!(granted(&waits), waits.len());
+    assert_eq!(table.counters.locks.load(Ordering::Relaxed), 50);
+    drop(waits);
+    others.iter().for_each(|other| table.release_all(other));
+    assert_eq!(table.counters.locks.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn no_locks_are_given_when_their_memory_is_used_up() {
+    let table = LockTable::new(1);
+    table.set_bytes_max(256 << 10);
+    let (large, other) = (owner(), owner());
+    let refused = (0..MANY).find_map(|number| match ask(&table, &large, scattered(number), X) {
+        Acquired::Wait(wait) => Some((number, wait)),
+        _ => None,
+    });
+    let (number, mut refused) = refused.expect("the memory is used up");
+    assert_eq!(refused.finish(), WaitState::NoRoom);
+    assert!((5_000..30_000).contains(&number), "{number}");
+    // What it has it keeps, and changes that need no lock go on.
+    take(&table, &large, scattered(0), X);
+    assert!(matches!(
+        table.request_change(&other, scattered(MANY), WaitPolicy::Wait, &Place::default),
+        Acquired::Granted { .. }
+    ));
+    table.release_all(&large);
+    take(&table, &other, scattered(0), X);
+    table.release_all(&other);
+}
+
+/// An owner that has gone with its locks (a rollback that failed) keeps them.
+#[test]
+fn locks_outlive_whoever_asked_for_them() {
+    let table = LockTable::new(1);
+    let (gone, other, third) = (owner(), owner(), owner());
+    take(&table, &gone, record(1), X);
+    drop(gone);
+    take(&table, &third, record(2), X);
+    let waits = wait(&table, &other, record(1), X);
+    assert_eq!(waits.cell.state(), WaitState::Waiting);
+}

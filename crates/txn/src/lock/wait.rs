@@ -30,12 +30,14 @@ pub(crate) enum WaitState {
     Retry,
     Deadlock,
     Killed,
+    /// The memory for locks is used up.
+    NoRoom,
 }
 
 impl WaitState {
     fn from_u8(value: u8) -> WaitState {
-        [WaitState::Waiting, WaitState::Granted, WaitState::Retry, WaitState::Deadlock, WaitState::Killed]
-            [usize::from(value)]
+        use WaitState::*;
+        [Waiting, Granted, Retry, Deadlock, Killed, NoRoom][usize::from(value)]
     }
 }
 
@@ -86,6 +88,7 @@ impl LockWait {
             WaitState::Waiting => Err(Error::LockWaitTimeout),
             WaitState::Deadlock => Err(Error::Deadlock),
             WaitState::Killed => Err(Error::Killed),
+            WaitState::NoRoom => Err(Error::LockTableFull),
             WaitState::Retry | WaitState::Granted => Ok(()),
         };
         self.table.counters.wait_finished(env.now().saturating_sub(started));

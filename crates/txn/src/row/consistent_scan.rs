@@ -5,7 +5,6 @@
 //! is rebuilt, and it must still make this very entry (an entry may belong to an older or a newer version).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 use disk::{HeldWaits, Wait};
@@ -16,16 +15,11 @@ use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
 use crate::read_view::ReadView;
-use crate::retry::yield_now;
 use crate::system::System;
 use crate::table::Table;
+use crate::time_slice::TimeSlice;
 use crate::transaction::{Isolation, Transaction};
 use crate::version::{Overlay, Version, Visible, find_visible};
-
-/// How long a scan works before it lets others run.
-pub(super) const TURN: Duration = Duration::from_micros(200);
-/// Rows between looks at the clock.
-pub(super) const ROWS_PER_LOOK: u32 = 64;
 
 type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
 
@@ -66,6 +60,7 @@ pub(super) async fn run(
     loop {
         transaction.check_killed()?;
         let table = scan.table.clone();
+        let slice = transaction.slice().clone();
         let (system, view, overlay) = transaction.reading();
         let mut reader = Reader {
             system,
@@ -78,7 +73,7 @@ pub(super) async fn run(
             rows: 0,
             versions: 0,
         };
-        let turn = turn(scan, &mut reader, f);
+        let turn = turn(scan, &mut reader, &slice, f);
         let (rows, versions) = (reader.rows, reader.versions);
         transaction.counts.rows_read += rows;
         transaction.counts.versions_built += versions;
@@ -86,7 +81,7 @@ pub(super) async fn run(
             Ok(Turn::State(state)) => return Ok(state),
             Ok(Turn::Yield) => {
                 held.clear();
-                yield_now().await;
+                slice.give_way().await?;
             }
             Ok(Turn::Wait(wait)) | Err(Interrupt::Wait(wait)) => {
                 if rows > 0 {
@@ -100,15 +95,18 @@ pub(super) async fn run(
 }
 
 /// Shows rows until the callback, the clock, the end or a missing page stops it. The scan's position is kept up to date.
-fn turn(scan: &mut Scan, reader: &mut Reader<'_>, f: Callback<'_>) -> Result<Turn, Interrupt> {
+fn turn(
+    scan: &mut Scan,
+    reader: &mut Reader<'_>,
+    slice: &TimeSlice,
+    f: Callback<'_>,
+) -> Result<Turn, Interrupt> {
     let table: Arc<Table> = scan.table.clone();
     let tree = tree_of(&table, scan.index);
     let bound = scan.far_bound().clone();
     let fields = bound_fields(&bound);
     let end = scan.end(tree, &fields);
     let mut cursor = scan.open_cursor(tree)?;
-    let started = reader.system.env.now();
-    let mut looked = 0;
     while cursor.is_valid() {
         let record = cursor.record();
         if end.is_beyond(record) {
@@ -124,9 +122,7 @@ fn turn(scan: &mut Scan, reader: &mut Reader<'_>, f: Callback<'_>) -> Result<Tur
             }
             Err(error) => return Err(error),
         };
-        looked += 1;
-        let out_of_time =
-            looked % ROWS_PER_LOOK == 0 && reader.system.env.now().saturating_sub(started) > TURN;
+        let out_of_time = slice.spend(1);
         match control {
             Control::Stop => break,
             Control::Continue | Control::SkipUnlock if !out_of_time => {}
@@ -134,6 +130,7 @@ fn turn(scan: &mut Scan, reader: &mut Reader<'_>, f: Callback<'_>) -> Result<Tur
                 cursor.save(&mut scan.position);
                 scan.progress = Progress::After;
                 let paused = Turn::State(ScanState::Paused);
+                // A caller that wants to come back gives way itself: the slice is over for it too.
                 return Ok(if control == Control::Pause { paused } else { Turn::Yield });
             }
         }

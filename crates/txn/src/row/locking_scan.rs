@@ -16,16 +16,15 @@ use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
 use disk::{HeldWaits, PageId};
 use smallvec::SmallVec;
 
-use super::consistent_scan::{ROWS_PER_LOOK, TURN};
 use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
 use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
 use super::write::{describe, describe_end, lock_clustered};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
-use crate::retry::yield_now;
 use crate::system::System;
 use crate::table::Table;
+use crate::time_slice::TimeSlice;
 use crate::transaction::Transaction;
 use crate::version::Version;
 
@@ -76,6 +75,7 @@ pub(super) async fn run(
         }
         transaction.check_killed()?;
         let system = transaction.inner().clone();
+        let slice = transaction.slice().clone();
         let mut locker = Locker {
             system: &system,
             owner: &transaction.owner,
@@ -87,7 +87,7 @@ pub(super) async fn run(
             rows: 0,
             seen: false,
         };
-        let turn = turn(scan, &mut locker, f);
+        let turn = turn(scan, &mut locker, &slice, f);
         let (rows, seen) = (locker.rows, locker.seen);
         if seen {
             std::mem::swap(&mut transaction.seen, &mut scan.position);
@@ -98,7 +98,7 @@ pub(super) async fn run(
             Ok(Turn::Again) => {}
             Ok(Turn::Yield) => {
                 held.clear();
-                yield_now().await;
+                slice.give_way().await?;
             }
             Ok(Turn::Lock(wait)) => {
                 held.clear();
@@ -115,7 +115,12 @@ pub(super) async fn run(
     }
 }
 
-fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Turn, Interrupt> {
+fn turn(
+    scan: &mut Scan,
+    locker: &mut Locker<'_>,
+    slice: &TimeSlice,
+    f: Callback<'_>,
+) -> Result<Turn, Interrupt> {
     let table = scan.table.clone();
     let tree = tree_of(&table, scan.index);
     if locker.gaps && scan.direction == Direction::Backward && scan.progress == Progress::Start {
@@ -130,8 +135,6 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
     let exact = is_exact(scan, &table);
     let mut cursor = scan.open_cursor(tree)?;
     let mut leaf_before: Option<PageId> = None;
-    let started = locker.system.env.now();
-    let mut looked = 0;
     loop {
         if !cursor.is_valid() || end.is_beyond(cursor.record()) {
             return lock_end(scan, locker, tree, &cursor, leaf_before);
@@ -147,6 +150,9 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
                 if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, Control::Continue)? {
                     return Ok(turn);
                 }
+                if slice.spend(1) {
+                    return Ok(Turn::Yield);
+                }
                 continue;
             }
         }
@@ -157,7 +163,6 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
             Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
             shown => shown,
         };
-        looked += 1;
         // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted entry is not it: the live one
         // may come after.
         if exact && extent == Extent::Record && !record.is_deleted() && !matches!(shown, Shown::Nothing) {
@@ -178,7 +183,7 @@ fn turn(scan: &mut Scan, locker: &mut Locker<'_>, f: Callback<'_>) -> Result<Tur
         if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown.control())? {
             return Ok(turn);
         }
-        if looked % ROWS_PER_LOOK == 0 && locker.system.env.now().saturating_sub(started) > TURN {
+        if slice.spend(1) {
             return Ok(Turn::Yield);
         }
     }
@@ -248,8 +253,10 @@ fn lock_end(
         } else {
             LockTarget::supremum(tree.def().id)
         };
-        // Nobody waits for a gap lock.
-        let _ = locker.request(target, mode, &|| describe_end(tree.def()));
+        // Nobody waits for a gap lock; but there may be no room for it.
+        if let Locked::Wait(wait) = locker.request(target, mode, &|| describe_end(tree.def())) {
+            return Ok(Turn::Lock(wait));
+        }
         if !confirmed(scan, locker, cursor, leaf_before) {
             return Ok(Turn::Again);
         }

@@ -17,7 +17,7 @@ use crate::system::System;
 use crate::table::{Secondary, Table};
 use crate::undo::page::Place;
 use crate::undo::slot::undo_id;
-use crate::version::{Overlay, Version, older};
+use crate::version::{Overlay, Version, walk_back};
 
 /// How a step on one index ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,34 +255,30 @@ pub(crate) fn same_entry(secondary: &Secondary, a: &[Field<'_>], b: &[Field<'_>]
 }
 
 /// Whether a version of the row that some view may see has this secondary entry: `view` is one that every open view sees
-/// at least as much as. The newest version counts unless `skip_newest`. To be called with the entry's leaf latched, so that nobody can make a new use of it.
+/// at least as much as. The newest version counts unless `skip_newest`. To be called with the entry's leaf latched, so that nobody can make a new use of it;
+/// after a wait with the same overlay.
 pub(crate) fn is_entry_needed(
     system: &System,
     table: &Table,
     secondary: &Secondary,
     entry: &[Field<'_>],
     skip_newest: bool,
-    view: &ReadView,
+    (view, overlay): (&ReadView, &mut Overlay),
 ) -> Result<bool, Interrupt> {
     let key: KeyFields<'_> = secondary.clustered_key(table, entry);
-    let mut overlay = Overlay::default();
     let mut built = OwnedKey::new();
     let needed = table.clustered.get(&key, |record| -> Result<bool, Interrupt> {
-        overlay.start(record);
-        let mut counts = !skip_newest;
-        loop {
+        let mut needed = false;
+        walk_back(&system.undo, record, view, overlay, |overlay| {
+            let counts = !skip_newest || !overlay.is_newest(record);
             if counts && !overlay.deleted {
-                let version = Version { record, overlay: Some(&overlay) };
+                let version = Version { record, overlay: Some(overlay) };
                 build_entry(table, secondary, |position| version.field(position), &mut built)?;
-                if same_entry(secondary, &built.fields(), entry) {
-                    return Ok(true);
-                }
+                needed = same_entry(secondary, &built.fields(), entry);
             }
-            if counts && view.sees(overlay.trx_id) || !older(&system.undo, &mut overlay)? {
-                return Ok(false);
-            }
-            counts = true;
-        }
+            Ok(needed || counts && view.sees(overlay.trx_id))
+        })?;
+        Ok(needed)
     })?;
     needed.unwrap_or(Ok(false))
 }

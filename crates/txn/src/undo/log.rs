@@ -6,7 +6,7 @@ use pagestore::{Mtr, PageHandle, Pin};
 
 use super::page::*;
 use super::record::{bytes_at, start_before};
-use super::slot::{Slot, UndoSpace, corrupt, undo_id};
+use super::slot::{Hint, Slot, UndoSpace, corrupt, undo_id};
 use crate::error::Interrupt;
 use crate::roll_pointer::RollPtr;
 
@@ -25,6 +25,8 @@ pub(crate) struct LogMark {
 /// An active transaction's log. Owns its slot.
 pub(crate) struct UndoLog {
     slot: u16,
+    /// The stack that the slot goes back to.
+    home: u16,
     pub trx_id: u64,
     /// The log header, once the first record is written.
     header: Option<Place>,
@@ -35,6 +37,8 @@ pub(crate) struct UndoLog {
     pub records: u64,
     /// Pages the log has gone on to.
     continued: u32,
+    /// Pages the slot got since the directory was given a hint.
+    since_hint: u16,
     /// Whether older versions exist that purge must remove (anything but inserts).
     pub needs_purge: bool,
 }
@@ -50,29 +54,33 @@ pub(crate) struct CommittedLog {
 
 impl UndoLog {
     /// The log of a transaction that has just taken a slot. Nothing is written yet.
-    pub fn new(slot: u16, state: Slot, trx_id: u64) -> UndoLog {
+    pub fn new(home: u16, slot: u16, state: Slot, trx_id: u64) -> UndoLog {
         UndoLog {
             slot,
+            home,
             trx_id,
             header: None,
             end: state.next_log,
             pin: None,
             records: 0,
             continued: 0,
+            since_hint: state.since_hint,
             needs_purge: false,
         }
     }
 
-    /// An unfinished log found by recovery.
-    pub fn resurrect(slot: u16, trx_id: u64, header: Place, end: Place) -> UndoLog {
+    /// An unfinished log found by recovery, with what a [`super::recovery::Survey`] found out about it.
+    pub fn resurrect(slot: u16, trx_id: u64, header: Place, end: Place, records: u64) -> UndoLog {
         UndoLog {
             slot,
+            home: slot,
             trx_id,
             header: Some(header),
             end: Some(end),
             pin: None,
-            records: 0,
+            records,
             continued: SPARE_PAGES_MAX + 1,
+            since_hint: 0,
             needs_purge: true,
         }
     }
@@ -99,7 +107,7 @@ impl UndoLog {
         loop {
             match (self.end, &self.pin) {
                 (None, _) => {
-                    let page = space.add_page(self.slot, None, 0)?;
+                    let page = space.add_page(self.slot, None, 0, Hint::Keep)?;
                     self.end = Some(Place::start_of(page));
                     self.pin = None;
                 }
@@ -110,34 +118,48 @@ impl UndoLog {
                         usize::from(end.offset) > RECORDS,
                         "an undo record of {size} bytes does not fit an empty page"
                     );
-                    let next = self.next_page(space, pin)?;
+                    let (next, hinted) = self.next_page(space, pin)?;
                     self.end = Some(Place::start_of(next));
                     self.pin = None;
                     self.continued += 1;
+                    self.since_hint = if hinted { 0 } else { self.since_hint.saturating_add(1) };
                 }
             }
         }
     }
 
-    /// The page behind the current one, ready for this log.
-    fn next_page(&self, space: &UndoSpace, current: &Pin) -> Result<u32, Interrupt> {
+    /// The page behind the current one, ready for this log, and whether the directory got a hint with it.
+    fn next_page(&self, space: &UndoSpace, current: &Pin) -> Result<(u32, bool), Interrupt> {
         // A log that has begun goes on there; otherwise it begins there.
         let owner = if self.header.is_some() { self.trx_id } else { 0 };
         let spare = pagestore::page::next(&current.read());
         if spare == pagestore::page::NULL_PAGE {
-            return space.add_page(self.slot, Some(current), owner);
+            let hint = match self.header {
+                _ if !space.wants_hint(self.since_hint) => Hint::Keep,
+                Some(header) => Hint::Log(header),
+                None => Hint::NewPage,
+            };
+            let page = space.add_page(self.slot, Some(current), owner, hint)?;
+            return Ok((page, hint != Hint::Keep));
         }
         let mut mtr = space.store().mtr()?;
         let page = mtr.x(undo_id(spare))?;
         mtr.write_u64(page, OWNER, owner);
         mtr.write_u16(page, FREE, RECORDS as u16);
         mtr.commit();
-        Ok(spare)
+        Ok((spare, false))
     }
 
     /// X-latches the page the next record goes to: after all index pages of the mini-transaction.
     pub fn latch(&self, mtr: &mut Mtr<'_>) -> Option<PageHandle> {
         self.pin.as_ref().map(|pin| mtr.x_pin(pin.clone()))
+    }
+
+    /// Unpins the page if there are so many transactions that they must not all keep theirs. The next record pins it again.
+    pub fn let_go(&mut self, space: &UndoSpace) {
+        if !space.may_keep_pin(self.slot) {
+            self.pin = None;
+        }
     }
 
     /// Writes a record at the place [`Self::place_for`] gave, with the log header before it if it is the first.
@@ -255,7 +277,8 @@ impl UndoLog {
 
     /// Gives the slot back. The log must have been committed or cut back to nothing.
     pub fn release(self, space: &Arc<UndoSpace>) {
-        space.give_back(self.slot, self.end);
+        let state = Slot { next_log: self.end, since_hint: self.since_hint };
+        space.free.give_back(self.home, self.slot, state);
         if self.continued > SPARE_PAGES_MAX && !self.needs_purge {
             space.note_spare_pages(self.slot);
         }

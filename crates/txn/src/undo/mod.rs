@@ -22,6 +22,9 @@
 //!
 //! Latch order: directory page -> space management of the undo tablespace -> index pages -> undo pages.
 
+pub(crate) mod directory;
+mod free_slots;
+pub(crate) mod history;
 pub(crate) mod log;
 pub(crate) mod page;
 pub(crate) mod record;

@@ -1,4 +1,4 @@
-//! Bytes of undo pages, log headers and the directory page.
+//! Bytes of undo pages and log headers.
 
 use pagestore::page::{HEADER_LEN, NULL_PAGE, TRAILER_LEN, u16_at, u32_at, u64_at};
 
@@ -28,23 +28,6 @@ pub(crate) const STATE_ACTIVE: u8 = 1;
 pub(crate) const STATE_COMMITTED: u8 = 2;
 /// State in a log header: this log and all others of the slot before its end are purged; pages between may be gone already.
 pub(crate) const STATE_PURGED: u8 = 3;
-
-/// The directory page of the undo tablespace.
-pub(crate) const DIRECTORY_PAGE: u32 = 3;
-/// Directory: marks the page.
-pub(crate) const DIRECTORY_MAGIC: usize = HEADER_LEN;
-pub(crate) const MAGIC: &[u8; 8] = b"UTUNDO01";
-/// Directory: ids and commit numbers below this may have been given out (u64).
-pub(crate) const DIRECTORY_BOUND: usize = DIRECTORY_MAGIC + 8;
-/// Directory: the segment all undo pages belong to (10 bytes).
-pub(crate) const DIRECTORY_SEGMENT: usize = DIRECTORY_BOUND + 8;
-/// Directory: number of slots (u16).
-pub(crate) const DIRECTORY_SLOTS: usize = DIRECTORY_SEGMENT + 10;
-/// Directory: slots of 8 bytes each: head page (u32), offset of the oldest log (u16), unused.
-pub(crate) const DIRECTORY_SLOT_ARRAY: usize = 72;
-pub(crate) const DIRECTORY_SLOT_LEN: usize = 8;
-/// As many transactions can have changes at a time.
-pub(crate) const SLOTS_MAX: usize = 512;
 
 /// A place in the undo tablespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,77 +1,153 @@
 //! Finding the logs again after a restart.
 //!
-//! Each slot is walked from the oldest log the directory names: a committed log says where it ends, the next one
-//! begins there, or at the start of the next page when its header did not fit. A log without the commit mark is the last of its
-//! slot; it goes on over pages that name its transaction as owner. A log marked as purged says where what is not purged begins.
+//! A committed log says where it ends, the next one begins there, or at the start of the next page when its header did
+//! not fit. A log without the commit mark is the last of its slot; it goes on over pages that name its transaction
+//! as owner. A log marked as purged says where what is not purged begins.
+//!
+//! Of each slot the oldest log is read, which the directory names, and those from its tail hint on, the last of which
+//! may be unfinished. So a start reads a few pages for each slot, however long the history is. Several slots are looked at
+//! side by side.
+//!
+//! Where an unfinished log ends and which tables it is about shows a [`Survey`], page by page: it may be long, and
+//! clients need not wait for it.
 
-use super::log::{CommittedLog, UndoLog};
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+
+use super::history::FoundHistory;
+use super::log::CommittedLog;
 use super::page::*;
-use super::slot::{UndoSpace, corrupt};
+use super::record::{UndoRecord, bytes_at};
+use super::slot::{Slot, UndoSpace, corrupt};
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
+use crate::side_by_side::side_by_side;
+
+/// Slots looked at at a time.
+const LANES: usize = 32;
+
+/// A log without the commit mark.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unfinished {
+    pub slot: u16,
+    pub trx_id: u64,
+    pub header: Place,
+}
 
 /// What the undo tablespace holds.
 #[derive(Default)]
 pub(crate) struct Found {
     /// Logs of transactions that had not committed.
-    pub unfinished: Vec<UndoLog>,
-    /// Committed logs with their commit numbers.
-    pub history: Vec<(u64, CommittedLog)>,
+    pub unfinished: Vec<Unfinished>,
+    /// Slots with committed logs.
+    pub history: Vec<FoundHistory>,
+    /// The other slots, and those with committed logs only.
+    pub free: Vec<(u16, Slot)>,
     /// No id or commit number found is as large.
     pub above_all: u64,
-    /// Pages in the chains.
+    /// Pages of all slots.
     pub pages: u64,
 }
 
-enum NextLog {
+pub(crate) enum NextLog {
     /// No further log; the next one will start here.
     End(Place),
     Log(Place, LogHeader),
 }
 
-/// Walks all slots. Slots of unfinished logs are taken.
+/// Looks at all slots.
 pub(crate) async fn find_logs(space: &UndoSpace) -> Result<Found, Error> {
-    let heads = retry(|| space.heads()).await?;
-    let mut found = Found { above_all: retry(|| space.bound()).await?, ..Found::default() };
-    for (slot, head) in heads.into_iter().enumerate() {
-        if head.page == Place::NOWHERE.page {
-            continue;
+    let found = Mutex::new(Found {
+        above_all: retry(|| space.bound()).await?,
+        pages: space.count_pages().await?,
+        ..Found::default()
+    });
+    let entries = Mutex::new(space.entries().await?.into_iter());
+    let lane = || async {
+        loop {
+            let Some((slot, head, hint)) = entries.lock().next() else { return Ok::<(), Error>(()) };
+            if head.page == Place::NOWHERE.page {
+                found.lock().free.push((slot, Slot::default()));
+            } else {
+                look_at_slot(space, slot, head, hint, &found).await?;
+            }
         }
-        walk_slot(space, slot as u16, head, &mut found).await?;
-        found.pages += count_pages(space, head.page).await?;
-    }
-    found.history.sort_unstable_by_key(|(number, _)| *number);
+    };
+    side_by_side((0..LANES).map(|_| lane())).await?;
+    let mut found = found.into_inner();
+    // Not in the order in which pages happened to come; low slots are to be taken first.
+    found.free.sort_unstable_by_key(|(slot, _)| std::cmp::Reverse(*slot));
+    found.unfinished.sort_unstable_by_key(|log| log.trx_id);
     Ok(found)
 }
 
-async fn walk_slot(space: &UndoSpace, slot: u16, head: Place, found: &mut Found) -> Result<(), Error> {
+async fn look_at_slot(
+    space: &UndoSpace,
+    slot: u16,
+    head: Place,
+    hint: Option<Place>,
+    found: &Mutex<Found>,
+) -> Result<(), Error> {
+    let committed = |place, header: LogHeader| CommittedLog {
+        slot,
+        trx_id: header.trx_id,
+        header: place,
+        end: header.end,
+    };
     let mut at = head;
-    loop {
-        match retry(|| next_log(space, at)).await? {
-            NextLog::End(place) => {
-                space.set(slot, Some(place));
-                return Ok(());
-            }
-            NextLog::Log(place, header) => {
-                found.above_all = found.above_all.max(header.trx_id + 1).max(header.commit_number + 1);
-                if header.state == STATE_PURGED {
-                    at = header.end;
-                } else if header.state == STATE_COMMITTED {
-                    let log = CommittedLog { slot, trx_id: header.trx_id, header: place, end: header.end };
-                    found.history.push((header.commit_number, log));
-                    at = header.end;
-                } else {
-                    let end = retry(|| end_of_unfinished(space, place, header.trx_id)).await?;
-                    space.take_number(slot);
-                    found.unfinished.push(UndoLog::resurrect(slot, header.trx_id, place, end));
-                    return Ok(());
+    let mut oldest = None;
+    // Logs looked at; those with this commit number or a larger one.
+    let (mut counted, mut counted_from) = (0, 0);
+    let free = loop {
+        let (place, header) = match retry(|| next_log(space, at)).await? {
+            NextLog::End(place) => break Some(place),
+            NextLog::Log(place, header) => (place, header),
+        };
+        {
+            let mut found = found.lock();
+            found.above_all = found.above_all.max(header.trx_id + 1).max(header.commit_number + 1);
+        }
+        match header.state {
+            STATE_PURGED => at = header.end,
+            STATE_COMMITTED => {
+                counted += 1;
+                at = header.end;
+                // On one page a hint may be behind the head: purge takes back only those of pages that it frees.
+                let ahead = hint.filter(|hint| hint.page != place.page && hint.page != head.page);
+                if oldest.is_none() {
+                    oldest = Some((header.commit_number, committed(place, header)));
+                    if let Some(hint) = ahead {
+                        at = hint;
+                        counted_from = u64::MAX;
+                        counted = 0;
+                    }
+                } else if counted_from == u64::MAX {
+                    counted_from = header.commit_number;
                 }
             }
+            _ => {
+                found.lock().unfinished.push(Unfinished { slot, trx_id: header.trx_id, header: place });
+                break None;
+            }
         }
+    };
+    let mut found = found.lock();
+    if counted_from == u64::MAX {
+        // All commits to come have larger numbers than any that was found.
+        counted_from = found.above_all;
     }
+    if let Some((commit_number, oldest)) = oldest {
+        found.history.push(FoundHistory { commit_number, oldest, counted, counted_from });
+    }
+    if let Some(place) = free {
+        found.free.push((slot, Slot { next_log: Some(place), since_hint: 0 }));
+    }
+    Ok(())
 }
 
-fn next_log(space: &UndoSpace, at: Place) -> Result<NextLog, Interrupt> {
+/// The log that begins at `at`, or at the start of the page behind.
+pub(crate) fn next_log(space: &UndoSpace, at: Place) -> Result<NextLog, Interrupt> {
     let page = space.read_page(at.page)?;
     let free = free_of(&page);
     if at.offset < free {
@@ -101,25 +177,54 @@ fn read_header(page: &[u8], at: Place) -> Result<NextLog, Interrupt> {
     Ok(NextLog::Log(at, header))
 }
 
-fn end_of_unfinished(space: &UndoSpace, header: Place, trx_id: u64) -> Result<Place, Interrupt> {
-    let mut page_number = header.page;
-    loop {
-        let page = space.read_page(page_number)?;
-        let end = Place { page: page_number, offset: free_of(&page) };
-        let next = pagestore::page::next(&page);
-        drop(page);
-        if next == pagestore::page::NULL_PAGE || owner_of(&space.read_page(next)?) != trx_id {
-            return Ok(end);
-        }
-        page_number = next;
-    }
+/// Goes through an unfinished log from its start: where it ends, how many records it has, which tables they are about.
+pub(crate) struct Survey {
+    pub log: Unfinished,
+    /// Where it goes on; the start of a page, or of the first record.
+    at: Place,
+    pub records: u64,
+    pub tables: BTreeSet<u64>,
+    /// Its end, once that is known.
+    pub end: Option<Place>,
 }
 
-async fn count_pages(space: &UndoSpace, head: u32) -> Result<u64, Error> {
-    let (mut pages, mut number) = (0, head);
-    while number != pagestore::page::NULL_PAGE {
-        number = retry(|| Ok(pagestore::page::next(&space.read_page(number)?))).await?;
-        pages += 1;
+impl Survey {
+    pub fn new(log: Unfinished) -> Survey {
+        let at = Place { page: log.header.page, offset: log.header.offset + LOG_HEADER_LEN as u16 };
+        Survey { log, at, records: 0, tables: BTreeSet::new(), end: None }
     }
-    Ok(pages)
+
+    /// Looks at one page. True at the end.
+    pub async fn step(&mut self, space: &UndoSpace) -> Result<bool, Error> {
+        let step = || {
+            let page = space.read_page(self.at.page)?;
+            let free = free_of(&page);
+            let (mut at, mut records) = (usize::from(self.at.offset), 0);
+            let mut tables = BTreeSet::new();
+            while at < usize::from(free) {
+                let Some(record) = bytes_at(&page, at) else {
+                    return Err(corrupt(self.at.page, "no undo record starts where one should").into());
+                };
+                let Some(undo) = UndoRecord::parse(record) else {
+                    return Err(corrupt(self.at.page, "an undo record cannot be read").into());
+                };
+                tables.insert(undo.table);
+                records += 1;
+                at += record.len();
+            }
+            let next = pagestore::page::next(&page);
+            drop(page);
+            let goes_on = next != pagestore::page::NULL_PAGE
+                && owner_of(&space.read_page(next)?) == self.log.trx_id;
+            Ok((free, records, tables, goes_on.then_some(next)))
+        };
+        let (free, records, tables, next) = retry(step).await?;
+        self.records += records;
+        self.tables.extend(tables);
+        match next {
+            Some(next) => self.at = Place::start_of(next),
+            None => self.end = Some(Place { page: self.at.page, offset: free }),
+        }
+        Ok(self.end.is_some())
+    }
 }

@@ -7,91 +7,145 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use disk::PageId;
 use pagestore::fsp::{self, Direction, Reserve, SegmentHeader};
 use pagestore::page::{self, kind};
-use pagestore::{PageRead, PageStore};
-use parking_lot::Mutex;
+use pagestore::{Mtr, PageHandle, PageRead, PageStore};
+use parking_lot::{Mutex, RwLock};
 
+use super::directory::{self, DIRECTORY_PAGE, HINT_PAGES, Layout, SLOTS_MAX};
+use super::free_slots::FreeSlots;
 use super::page::*;
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
 
-/// Where the next log of a slot starts. `None`: the slot has no page yet.
+/// What is known of a slot without an active transaction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Slot {
+    /// Where the next log of the slot starts. `None`: it has no page yet.
     pub next_log: Option<Place>,
+    /// Pages it got since the directory was given a hint.
+    pub since_hint: u16,
+}
+
+/// Which hint the directory gets along with a new page of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// None.
+    Keep,
+    /// The new page, where a log will begin.
+    NewPage,
+    /// A log that goes on.
+    Log(Place),
 }
 
 /// The undo tablespace.
 pub(crate) struct UndoSpace {
     store: Arc<PageStore>,
     segment: SegmentHeader,
-    slots: Vec<Mutex<Slot>>,
-    /// Slots without an active transaction; the most recently used is taken first, its page is warm.
-    free: Mutex<Vec<u16>>,
+    layout: Layout,
+    /// The directory's pages, in order.
+    directory: RwLock<Vec<u32>>,
+    /// Slots without an active transaction.
+    pub free: FreeSlots,
     /// Slots with many spare pages behind where the next log starts.
     to_trim: Mutex<Vec<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
 }
 
+/// This part of the pool may be pinned by transactions at rest.
+const PINNED_SHARE: usize = 16;
+
 /// How far ahead the bound on ids is kept.
-pub(crate) const ID_MARGIN: u64 = 4096;
+pub(crate) const ID_MARGIN: u64 = 1 << 16;
 
 impl UndoSpace {
     /// Creates the tablespace file.
     pub async fn create(store: Arc<PageStore>, path: &Path) -> Result<UndoSpace, Error> {
         store.create_space(UNDO_SPACE, path, fsp::INITIAL_PAGES)?;
-        let slots = slot_count(store.page_size().bytes());
+        let layout = Layout::of_page_size(store.page_size().bytes());
         let segment = retry(|| {
             let mut mtr = store.mtr()?;
             fsp::create_space_pages(&mut mtr, UNDO_SPACE, fsp::INITIAL_PAGES)?;
             let segment = fsp::create_segment(&mut mtr, UNDO_SPACE)?;
             let directory = fsp::allocate_page(&mut mtr, segment, 0, Direction::None)?;
             assert_eq!(mtr.page_id(directory).page, DIRECTORY_PAGE, "the first page of a new tablespace");
-            mtr.write_u16(directory, page::TYPE, kind::TRX_SYS);
-            mtr.write(directory, DIRECTORY_MAGIC, MAGIC);
-            mtr.write_u64(directory, DIRECTORY_BOUND, 1);
-            mtr.write(directory, DIRECTORY_SEGMENT, &segment.to_bytes());
-            mtr.write_u16(directory, DIRECTORY_SLOTS, slots as u16);
-            mtr.fill(directory, DIRECTORY_SLOT_ARRAY, slots * DIRECTORY_SLOT_LEN, 0xFF);
+            layout.format(&mut mtr, directory, &segment.to_bytes());
+            mtr.write_u64(directory, directory::BOUND, 1);
             mtr.commit();
             Ok(segment)
         })
         .await?;
         store.flush_space(UNDO_SPACE).await?;
-        Ok(UndoSpace::new(store, segment, slots))
+        let space = UndoSpace::new(store, segment, layout, vec![DIRECTORY_PAGE]);
+        space.free.add(space.slots_of(0).rev().map(|slot| (slot, Slot::default())));
+        Ok(space)
     }
 
-    /// Opens the tablespace (its file may be open already, for redo).
+    /// Opens the tablespace (its file may be open already, for redo). No slot can be taken before they were looked at.
     pub async fn open(store: Arc<PageStore>, path: &Path) -> Result<UndoSpace, Error> {
         if store.space(UNDO_SPACE).is_none() {
             store.open_space(UNDO_SPACE, path)?;
         }
-        let (segment, slots) = retry(|| {
-            let directory = store.read(directory_id())?;
-            if directory[DIRECTORY_MAGIC..DIRECTORY_MAGIC + 8] != MAGIC[..] {
-                return Err(corrupt(DIRECTORY_PAGE, "this is not the directory of an undo tablespace").into());
-            }
-            let slots = usize::from(page::u16_at(&directory, DIRECTORY_SLOTS));
-            if slots > slot_count(directory.len()) {
-                return Err(corrupt(DIRECTORY_PAGE, "more slots than fit").into());
-            }
-            Ok((SegmentHeader::read(&directory, DIRECTORY_SEGMENT), slots))
+        let mut pages = vec![DIRECTORY_PAGE];
+        let (segment, layout, mut next) = retry(|| {
+            let first = store.read(undo_id(DIRECTORY_PAGE))?;
+            let layout = Layout::read(DIRECTORY_PAGE, &first)?;
+            Ok((SegmentHeader::read(&first, directory::SEGMENT), layout, directory::next(&first)))
         })
         .await?;
-        Ok(UndoSpace::new(store, segment, slots))
+        while let Some(number) = next {
+            if pages.len() * layout.slots_per_page >= SLOTS_MAX {
+                return Err(corrupt(number, "the directory of the undo tablespace does not end"));
+            }
+            next = retry(|| {
+                let page = store.read(undo_id(number))?;
+                if Layout::read(number, &page)? != layout {
+                    return Err(corrupt(number, "the directory's pages do not have the same form").into());
+                }
+                Ok(directory::next(&page))
+            })
+            .await?;
+            pages.push(number);
+        }
+        Ok(UndoSpace::new(store, segment, layout, pages))
+    }
+
+    /// Makes a directory of an earlier version one of this.
+    pub async fn upgrade(&self) -> Result<(), Error> {
+        retry(|| {
+            let mut mtr = self.store.mtr()?;
+            let first = mtr.x(undo_id(DIRECTORY_PAGE))?;
+            if directory::is_old(mtr.page(first)) {
+                mtr.write(first, directory::MAGIC_AT, directory::MAGIC);
+                directory::write_next(&mut mtr, first, 0);
+                for slot in self.slots_of(0) {
+                    self.layout.write_hint(&mut mtr, first, slot, None);
+                }
+            }
+            mtr.commit();
+            Ok(())
+        })
+        .await
     }
 
     /// A tablespace that is not looked at, with no slot to write to.
     pub fn unread(store: Arc<PageStore>) -> UndoSpace {
-        UndoSpace::new(store, SegmentHeader { space: UNDO_SPACE, page: 0, offset: 0 }, 0)
+        let segment = SegmentHeader { space: UNDO_SPACE, page: 0, offset: 0 };
+        let layout = Layout::of_page_size(store.page_size().bytes());
+        UndoSpace::new(store, segment, layout, Vec::new())
     }
 
-    fn new(store: Arc<PageStore>, segment: SegmentHeader, slots: usize) -> UndoSpace {
+    fn new(
+        store: Arc<PageStore>,
+        segment: SegmentHeader,
+        layout: Layout,
+        directory: Vec<u32>,
+    ) -> UndoSpace {
         UndoSpace {
             store,
             segment,
-            slots: (0..slots).map(|_| Mutex::default()).collect(),
-            free: Mutex::new((0..slots as u16).rev().collect()),
+            layout,
+            directory: RwLock::new(directory),
+            free: FreeSlots::default(),
             to_trim: Mutex::default(),
             pages: AtomicU64::new(0),
         }
@@ -101,66 +155,117 @@ impl UndoSpace {
         &self.store
     }
 
-    pub fn slot_count(&self) -> usize {
-        self.slots.len()
-    }
-
     /// First byte of an undo page that no record may reach.
     pub fn limit(&self) -> usize {
         limit(self.store.page_size().bytes())
     }
 
-    /// Takes a slot for a transaction. `None`: all are taken.
-    pub fn take(&self) -> Option<(u16, Slot)> {
-        let number = self.free.lock().pop()?;
-        Some((number, *self.slots[usize::from(number)].lock()))
+    /// The slots of one directory page.
+    fn slots_of(&self, page: usize) -> impl DoubleEndedIterator<Item = u16> + use<> {
+        let first = page * self.layout.slots_per_page;
+        (first..(first + self.layout.slots_per_page).min(SLOTS_MAX)).map(|slot| slot as u16)
     }
 
-    /// Takes one particular slot (recovery).
-    pub fn take_number(&self, number: u16) {
-        self.free.lock().retain(|free| *free != number);
+    /// Takes a slot for a transaction; the directory grows when there is none. `None`: as many as there can be are taken.
+    pub async fn take(&self, home: u16) -> Result<Option<(u16, Slot)>, Error> {
+        loop {
+            if let Some(taken) = self.free.take(home) {
+                return Ok(Some(taken));
+            }
+            if !retry(|| self.add_directory_page()).await? {
+                return Ok(None);
+            }
+        }
     }
 
-    /// Gives a slot back; the next log starts at `next_log`.
-    pub fn give_back(&self, number: u16, next_log: Option<Place>) {
-        self.set(number, next_log);
-        self.free.lock().push(number);
+    /// Adds a page of slots. False: there are as many as can be.
+    fn add_directory_page(&self) -> Result<bool, Interrupt> {
+        let (count, last) = {
+            let pages = self.directory.read();
+            match pages.last() {
+                Some(last) if pages.len() * self.layout.slots_per_page < SLOTS_MAX => (pages.len(), *last),
+                _ => return Ok(false),
+            }
+        };
+        let mut mtr = self.store.mtr()?;
+        let last = mtr.x(undo_id(last))?;
+        if self.directory.read().len() != count {
+            // Somebody else was as short of slots.
+            return Ok(true);
+        }
+        fsp::reserve(&mut mtr, UNDO_SPACE, 1, Reserve::Undo)?;
+        let new = fsp::allocate_page(&mut mtr, self.segment, 0, Direction::None)?;
+        let number = mtr.page_id(new).page;
+        self.layout.format(&mut mtr, new, &self.segment.to_bytes());
+        directory::write_next(&mut mtr, last, number);
+        // Known before the latch goes, so that nobody else adds one behind the same page.
+        self.directory.write().push(number);
+        mtr.commit();
+        self.free.add(self.slots_of(count).rev().map(|slot| (slot, Slot::default())));
+        Ok(true)
     }
 
-    /// Sets where the next log of a slot starts.
-    pub fn set(&self, number: u16, next_log: Option<Place>) {
-        self.slots[usize::from(number)].lock().next_log = next_log;
+    /// What each slot's directory entry says: the oldest log, and the hint at the newest.
+    pub async fn entries(&self) -> Result<Vec<(u16, Place, Option<Place>)>, Error> {
+        let pages = self.directory.read().clone();
+        let mut entries = Vec::new();
+        for (number, page) in pages.into_iter().enumerate() {
+            let read = || {
+                let directory = self.store.read(undo_id(page))?;
+                let entry = |slot| {
+                    (slot, self.layout.head(&directory, slot), self.layout.hint(&directory, slot))
+                };
+                Ok(self.slots_of(number).map(entry).collect::<Vec<_>>())
+            };
+            entries.extend(retry(read).await?);
+        }
+        Ok(entries)
     }
 
-    /// The oldest log of each slot, as the directory says.
-    pub fn heads(&self) -> Result<Vec<Place>, Interrupt> {
-        let directory = self.store.read(directory_id())?;
-        Ok((0..self.slots.len()).map(|slot| read_head(&directory, slot as u16)).collect())
+    /// Pages of the undo segment that belong to slots.
+    pub async fn count_pages(&self) -> Result<u64, Error> {
+        let usage = retry(|| Ok(fsp::segment_usage(&self.store, self.segment)?)).await?;
+        Ok(usage.used.saturating_sub(self.directory.read().len() as u64))
     }
 
     /// The persistent bound on ids.
     pub fn bound(&self) -> Result<u64, Interrupt> {
-        Ok(page::u64_at(&self.store.read(directory_id())?, DIRECTORY_BOUND))
+        Ok(page::u64_at(&self.store.read(undo_id(DIRECTORY_PAGE))?, directory::BOUND))
     }
 
     /// Raises the persistent bound on ids. It holds for what is logged after it.
     pub fn raise_bound(&self, bound: u64) -> Result<(), Interrupt> {
         let mut mtr = self.store.mtr()?;
-        let directory = mtr.x(directory_id())?;
-        if page::u64_at(mtr.page(directory), DIRECTORY_BOUND) < bound {
-            mtr.write_u64(directory, DIRECTORY_BOUND, bound);
+        let directory = mtr.x(undo_id(DIRECTORY_PAGE))?;
+        if page::u64_at(mtr.page(directory), directory::BOUND) < bound {
+            mtr.write_u64(directory, directory::BOUND, bound);
         }
         mtr.commit();
         Ok(())
     }
 
+    /// X-latches the directory page of a slot.
+    fn latch_directory(&self, mtr: &mut Mtr<'_>, slot: u16) -> Result<PageHandle, Interrupt> {
+        let page = self.directory.read()[self.layout.page_of(slot)];
+        Ok(mtr.x(undo_id(page))?)
+    }
+
     /// Allocates a page for a slot, behind `last` or as the slot's first one.
-    pub fn add_page(&self, slot: u16, last: Option<&pagestore::Pin>, owner: u64) -> Result<u32, Interrupt> {
+    pub fn add_page(
+        &self,
+        slot: u16,
+        last: Option<&pagestore::Pin>,
+        owner: u64,
+        hint: Hint,
+    ) -> Result<u32, Interrupt> {
         let mut mtr = self.store.mtr()?;
-        let directory = if last.is_none() { Some(mtr.x(directory_id())?) } else { None };
+        let directory = match (last, hint) {
+            (Some(_), Hint::Keep) => None,
+            _ => Some(self.latch_directory(&mut mtr, slot)?),
+        };
         fsp::reserve(&mut mtr, UNDO_SPACE, 1, Reserve::Undo)?;
-        let hint = last.map_or(0, |pin| pin.page_id().page + 1);
-        let new = fsp::allocate_page(&mut mtr, self.segment, hint, Direction::Up)?;
+        let near = last.map_or(0, |pin| pin.page_id().page + 1);
+        let new = fsp::allocate_page(&mut mtr, self.segment, near, Direction::Up)?;
         let number = mtr.page_id(new).page;
         mtr.write_u16(new, page::TYPE, kind::UNDO_LOG);
         mtr.write_u64(new, OWNER, owner);
@@ -172,11 +277,32 @@ impl UndoSpace {
             mtr.write_u32(last, page::NEXT, number);
         }
         if let Some(directory) = directory {
-            write_head(&mut mtr, directory, slot, Place::start_of(number));
+            let layout = self.layout;
+            if last.is_none() {
+                layout.write_head(&mut mtr, directory, slot, Place::start_of(number));
+            }
+            match hint {
+                Hint::Keep => {}
+                Hint::NewPage => {
+                    layout.write_hint(&mut mtr, directory, slot, Some(Place::start_of(number)));
+                }
+                Hint::Log(place) => layout.write_hint(&mut mtr, directory, slot, Some(place)),
+            }
         }
         mtr.commit();
         self.pages.fetch_add(1, Ordering::Relaxed);
         Ok(number)
+    }
+
+    /// Whether a transaction with this slot may keep its undo page pinned between two changes. Low slots are taken first: so
+    /// however many transactions there are, most of the pool stays for pages that are looked for.
+    pub fn may_keep_pin(&self, slot: u16) -> bool {
+        usize::from(slot) < self.store.frame_count() / PINNED_SHARE
+    }
+
+    /// Whether a slot that got so many pages since its last hint needs one.
+    pub fn wants_hint(&self, since_hint: u16) -> bool {
+        self.layout.has_hints && since_hint >= HINT_PAGES
     }
 
     /// Purge has done with everything of the slot before `head`: remembers that and frees one page before it, if there is one. True when
@@ -187,10 +313,11 @@ impl UndoSpace {
     /// whose oldest log header then says that everything up to `head` is purged.
     pub fn advance_head(&self, slot: u16, head: Place) -> Result<bool, Interrupt> {
         let mut mtr = self.store.mtr()?;
-        let directory = mtr.x(directory_id())?;
-        let oldest = read_head(mtr.page(directory), slot);
+        let layout = self.layout;
+        let directory = self.latch_directory(&mut mtr, slot)?;
+        let oldest = layout.head(mtr.page(directory), slot);
         if oldest.page == head.page {
-            write_head(&mut mtr, directory, slot, head);
+            layout.write_head(&mut mtr, directory, slot, head);
             mtr.commit();
             return Ok(true);
         }
@@ -199,12 +326,9 @@ impl UndoSpace {
             fsp::prepare_free(&mut mtr, self.segment, oldest.page)?;
             let freed = mtr.x(undo_id(oldest.page))?;
             fsp::free_page(&mut mtr, self.segment, freed)?;
-            write_head(
-                &mut mtr,
-                directory,
-                slot,
-                if next == head.page { head } else { Place::start_of(next) },
-            );
+            let oldest_left = if next == head.page { head } else { Place::start_of(next) };
+            layout.write_head(&mut mtr, directory, slot, oldest_left);
+            layout.forget_hint(&mut mtr, directory, slot, oldest.page);
         } else {
             let behind = self.page_behind(next)?;
             fsp::prepare_free(&mut mtr, self.segment, next)?;
@@ -216,6 +340,7 @@ impl UndoSpace {
             mtr.write(first, usize::from(oldest.offset) + LOG_END, &purged_mark(head));
             mtr.write_u32(first, page::NEXT, behind);
             fsp::free_page(&mut mtr, self.segment, freed)?;
+            layout.forget_hint(&mut mtr, directory, slot, next);
         }
         mtr.commit();
         self.pages.fetch_sub(1, Ordering::Relaxed);
@@ -249,42 +374,37 @@ impl UndoSpace {
     pub async fn trim(&self) -> Result<(), Error> {
         let slots = std::mem::take(&mut *self.to_trim.lock());
         for slot in slots {
-            let taken = {
-                let mut free = self.free.lock();
-                let before = free.len();
-                free.retain(|other| *other != slot);
-                free.len() < before
-            };
-            if !taken {
+            let Some(state) = self.free.take_number(slot) else {
                 self.note_spare_pages(slot);
                 continue;
-            }
-            let next_log = self.slots[usize::from(slot)].lock().next_log;
+            };
             let mut result = Ok(true);
-            if let Some(place) = next_log {
+            if let Some(place) = state.next_log {
                 while matches!(result, Ok(true)) {
-                    result = retry(|| self.trim_after(place.page)).await.map(|done| !done);
+                    result = retry(|| self.trim_after(slot, place.page)).await.map(|done| !done);
                 }
             }
-            self.give_back(slot, next_log);
+            self.free.give_back(slot, slot, state);
             result?;
         }
         Ok(())
     }
 
     /// Frees the page behind `last`, if there is one; it must be a spare one. True when there is none left.
-    fn trim_after(&self, last: u32) -> Result<bool, Interrupt> {
+    fn trim_after(&self, slot: u16, last: u32) -> Result<bool, Interrupt> {
         let spare = page::next(&self.read_page(last)?);
         if spare == page::NULL_PAGE {
             return Ok(true);
         }
         let mut mtr = self.store.mtr()?;
+        let directory = self.latch_directory(&mut mtr, slot)?;
         fsp::prepare_free(&mut mtr, self.segment, spare)?;
         let last = mtr.x(undo_id(last))?;
         let freed = mtr.x(undo_id(spare))?;
         let next = page::next(mtr.page(freed));
         fsp::free_page(&mut mtr, self.segment, freed)?;
         mtr.write_u32(last, page::NEXT, next);
+        self.layout.forget_hint(&mut mtr, directory, slot, spare);
         mtr.commit();
         self.pages.fetch_sub(1, Ordering::Relaxed);
         Ok(next == page::NULL_PAGE)
@@ -305,30 +425,6 @@ pub(crate) fn undo_id(page: u32) -> PageId {
     PageId { space: UNDO_SPACE, page }
 }
 
-fn directory_id() -> PageId {
-    undo_id(DIRECTORY_PAGE)
-}
-
-fn slot_offset(slot: u16) -> usize {
-    DIRECTORY_SLOT_ARRAY + usize::from(slot) * DIRECTORY_SLOT_LEN
-}
-
-fn slot_count(page_size: usize) -> usize {
-    ((page_size - DIRECTORY_SLOT_ARRAY - page::TRAILER_LEN) / DIRECTORY_SLOT_LEN).min(SLOTS_MAX)
-}
-
-fn read_head(directory: &[u8], slot: u16) -> Place {
-    let at = slot_offset(slot);
-    Place { page: page::u32_at(directory, at), offset: page::u16_at(directory, at + 4) }
-}
-
-fn write_head(mtr: &mut pagestore::Mtr<'_>, directory: pagestore::PageHandle, slot: u16, head: Place) {
-    let mut bytes = [0; 6];
-    bytes[..4].copy_from_slice(&head.page.to_be_bytes());
-    bytes[4..].copy_from_slice(&head.offset.to_be_bytes());
-    mtr.write(directory, slot_offset(slot), &bytes);
-}
-
 /// A damaged undo page.
 pub(crate) fn corrupt(page: u32, why: &str) -> Error {
     Error::UndoCorrupt { page: undo_id(page), why: why.to_owned() }
@@ -339,6 +435,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::UndoLog;
     use super::super::log::CommittedLog;
+    use super::super::history::History;
     use super::super::recovery::find_logs;
     use super::*;
     use disk::{Environment, SimulatedEnvironment};
@@ -347,9 +444,9 @@ mod tests {
     /// Bytes of a record.
     const RECORD: usize = 900;
 
-    async fn write_log(space: &UndoSpace, trx_id: u64, records: usize) -> CommittedLog {
-        let (slot, state) = space.take().unwrap();
-        let mut log = UndoLog::new(slot, state, trx_id);
+    async fn write_log(space: &Arc<UndoSpace>, trx_id: u64, records: usize) -> CommittedLog {
+        let (slot, state) = space.take(0).await.unwrap().unwrap();
+        let mut log = UndoLog::new(0, slot, state, trx_id);
         for _ in 0..records {
             retry(|| {
                 log.make_room(space, RECORD)?;
@@ -363,7 +460,7 @@ mod tests {
             .unwrap();
         }
         let committed = retry(|| log.commit(space, trx_id + 1)).await.unwrap().unwrap();
-        space.give_back(slot, log.end());
+        log.release(space);
         committed
     }
 
@@ -381,7 +478,7 @@ mod tests {
         let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
         let store = PageStore::open(dynamic, redo, options, writer).unwrap();
         env.run_until_complete(async {
-            let space = UndoSpace::create(store, &data.join("undo_001")).await.unwrap();
+            let space = Arc::new(UndoSpace::create(store, &data.join("undo_001")).await.unwrap());
             // Short ones and such that go on over many pages, in the one slot that is always taken again.
             let mut logs = Vec::new();
             for (number, records) in [1, 30, 1, 2, 9, 5, 3, 17, 1, 1].into_iter().enumerate() {
@@ -396,7 +493,9 @@ mod tests {
                     let over = retry(|| space.advance_head(logs[0].slot, head)).await.unwrap();
                     steps += 1;
                     let found = find_logs(&space).await.unwrap();
-                    let left: Vec<_> = found.history.iter().map(|(_, log)| *log).collect();
+                    let history = History::new(found.history);
+                    let left = history.ready(&space, u64::MAX, usize::MAX).await.unwrap();
+                    let left: Vec<_> = left.into_iter().map(|(_, log)| log).collect();
                     assert!(left.ends_with(&logs[purged..]), "{left:?} after step {steps} to {head:?}");
                     assert!(found.unfinished.is_empty());
                     assert_eq!(found.pages, space.pages.load(Ordering::Relaxed));

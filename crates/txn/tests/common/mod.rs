@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -21,13 +21,16 @@ use untorn_txn::*;
 pub const TABLE_ID: u64 = 77;
 pub const SPACE: u32 = 5;
 
-/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, KEY k (k), UNIQUE KEY u (u))`
+/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
 pub const ID: u16 = 0;
 pub const K: u16 = 1;
 pub const U: u16 = 2;
 pub const V: u16 = 3;
 pub const INDEX_K: usize = 0;
 pub const INDEX_U: usize = 1;
+pub const INDEX_V: usize = 2;
+/// Bytes of V in its index.
+const V_PREFIX: u16 = 20;
 
 pub fn int(value: i32) -> [u8; 4] {
     (value as u32 ^ 0x8000_0000).to_be_bytes()
@@ -41,7 +44,7 @@ pub fn key(value: i32) -> OwnedKey {
     OwnedKey::from_fields(&[Some(&int(value))])
 }
 
-fn definitions() -> [Arc<IndexDef>; 3] {
+fn definitions() -> [Arc<IndexDef>; 4] {
     let int = |name: &str| FieldDef::fixed(name, 4);
     let clustered = IndexDef::new(
         100,
@@ -61,7 +64,9 @@ fn definitions() -> [Arc<IndexDef>; 3] {
     );
     let k = IndexDef::new(101, "k", false, false, vec![int("k"), int("id")], 2, 1);
     let u = IndexDef::new(102, "u", true, false, vec![int("u").nullable(), int("id")], 2, 1);
-    [clustered, k, u].map(Arc::new)
+    let v = FieldDef::variable("v", V_PREFIX.into(), Comparison::Binary).nullable();
+    let v = IndexDef::new(103, "v", false, false, vec![v, int("id")], 2, 1);
+    [clustered, k, u, v].map(Arc::new)
 }
 
 #[derive(Default)]
@@ -81,7 +86,7 @@ pub struct World {
     pub table: Arc<Table>,
     pub tables: Arc<Tables>,
     pub report: RecoveryReport,
-    roots: [u32; 3],
+    roots: [u32; 4],
     page_size: PageSize,
 }
 
@@ -102,8 +107,8 @@ fn secondary(tree: Tree, column: u16, unique: bool) -> Secondary {
     Secondary { tree: Arc::new(tree), columns: vec![part(column), part(ID)], user_fields: 1, unique }
 }
 
-fn make_table(trees: [Tree; 3]) -> Arc<Table> {
-    let [clustered, k, u] = trees;
+fn make_table(trees: [Tree; 4]) -> Arc<Table> {
+    let [clustered, k, u, v] = trees;
     let fields = vec![
         ClusteredField::Column(ID),
         ClusteredField::TrxId,
@@ -112,7 +117,8 @@ fn make_table(trees: [Tree; 3]) -> Arc<Table> {
         ClusteredField::Column(U),
         ClusteredField::Column(V),
     ];
-    let secondaries = vec![secondary(k, K, false), secondary(u, U, true)];
+    let mut secondaries = vec![secondary(k, K, false), secondary(u, U, true), secondary(v, V, false)];
+    secondaries[INDEX_V].columns[0].prefix_bytes = Some(V_PREFIX);
     Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 4))
 }
 
@@ -129,7 +135,7 @@ impl World {
 
     fn open(
         env: Arc<SimulatedEnvironment>,
-        roots: Option<[u32; 3]>,
+        roots: Option<[u32; 4]>,
         pool_bytes: usize,
         page_size: PageSize,
         background_purge: bool,
@@ -161,7 +167,7 @@ impl World {
             .zip(roots)
             .map(|(def, root)| env.run_until_complete(again(|| Tree::open(&store, SPACE, root, def.clone()))))
             .collect();
-        let table = make_table(trees.try_into().map_err(|_| "three").unwrap());
+        let table = make_table(trees.try_into().map_err(|_| "four").unwrap());
         let tables = Arc::new(Tables::default());
         tables.0.lock().insert(TABLE_ID, table.clone());
         let report = env.run_until_complete(system.recover(tables.clone())).unwrap();
@@ -170,6 +176,13 @@ impl World {
 
     /// Power loss, and a start on what the disk kept.
     pub fn crash(self, seed: u64) -> World {
+        let world = self.crash_and_open(seed);
+        world.run(world.system.rolled_back());
+        world
+    }
+
+    /// As `crash`; what had not committed may still be being rolled back.
+    pub fn crash_and_open(self, seed: u64) -> World {
         let disk = self.env.disk().crash(seed);
         let (roots, page_size) = (self.roots, self.page_size);
         self.env.shutdown();
@@ -216,10 +229,23 @@ impl World {
         });
     }
 
+    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
+        std::iter::once(&*self.table.clustered).chain(self.table.secondaries.iter().map(|index| &*index.tree))
+    }
+
+    /// Delete-marked records in all trees.
+    pub fn deleted_records(&self) -> u64 {
+        let count = |tree: &Tree| {
+            let mut checker = btree::Checker::new(tree);
+            while !self.run(again(|| checker.step())) {}
+            checker.into_report().deleted_records
+        };
+        self.trees().map(count).sum()
+    }
+
     /// Checks the trees: order, links, counts; and that the indexes agree with the rows, delete-marked entries aside.
     pub fn check(&self) {
-        let trees = [&self.table.clustered, &self.table.secondaries[0].tree, &self.table.secondaries[1].tree];
-        for tree in trees {
+        for tree in self.trees() {
             let mut checker = btree::Checker::new(tree);
             while !self.run(again(|| checker.step())) {}
             let report = checker.into_report();
@@ -234,6 +260,9 @@ impl World {
         let by_u =
             self.run(session.scan(ScanIndex::Secondary(INDEX_U), KeyRange::all(), ReadMode::Consistent));
         assert_eq!(by_u.len(), rows.len(), "index u");
+        let by_v =
+            self.run(session.scan(ScanIndex::Secondary(INDEX_V), KeyRange::all(), ReadMode::Consistent));
+        assert_eq!(by_v.len(), rows.len(), "index v");
         self.run(session.commit());
     }
 }
@@ -265,7 +294,7 @@ impl Engine {
             disk::block_on(again(|| Tree::open(&store, SPACE, root, def.clone())))
         };
         let trees: Vec<Tree> = definitions().into_iter().zip(roots).map(open).collect();
-        let table = make_table(trees.try_into().map_err(|_| "three").unwrap());
+        let table = make_table(trees.try_into().map_err(|_| "four").unwrap());
         let tables = Arc::new(Tables::default());
         tables.0.lock().insert(TABLE_ID, table.clone());
         disk::block_on(system.recover(tables)).unwrap();
@@ -277,7 +306,7 @@ impl Engine {
     }
 }
 
-async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 3] {
+async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 4] {
     store.create_space(SPACE, path, fsp::INITIAL_PAGES).unwrap();
     again(|| {
         let mut mtr = store.mtr()?;
@@ -286,7 +315,7 @@ async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 3] {
         Ok(())
     })
     .await;
-    let mut roots = [0; 3];
+    let mut roots = [0; 4];
     for (root, def) in roots.iter_mut().zip(definitions()) {
         *root = again(|| {
             let mut mtr = store.mtr()?;
@@ -298,6 +327,20 @@ async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 3] {
     }
     store.flush_space(SPACE).await.unwrap();
     roots
+}
+
+/// Polls `future` so many times at most.
+pub async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
 }
 
 /// Repeats a step of the page store.
@@ -407,17 +450,14 @@ impl Session {
     }
 
     pub async fn read_row(&mut self, id: i32) -> Option<RowCopy> {
-        let mut held = Vec::new();
+        let mut held = disk::HeldWaits::new();
         loop {
             match get(&mut self.trx, &self.table, &[Some(&int(id))], copy_row) {
                 Ok(row) => {
                     self.trx.end_statement();
                     return row;
                 }
-                Err(Interrupt::Wait(mut wait)) => {
-                    wait.done().await;
-                    held.push(wait);
-                }
+                Err(Interrupt::Wait(wait)) => held.wait(wait).await,
                 Err(Interrupt::Error(error)) => panic!("{error}"),
             }
         }

@@ -37,6 +37,13 @@ pub fn text(state: &SessionState) -> String {
         transactions.next_trx_id
     );
     let _ = writeln!(out, "History list length {}", transactions.history_length);
+    if transactions.unfinished_transactions > 0 {
+        let _ = writeln!(
+            out,
+            "Rolling back in the background what had not committed before the last stop: {} transactions, {} undo log entries left",
+            transactions.unfinished_transactions, transactions.unfinished_records
+        );
+    }
     let _ = writeln!(out, "LIST OF TRANSACTIONS FOR EACH SESSION:");
     let now = database.environment().unix_time();
     for info in database.transaction_system().transactions() {

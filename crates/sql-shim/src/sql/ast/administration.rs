@@ -145,6 +145,17 @@ pub struct Identification {
     pub password: Option<Vec<u8>>,
     /// `AS 'hash'` (or `BY PASSWORD 'hash'`).
     pub hash: Option<Vec<u8>>,
+    /// `BY RANDOM PASSWORD`.
+    pub random: bool,
+}
+
+/// One account of CREATE USER or ALTER USER, and what is said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSpecification {
+    /// Which account.
+    pub account: Account,
+    /// `IDENTIFIED …`; without it ALTER USER leaves the password as it is.
+    pub identification: Option<Identification>,
 }
 
 /// `GRANT`/`REVOKE`.

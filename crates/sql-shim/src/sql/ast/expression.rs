@@ -38,8 +38,14 @@ pub enum Expr {
     InsertedValue(String),
     /// Prefix operator.
     Unary(UnaryOperator, Box<Expr>),
-    /// Infix operator.
+    /// `a AND b AND c …`.
+    And(Vec<Expr>),
+    /// `a OR b OR c …`.
+    Or(Vec<Expr>),
+    /// Infix operator, neither AND nor OR.
     Binary2(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// Arithmetic with two operators or more, from left to right: `((a + b) - c) …`.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
     /// `x IS [NOT] NULL`.
     IsNull { operand: Box<Expr>, negated: bool },
     /// `x IS [NOT] TRUE|FALSE|UNKNOWN` (`None`: UNKNOWN).
@@ -126,9 +132,7 @@ pub enum UnaryOperator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum BinaryOperator {
-    Or,
     Xor,
-    And,
     Equal,
     NullSafeEqual,
     NotEqual,
@@ -148,6 +152,14 @@ pub enum BinaryOperator {
     Modulo,
     BitXor,
     Concat,
+}
+
+impl BinaryOperator {
+    /// Neither a comparison nor logic.
+    pub fn is_arithmetic(self) -> bool {
+        use BinaryOperator::*;
+        !matches!(self, Xor | Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual)
+    }
 }
 
 /// Units of INTERVAL, EXTRACT, TIMESTAMPDIFF.

@@ -111,11 +111,15 @@ pub enum Statement {
     LockTables(Vec<LockTable>),
     UnlockTables,
     CreateUser {
-        accounts: Vec<(Account, Identification)>,
+        accounts: Vec<AccountSpecification>,
         if_not_exists: bool,
+        /// `ACCOUNT LOCK` (true) or `ACCOUNT UNLOCK`.
+        lock: Option<bool>,
     },
     AlterUser {
-        accounts: Vec<(Account, Identification)>,
+        accounts: Vec<AccountSpecification>,
+        if_exists: bool,
+        lock: Option<bool>,
     },
     DropUser {
         accounts: Vec<Account>,

@@ -2,7 +2,7 @@
 //!
 //! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with nothing
 //! latched. Where a change could put a row in the scan's way again, or rows are to be sorted first, everything is
-//! gathered before the first change.
+//! gathered before the first change, on disk where it is much.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use untorn::schema::ColumnDef;
 use super::cursor::{Cursor, Flow};
 use super::insert::{Changed, duplicate, implicit_default};
 use super::select::all_true;
-use super::sort::{Sorter, push_key};
+use super::sort::{RowSorter, push_key};
+use super::stored_values::{put_bytes, take_bytes};
 use super::{Executor, keys};
 use crate::errors;
 use crate::result::SqlError;
@@ -84,6 +85,62 @@ struct Work {
     key: OwnedKey,
     /// Empty: delete.
     changes: Changes,
+}
+
+/// Units of work that a change of a row counts for.
+pub const CHANGE_UNITS: u32 = 8;
+
+/// Length that stands for NULL.
+const NULL: u32 = u32::MAX;
+
+impl Work {
+    /// Appends it, to be kept until everything is gathered.
+    fn pack(&self, out: &mut Vec<u8>) {
+        let fields = self.key.fields();
+        out.extend_from_slice(&(fields.len() as u32).to_ne_bytes());
+        fields.iter().for_each(|field| pack_field(*field, out));
+        for (column, bytes) in &self.changes {
+            out.extend_from_slice(&column.to_ne_bytes());
+            pack_field(bytes.as_deref(), out);
+        }
+    }
+
+    fn unpack(mut rest: &[u8]) -> Option<Work> {
+        let count = take_u32(&mut rest)?;
+        let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> = smallvec::SmallVec::new();
+        for _ in 0..count {
+            fields.push(unpack_field(&mut rest)?);
+        }
+        let mut changes = Changes::new();
+        while let Some((column, tail)) = rest.split_first_chunk() {
+            rest = tail;
+            changes.push((u16::from_ne_bytes(*column), unpack_field(&mut rest)?.map(<[u8]>::to_vec)));
+        }
+        Some(Work { key: OwnedKey::from_fields(&fields), changes })
+    }
+}
+
+fn take_u32(rest: &mut &[u8]) -> Option<u32> {
+    let (bytes, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(u32::from_ne_bytes(*bytes))
+}
+
+fn pack_field(field: Option<&[u8]>, out: &mut Vec<u8>) {
+    match field {
+        Some(bytes) => put_bytes(bytes, out),
+        None => out.extend_from_slice(&NULL.to_ne_bytes()),
+    }
+}
+
+fn unpack_field<'b>(rest: &mut &'b [u8]) -> Option<Option<&'b [u8]>> {
+    match rest.first_chunk() {
+        Some(length) if u32::from_ne_bytes(*length) == NULL => {
+            *rest = &rest[4..];
+            Some(None)
+        }
+        _ => take_bytes(rest).map(Some),
+    }
 }
 
 /// Columns a change looks at.
@@ -193,8 +250,11 @@ impl Executor<'_> {
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &needed);
         let sorts = !target.order.is_empty();
-        let all_first = gather || sorts;
-        let mut sorter = Sorter::default();
+        let mut gathered = match (gather, sorts) {
+            (_, true) => Some(RowSorter::of_first(state, limit)),
+            (true, false) => Some(RowSorter::new(state)),
+            (false, false) => None,
+        };
         let mut work: Vec<Work> = Vec::new();
         let mut changed = 0;
         // A row with long columns is shown as a copy, without its key: the key was taken when it was locked.
@@ -210,18 +270,29 @@ impl Executor<'_> {
                         Some(compute) => compute(&view, &row_cx)?,
                         None => Vec::new(),
                     };
+                    let mut full = false;
                     if compute.is_none() || !changes.is_empty() {
                         let mut owned = OwnedKey::default();
                         key(&mut owned);
-                        if sorts {
-                            sorter.add(|bytes| {
-                                for (expr, descending) in &target.order {
-                                    push_key(&expr.eval(&row_cx)?, *descending, bytes);
-                                }
-                                Ok::<(), SqlError>(())
-                            })?;
+                        let item = Work { key: owned, changes };
+                        match &mut gathered {
+                            Some(gathered) => {
+                                gathered.add(
+                                    |bytes| {
+                                        for (expr, descending) in &target.order {
+                                            push_key(&expr.eval(&row_cx)?, *descending, bytes);
+                                        }
+                                        Ok(())
+                                    },
+                                    |out| {
+                                        item.pack(out);
+                                        Ok(())
+                                    },
+                                )?;
+                                full = gathered.is_full();
+                            }
+                            None => work.push(item),
                         }
-                        work.push(Work { key: owned, changes });
                     }
                     if !sorts {
                         limit -= 1;
@@ -229,37 +300,40 @@ impl Executor<'_> {
                             return Ok(Flow::Stop);
                         }
                     }
-                    Ok(if work.len() >= BATCH_ROWS && !all_first { Flow::Pause } else { Flow::Next })
+                    Ok(if full || work.len() >= BATCH_ROWS { Flow::Pause } else { Flow::Next })
                 })
                 .await?;
             state.check_killed()?;
-            if !all_first {
-                for item in work.drain(..) {
-                    changed += self.apply(table, item, ignore).await?;
-                }
+            if let Some(gathered) = &mut gathered
+                && gathered.is_full()
+            {
+                gathered.spill(self.slice()).await?;
+            }
+            for item in work.drain(..) {
+                changed += self.apply(table, item, ignore).await?;
             }
             if !more {
                 break;
             }
         }
-        if sorts {
-            for number in sorter.finish(false).into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX))
-            {
-                let item = std::mem::replace(
-                    &mut work[number as usize],
-                    Work { key: OwnedKey::default(), changes: Vec::new() },
+        let Some(gathered) = gathered else { return Ok(changed) };
+        let mut rows = gathered.finish().await?;
+        let mut left = if sorts { limit } else { u64::MAX };
+        while left > 0 {
+            let Some((_, packed)) = rows.next().await? else { break };
+            let Some(item) = Work::unpack(packed) else {
+                return Err(
+                    errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into()
                 );
-                changed += self.apply(table, item, ignore).await?;
-            }
-        } else {
-            for item in work {
-                changed += self.apply(table, item, ignore).await?;
-            }
+            };
+            changed += self.apply(table, item, ignore).await?;
+            left -= 1;
         }
         Ok(changed)
     }
 
     async fn apply(&mut self, table: &Arc<Table>, work: Work, ignore: bool) -> Result<u64, Failure> {
+        self.tick(CHANGE_UNITS).await?;
         let key = work.key.fields();
         let mark = ignore.then(|| self.transaction.statement_mark());
         let outcome = if work.changes.is_empty() {

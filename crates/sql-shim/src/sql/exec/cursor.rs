@@ -1,8 +1,8 @@
 //! Reading a table by an access path, range after range.
 //!
 //! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied, the long
-//! columns are fetched with nothing latched, and then it is shown like any other. The cursor pauses now and then so that
-//! the caller can let the client take its bytes and look for a kill.
+//! columns are fetched with nothing latched, and then it is shown like any other. The cursor comes back to its caller when the
+//! callback asks for a pause; giving way to others and looking for a kill is the scan's business.
 
 use std::sync::Arc;
 
@@ -29,9 +29,6 @@ pub enum Flow {
     Stop,
 }
 
-/// Rows shown before a pause.
-const BATCH_ROWS: u32 = 256;
-
 /// A row copied from its page.
 pub struct CopiedRow {
     fields: Vec<Option<Vec<u8>>>,
@@ -47,6 +44,8 @@ pub struct Cursor {
     mode: ReadMode,
     ranges: std::vec::IntoIter<KeyRange>,
     scan: Option<Scan>,
+    /// A scan that has ended, for its buffers.
+    spare: Option<Scan>,
     /// Needed columns that may be off-page.
     long_columns: Vec<u16>,
     /// Needed columns.
@@ -77,12 +76,19 @@ impl Cursor {
             mode,
             ranges: ranges.into_iter(),
             scan: None,
+            spare: None,
             long_columns: needed.iter().filter(may_be_long).copied().collect(),
             needed: needed.to_vec(),
         }
     }
 
-    /// Shows rows to `each` until it has enough, or for a batch. `false` when there are no more.
+    /// Starts again over other ranges.
+    pub fn restart(&mut self, ranges: Vec<KeyRange>) {
+        self.ranges = ranges.into_iter();
+        self.spare = self.scan.take().or(self.spare.take());
+    }
+
+    /// Shows rows to `each` until it has enough. `false` when there are no more.
     pub async fn run(
         &mut self,
         transaction: &mut engine::Transaction,
@@ -102,14 +108,20 @@ impl Cursor {
         loop {
             if self.scan.is_none() {
                 let Some(range) = self.ranges.next() else { return Ok(false) };
-                self.scan = Some(Scan::new(
-                    self.table.rows.clone(),
-                    self.path_index,
-                    range,
-                    self.direction,
-                    self.mode,
-                    self.covering,
-                ));
+                self.scan = Some(match self.spare.take() {
+                    Some(mut scan) => {
+                        scan.reset(range);
+                        scan
+                    }
+                    None => Scan::new(
+                        self.table.rows.clone(),
+                        self.path_index,
+                        range,
+                        self.direction,
+                        self.mode,
+                        self.covering,
+                    ),
+                });
             }
             let Some(scan) = self.scan.as_mut() else { return Ok(false) };
             let columns = &self.table.def.columns;
@@ -117,7 +129,6 @@ impl Cursor {
             let mut failure = None;
             let mut stopped = false;
             let mut copied = None;
-            let mut shown = 0;
             let state = scan
                 .run(transaction, &mut |row| {
                     if !long_columns.is_empty()
@@ -128,10 +139,7 @@ impl Cursor {
                         return Control::Pause;
                     }
                     match each(RowView::Stored(row, columns), Some(row), last) {
-                        Ok(Flow::Next) => {
-                            shown += 1;
-                            if shown >= BATCH_ROWS { Control::Pause } else { Control::Continue }
-                        }
+                        Ok(Flow::Next) => Control::Continue,
                         Ok(Flow::Skip) => Control::SkipUnlock,
                         Ok(Flow::Pause) => Control::Pause,
                         Ok(Flow::Stop) => {
@@ -152,6 +160,8 @@ impl Cursor {
                 return Ok(false);
             }
             if let Some(row) = copied {
+                // The scan that shows one row at a time leaves the giving way to its caller.
+                transaction.slice().clone().work(1).await?;
                 let fields = row.complete(transaction, &self.table).await?;
                 match each(RowView::Fields(&fields, columns), None, last)? {
                     Flow::Stop => return Ok(false),
@@ -161,7 +171,7 @@ impl Cursor {
             }
             match state {
                 ScanState::Paused => return Ok(true),
-                ScanState::Finished => self.scan = None,
+                ScanState::Finished => self.spare = self.scan.take(),
             }
         }
     }

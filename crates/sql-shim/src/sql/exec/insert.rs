@@ -9,12 +9,16 @@ use untorn::engine::{
 };
 use untorn::types::{self, ColumnType};
 
+use super::change::CHANGE_UNITS;
 use super::cursor::{Cursor, Flow};
-use super::{Executor, Rows};
+use super::spool::Spool;
+use super::stored_values::take_all;
+use super::{Executor, Subqueries};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::Failure;
-use crate::sql::expr::{Context, RowView, SubqueryResult};
+use crate::session::state::SessionState;
+use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::access::Path;
 use crate::sql::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::sql::store::{self, Storing};
@@ -105,10 +109,10 @@ pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
     }
 }
 
-struct Inserting<'p> {
+struct Inserting<'p, 'e> {
     plan: &'p InsertPlan,
     table: Arc<Table>,
-    subqueries: Vec<SubqueryResult>,
+    subqueries: Subqueries<'e>,
     /// Position of each column's value in the row given, if it has one.
     positions: Vec<Option<usize>>,
     auto_column: Option<u16>,
@@ -121,7 +125,7 @@ struct Inserting<'p> {
     duplicates: u64,
 }
 
-impl Executor<'_> {
+impl<'e> Executor<'e> {
     /// Executes INSERT or REPLACE.
     pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
         let Some(table) = plan.source.engine_table().cloned() else { return Ok(Changed::default()) };
@@ -145,22 +149,27 @@ impl Executor<'_> {
         };
         let records = match &plan.query {
             Some(query) => {
-                let rows: Rows = self.rows(query).await?;
-                inserting.rows_to_come = rows.len() as u64;
-                let count = rows.len();
-                for (number, row) in rows.into_iter().enumerate() {
-                    self.insert_row(&mut inserting, number as u64 + 1, Given::Values(&row)).await?;
-                    self.state.check_killed()?;
+                // Everything is read first: the query may read the table that is inserted into.
+                let state: &'e SessionState = self.state;
+                let mut spool = Spool::new(state);
+                self.select_into(query, &mut spool).await?;
+                let count = spool.0.count();
+                inserting.rows_to_come = count;
+                let mut rows = spool.0.finish().await?;
+                let mut number = 0;
+                while let Some((_, packed)) = rows.next().await? {
+                    self.tick(CHANGE_UNITS).await?;
+                    number += 1;
+                    let row = take_all(packed);
+                    self.insert_row(&mut inserting, number, Given::Values(&row)).await?;
                 }
-                Some(count)
+                Some(usize::try_from(count).unwrap_or(usize::MAX))
             }
             None => {
                 for (number, row) in plan.rows.iter().enumerate() {
+                    self.tick(CHANGE_UNITS).await?;
                     self.insert_row(&mut inserting, number as u64 + 1, Given::Expressions(row)).await?;
                     inserting.rows_to_come -= 1;
-                    if number % 256 == 255 {
-                        self.state.check_killed()?;
-                    }
                 }
                 (plan.rows.len() > 1).then_some(plan.rows.len())
             }
@@ -178,7 +187,7 @@ impl Executor<'_> {
 
     async fn insert_row(
         &mut self,
-        inserting: &mut Inserting<'_>,
+        inserting: &mut Inserting<'_, '_>,
         number: u64,
         given: Given<'_>,
     ) -> Result<(), Failure> {
@@ -221,7 +230,7 @@ impl Executor<'_> {
 
     async fn encode_row(
         &mut self,
-        inserting: &mut Inserting<'_>,
+        inserting: &mut Inserting<'_, '_>,
         number: u64,
         given: Given<'_>,
         row: &mut EncodedRow,
@@ -282,7 +291,7 @@ impl Executor<'_> {
     }
 
     /// The next generated value. A statement takes values for all its rows at once, so that they are consecutive.
-    async fn next_auto_value(&mut self, inserting: &mut Inserting<'_>) -> Result<u64, Failure> {
+    async fn next_auto_value(&mut self, inserting: &mut Inserting<'_, '_>) -> Result<u64, Failure> {
         if inserting.reserved.is_empty() {
             let count = inserting.rows_to_come.max(1);
             let table = inserting.table.clone();
@@ -349,7 +358,7 @@ impl Executor<'_> {
 
     async fn delete_conflict(
         &mut self,
-        inserting: &mut Inserting<'_>,
+        inserting: &mut Inserting<'_, '_>,
         index: &str,
         entry: &[Option<Vec<u8>>],
     ) -> Result<u64, Failure> {
@@ -362,7 +371,7 @@ impl Executor<'_> {
 
     async fn update_conflict(
         &mut self,
-        inserting: &mut Inserting<'_>,
+        inserting: &mut Inserting<'_, '_>,
         number: u64,
         index: &str,
         entry: &[Option<Vec<u8>>],

@@ -1,32 +1,107 @@
-//! Joins: nested loops in the order of the plan. The rows of the steps before the last are kept in memory; the last
-//! step streams into the consumer.
-
-use std::collections::HashMap;
+//! Joins: nested loops in the order of the plan, depth first.
+//!
+//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay latched while the
+//! steps behind it read); the last step streams into the consumer. So a join keeps a batch of rows for each step, whatever
+//! the sizes of the tables, and one that wants a single row (LIMIT 1) reads a single path: batches begin with one row and
+//! double.
 
 use super::cursor::{Cursor, Flow};
 use super::select::{Consumer, all_true};
-use super::{Executor, Rows, Target, keys};
-use crate::result::ResultSink;
+use super::{Executor, KeptRows, Target, keys};
+use crate::errors;
+use crate::result::{ResultSink, SqlError};
 use crate::session::failure::Failure;
-use crate::sql::expr::{Context, RowView};
+use crate::session::memory::{self, Charge};
+use crate::sql::expr::{Context, Expr, RowView};
 use crate::sql::plan::source::SourceKind;
 use crate::sql::plan::{SelectPlan, Step};
 use crate::sql::value::Value;
 
-/// One combination of rows: a row of each source joined so far, `None` for the missing side of an outer join.
-type Tuple = Vec<Option<Vec<Value<'static>>>>;
+/// Most rows that a step copies at a time.
+const BATCH_ROWS_MAX: usize = 128;
+/// Most bytes that a step copies at a time.
+const BATCH_BYTES_MAX: usize = 64 << 10;
 
-fn views<'t>(tuple: &'t Tuple, sources: usize) -> Vec<RowView<'t>> {
-    let mut views = vec![RowView::Nulls; sources];
-    for (view, row) in views.iter_mut().zip(tuple) {
-        if let Some(values) = row {
-            *view = RowView::Values(values);
+/// A row of a source.
+type Row = Vec<Value<'static>>;
+/// One row of each source.
+type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
+
+/// What a step reads.
+enum Input<'e> {
+    /// A table of the engine; none before its first ranges are known.
+    Table(Option<Cursor>),
+    /// A derived table or a view.
+    Memory { rows: KeptRows<'e>, at: usize },
+}
+
+/// A step of the join and where it is.
+struct Level<'p, 'e> {
+    step: &'p Step,
+    input: Input<'e>,
+    /// Conditions that the step's ranges do not express.
+    conditions: &'p [Expr],
+    /// Rows copied and not yet taken, the next one last.
+    batch: Vec<Row>,
+    batch_rows: usize,
+    charge: Charge<'e>,
+    /// The row that the steps behind see; `None` for the missing side of an outer join.
+    current: Option<Row>,
+    /// A row has matched.
+    matched: bool,
+    /// The input has no more rows.
+    ended: bool,
+}
+
+/// Which conditions of its step a row meets, outer joins included.
+fn test(
+    step: &Step,
+    conditions: &[Expr],
+    base: &[RowView<'_>],
+    view: RowView<'_>,
+    cx: &Context<'_>,
+    matched: &mut bool,
+) -> Result<bool, Failure> {
+    let mut rows: Views<'_> = base.iter().copied().collect();
+    rows[step.source] = view;
+    let cx = Context { rows: &rows, ..*cx };
+    if !all_true(conditions, &cx)? {
+        return Ok(false);
+    }
+    *matched = true;
+    Ok(!step.outer || all_true(&step.after, &cx)?)
+}
+
+/// Whether the row of NULLs of an outer join is to be shown.
+fn missing_side(
+    step: &Step,
+    matched: bool,
+    base: &[RowView<'_>],
+    cx: &Context<'_>,
+) -> Result<bool, SqlError> {
+    Ok(step.outer && !matched && all_true(&step.after, &Context { rows: base, ..*cx })?)
+}
+
+/// The rows that the steps before `depth` are at.
+fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usize) -> Views<'v> {
+    let mut views: Views<'v> = smallvec::smallvec![RowView::Nulls; sources];
+    for level in &levels[..depth] {
+        if let Some(values) = &level.current {
+            views[level.step.source] = RowView::Values(values);
         }
     }
     views
 }
 
-impl Executor<'_> {
+fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Row {
+    let mut values = vec![Value::Null; plan.sources[source].columns.len()];
+    for column in &plan.needed[source] {
+        values[usize::from(*column)] = view.column(*column, cx.state.time_zone_offset()).into_owned();
+    }
+    values
+}
+
+impl<'e> Executor<'e> {
     /// Runs the join of a plan.
     pub async fn join<S: ResultSink>(
         &mut self,
@@ -35,162 +110,237 @@ impl Executor<'_> {
         cx: &Context<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
-        let mut materialised: HashMap<usize, Rows> = HashMap::new();
-        for step in &plan.steps {
-            let rows = match &plan.sources[step.source].kind {
-                SourceKind::Derived(inner) => self.rows(inner).await?,
-                SourceKind::View(view) => view.rows(self.state)?,
-                SourceKind::Table(_) => continue,
-            };
-            materialised.insert(step.source, rows);
-        }
-        let mut tuples: Vec<Tuple> = vec![vec![None; plan.sources.len()]];
-        let last = plan.steps.len() - 1;
-        for (number, step) in plan.steps.iter().enumerate() {
-            let mut next = Vec::new();
-            for tuple in tuples {
-                self.state.check_killed()?;
-                let base = views(&tuple, plan.sources.len());
-                let mut take = |view: RowView<'_>, target: &mut Target<'_, S>| -> Result<Flow, Failure> {
-                    if number == last {
-                        let mut shorter: Vec<RowView<'_>> = base.to_vec();
-                        shorter[step.source] = view;
-                        return consumer.row(&shorter, target);
-                    }
-                    let mut joined = tuple.clone();
-                    joined[step.source] = match view {
-                        RowView::Nulls => None,
-                        view => Some(copy(plan, step.source, view, cx)),
-                    };
-                    next.push(joined);
-                    Ok(Flow::Next)
-                };
-                let flow = match materialised.get(&step.source) {
-                    Some(rows) => memory_step(step, rows, &base, cx, &mut |view| take(view, target))?,
-                    None => self.table_step(plan, step, &base, cx, target, &mut take).await?,
-                };
-                if flow == Flow::Stop {
+        let mut levels = self.levels(plan).await?;
+        let Some(last) = levels.len().checked_sub(1) else { return Ok(()) };
+        let mut examined = 0u64;
+        let examined_max = self.state.settings().max_join_size;
+        let mut depth = 0;
+        let mut opens = true;
+        loop {
+            if std::mem::take(&mut opens) {
+                self.open(plan, &mut levels, depth, cx)?;
+            }
+            if depth == last {
+                if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
                     return Ok(());
                 }
-                target.flush().await?;
+            } else if self.next_row(plan, &mut levels, depth, cx).await? {
+                examined += 1;
+                if examined > examined_max {
+                    return Err(errors::error(errors::TOO_BIG_SELECT, &[]).into());
+                }
+                depth += 1;
+                opens = true;
+                continue;
             }
-            tuples = next;
+            match depth.checked_sub(1) {
+                Some(before) => depth = before,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The steps, with what has to be computed before the first row.
+    async fn levels<'p>(&mut self, plan: &'p SelectPlan) -> Result<Vec<Level<'p, 'e>>, Failure> {
+        let state = self.state;
+        let mut levels = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let input = match &plan.sources[step.source].kind {
+                SourceKind::Derived(inner) => Input::Memory { rows: self.rows(inner).await?, at: 0 },
+                SourceKind::View(view) => {
+                    let mut rows = KeptRows::new(state, usize::MAX);
+                    for row in view.rows(state)? {
+                        super::RowTaker::take(&mut rows, row)?;
+                        self.tick(1).await?;
+                    }
+                    Input::Memory { rows, at: 0 }
+                }
+                SourceKind::Table(_) => Input::Table(None),
+            };
+            levels.push(Level {
+                step,
+                input,
+                conditions: &step.all_conditions,
+                batch: Vec::new(),
+                batch_rows: 1,
+                charge: state.memory.charge(),
+                current: None,
+                matched: false,
+                ended: false,
+            });
+        }
+        Ok(levels)
+    }
+
+    /// Begins a step for the rows that the steps before it are at.
+    fn open<'p>(
+        &self,
+        plan: &'p SelectPlan,
+        levels: &mut [Level<'p, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let step = levels[depth].step;
+        let ranges = match plan.sources[step.source].engine_table() {
+            Some(table) => {
+                let base = views(levels, depth, plan.sources.len());
+                let outer = Context { rows: &base, ..*cx };
+                Some((table, keys::ranges(&step.path, &table.def.columns, &outer)?))
+            }
+            None => None,
+        };
+        let level = &mut levels[depth];
+        level.current = None;
+        level.matched = false;
+        level.ended = false;
+        level.batch.clear();
+        match (&mut level.input, ranges) {
+            (Input::Table(cursor), Some((table, Some(ranges)))) => {
+                level.conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
+                match cursor {
+                    Some(cursor) => cursor.restart(ranges.ranges),
+                    None => {
+                        let (mode, needed) = (self.read_mode(plan.locking), &plan.needed[step.source]);
+                        *cursor = Some(Cursor::new(table, &step.path, ranges.ranges, mode, needed));
+                    }
+                }
+            }
+            // No row can match.
+            (Input::Table(_), _) => level.ended = true,
+            (Input::Memory { at, .. }, _) => *at = 0,
         }
         Ok(())
     }
 
-    async fn table_step<S: ResultSink>(
+    /// Goes to the next row of a step before the last; false when there is none.
+    async fn next_row(
         &mut self,
         plan: &SelectPlan,
-        step: &Step,
-        base: &[RowView<'_>],
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
         cx: &Context<'_>,
-        target: &mut Target<'_, S>,
-        take: &mut dyn FnMut(RowView<'_>, &mut Target<'_, S>) -> Result<Flow, Failure>,
-    ) -> Result<Flow, Failure> {
-        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(Flow::Next) };
-        let outer_rows = cx_rows(cx, base);
-        let ranges = keys::ranges(&step.path, &table.def.columns, &outer_rows)?;
-        let mut matched = false;
-        let mut stopped = false;
-        if let Some(ranges) = ranges {
-            let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
-            let mode = self.read_mode(plan.locking);
-            let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
-            loop {
-                let more = scan
-                    .run(self.transaction.rows(), &mut |view, _| match test(
-                        step,
-                        conditions,
-                        base,
-                        view,
-                        cx,
-                        &mut matched,
-                    )? {
-                        true => {
-                            let flow = take(view, target)?;
-                            stopped |= flow == Flow::Stop;
-                            Ok(flow)
-                        }
-                        false => Ok(Flow::Skip),
-                    })
-                    .await?;
-                if !more {
+    ) -> Result<bool, Failure> {
+        loop {
+            self.tick(1).await?;
+            if let Some(row) = levels[depth].batch.pop() {
+                levels[depth].current = Some(row);
+                return Ok(true);
+            }
+            if levels[depth].ended {
+                let (before, rest) = levels.split_at_mut(depth);
+                let base = views(before, depth, plan.sources.len());
+                let level = &mut rest[0];
+                let (matched, shown) = (level.matched, missing_side(level.step, level.matched, &base, cx)?);
+                level.matched = true;
+                level.current = None;
+                return Ok(!matched && shown);
+            }
+            self.fill(plan, levels, depth, cx).await?;
+        }
+    }
+
+    /// Copies the next rows of a step that meet its conditions.
+    async fn fill(
+        &mut self,
+        plan: &SelectPlan,
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let (before, rest) = levels.split_at_mut(depth);
+        let base = views(before, depth, plan.sources.len());
+        let Level { step, input, conditions, batch, batch_rows, charge, matched, ended, .. } = &mut rest[0];
+        let (step, wanted) = (*step, *batch_rows);
+        *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
+        let mut bytes = 0;
+        let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
+            if !test(step, conditions, &base, view, cx, matched)? {
+                return Ok(Flow::Skip);
+            }
+            let row = copy(plan, step.source, view, cx);
+            bytes += memory::row_weight(&row);
+            batch.push(row);
+            let enough = batch.len() >= wanted || bytes >= BATCH_BYTES_MAX;
+            Ok(if enough { Flow::Pause } else { Flow::Next })
+        };
+        match input {
+            Input::Table(Some(cursor)) => {
+                *ended = !cursor.run(self.transaction.rows(), &mut |view, _| keep(view)).await?;
+            }
+            Input::Table(None) => *ended = true,
+            Input::Memory { rows, at } => loop {
+                let Some(row) = rows.get(*at) else {
+                    *ended = true;
+                    break;
+                };
+                *at += 1;
+                if keep(RowView::Values(row))? == Flow::Pause {
                     break;
                 }
-                self.state.check_killed()?;
-                target.flush().await?;
+                self.tick(1).await?;
+            },
+        }
+        if !charge.reach(bytes) {
+            return Err(memory::refused().into());
+        }
+        batch.reverse();
+        Ok(())
+    }
+
+    /// Streams the rows of the last step into the consumer.
+    async fn last_step<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        levels: &mut [Level<'_, 'e>],
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        let depth = levels.len() - 1;
+        let (before, rest) = levels.split_at_mut(depth);
+        let base = views(before, depth, plan.sources.len());
+        let Level { step, input, conditions, matched, ended, .. } = &mut rest[0];
+        let step = *step;
+        let mut stopped = false;
+        while !*ended {
+            self.tick(1).await?;
+            let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
+                if !test(step, conditions, &base, view, cx, matched)? {
+                    return Ok(Flow::Skip);
+                }
+                let mut rows: Views<'_> = base.iter().copied().collect();
+                rows[step.source] = view;
+                let flow = consumer.row(&rows, target)?;
+                stopped |= flow == Flow::Stop;
+                Ok(flow)
+            };
+            match input {
+                Input::Table(Some(cursor)) => {
+                    *ended = !cursor.run(self.transaction.rows(), &mut |view, _| take(view)).await?;
+                }
+                Input::Table(None) => *ended = true,
+                Input::Memory { rows, at } => loop {
+                    let Some(row) = rows.get(*at) else {
+                        *ended = true;
+                        break;
+                    };
+                    *at += 1;
+                    if matches!(take(RowView::Values(row))?, Flow::Pause | Flow::Stop) {
+                        break;
+                    }
+                    self.tick(1).await?;
+                },
             }
+            if stopped {
+                return Ok(Flow::Stop);
+            }
+            consumer.relieve(self, target).await?;
         }
-        if stopped {
-            return Ok(Flow::Stop);
+        if missing_side(step, *matched, &base, cx)? {
+            let flow = consumer.row(&base, target)?;
+            consumer.relieve(self, target).await?;
+            return Ok(flow);
         }
-        missing(step, matched, base, cx, &mut |view| take(view, target))
+        Ok(Flow::Next)
     }
-}
-
-fn cx_rows<'c>(cx: &Context<'c>, rows: &'c [RowView<'c>]) -> Context<'c> {
-    Context { rows, ..*cx }
-}
-
-/// Checks the conditions of a step for a row; for an outer join also those behind it.
-fn test(
-    step: &Step,
-    conditions: &[crate::sql::expr::Expr],
-    base: &[RowView<'_>],
-    view: RowView<'_>,
-    cx: &Context<'_>,
-    matched: &mut bool,
-) -> Result<bool, Failure> {
-    let mut rows: Vec<RowView<'_>> = base.to_vec();
-    rows[step.source] = view;
-    let cx = cx_rows(cx, &rows);
-    if !all_true(conditions, &cx)? {
-        return Ok(false);
-    }
-    *matched = true;
-    Ok(!step.outer || all_true(&step.after, &cx)?)
-}
-
-/// The row of NULLs of an outer join without match.
-fn missing(
-    step: &Step,
-    matched: bool,
-    base: &[RowView<'_>],
-    cx: &Context<'_>,
-    take: &mut dyn FnMut(RowView<'_>) -> Result<Flow, Failure>,
-) -> Result<Flow, Failure> {
-    if !step.outer || matched {
-        return Ok(Flow::Next);
-    }
-    let rows: Vec<RowView<'_>> = base.to_vec();
-    if all_true(&step.after, &cx_rows(cx, &rows))? {
-        return take(RowView::Nulls);
-    }
-    Ok(Flow::Next)
-}
-
-fn memory_step(
-    step: &Step,
-    rows: &Rows,
-    base: &[RowView<'_>],
-    cx: &Context<'_>,
-    take: &mut dyn FnMut(RowView<'_>) -> Result<Flow, Failure>,
-) -> Result<Flow, Failure> {
-    let mut matched = false;
-    for row in rows {
-        let view = RowView::Values(row);
-        if test(step, &step.all_conditions, base, view, cx, &mut matched)? && take(view)? == Flow::Stop {
-            return Ok(Flow::Stop);
-        }
-    }
-    missing(step, matched, base, cx, take)
-}
-
-fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Vec<Value<'static>> {
-    let mut values = vec![Value::Null; plan.sources[source].columns.len()];
-    for column in &plan.needed[source] {
-        values[usize::from(*column)] = view.column(*column, cx.state.time_zone_offset()).into_owned();
-    }
-    values
 }

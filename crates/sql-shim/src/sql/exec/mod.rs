@@ -1,22 +1,35 @@
 //! Executing plans.
+//!
+//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts work, gives way to
+//! other connections and sees a kill; what grows with data is charged to the session's
+//! [`Account`](crate::session::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
+//! Rows flow: they stop for the client as soon as it has enough to take.
 
 pub mod change;
 pub mod cursor;
+mod distinct;
+mod group;
 pub mod insert;
 pub mod join;
 pub mod keys;
 pub mod output;
 pub mod select;
 pub mod sort;
+mod spool;
+mod stored_values;
+mod tail;
+mod union;
 
 use std::future::Future;
 use std::io;
+use std::ops::Deref;
 use std::pin::Pin;
 
-use untorn::engine::{Isolation, ReadMode, WaitPolicy};
+use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
 
 use crate::result::ResultSink;
 use crate::session::failure::Failure;
+use crate::session::memory::{self, Charge};
 use crate::session::state::SessionState;
 use crate::sql::ast;
 use crate::sql::expr::{Context, SubqueryResult};
@@ -33,20 +46,68 @@ pub struct Executor<'e> {
     pub parameters: &'e [Value<'e>],
 }
 
+/// Who takes rows of a SELECT that do not go to the client.
+pub trait RowTaker {
+    /// Takes a row.
+    fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure>;
+    /// Whether it is time for [`RowTaker::relieve`].
+    fn is_full(&self) -> bool {
+        false
+    }
+    /// Whether it wants no more rows.
+    fn is_done(&self) -> bool {
+        false
+    }
+    /// Makes room.
+    fn relieve<'a>(
+        &'a mut self,
+        _executor: &'a Executor<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 /// Where rows of a SELECT go.
 pub enum Target<'s, S> {
     /// To the client.
     Sink(&'s mut S),
-    /// Into memory.
-    Rows(Vec<Vec<Value<'static>>>),
+    /// To somebody in this statement.
+    Taker(&'s mut dyn RowTaker),
 }
 
 impl<S: ResultSink> Target<'_, S> {
-    /// Lets the client take what it has been given.
-    pub async fn flush(&mut self) -> io::Result<()> {
+    /// Lets the client take what it has been given, or the taker make room.
+    pub async fn flush(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         match self {
-            Target::Sink(sink) => sink.flush_if_full().await,
-            Target::Rows(_) => Ok(()),
+            Target::Sink(sink) if sink.is_full() => Ok(sink.flush_if_full().await?),
+            Target::Taker(taker) if taker.is_full() => taker.relieve(executor).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is time to flush.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        match self {
+            Target::Sink(sink) => sink.is_full(),
+            Target::Taker(taker) => taker.is_full(),
+        }
+    }
+
+    /// Whether no more rows are wanted.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Target::Sink(_) => false,
+            Target::Taker(taker) => taker.is_done(),
+        }
+    }
+
+    /// Gives a row to a taker.
+    pub fn put(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
+        match self {
+            Target::Sink(_) => Ok(()),
+            Target::Taker(taker) => taker.take(row),
         }
     }
 }
@@ -78,7 +139,76 @@ impl ResultSink for NoSink {
 /// Rows in memory.
 pub type Rows = Vec<Vec<Value<'static>>>;
 
+/// Rows in memory that are charged to the statement.
+pub struct KeptRows<'e> {
+    rows: Rows,
+    charge: Charge<'e>,
+    /// No more rows are wanted.
+    rows_max: usize,
+}
+
+impl<'e> KeptRows<'e> {
+    /// No rows yet, and at most so many.
+    pub fn new(state: &'e SessionState, rows_max: usize) -> KeptRows<'e> {
+        KeptRows { rows: Vec::new(), charge: state.memory.charge(), rows_max }
+    }
+
+    /// The rows, which are not charged any more.
+    pub fn into_rows(self) -> Rows {
+        self.rows
+    }
+}
+
+impl Deref for KeptRows<'_> {
+    type Target = Rows;
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl RowTaker for KeptRows<'_> {
+    fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
+        self.charge.grow(memory::row_weight(&row))?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.rows.len() >= self.rows_max
+    }
+}
+
+/// Results of subqueries, charged to the statement.
+pub struct Subqueries<'e> {
+    results: Vec<SubqueryResult>,
+    _charges: Vec<Charge<'e>>,
+}
+
+impl Deref for Subqueries<'_> {
+    type Target = [SubqueryResult];
+    fn deref(&self) -> &[SubqueryResult] {
+        &self.results
+    }
+}
+
 impl<'e> Executor<'e> {
+    /// How long the statement has kept its thread.
+    pub fn slice(&self) -> &TimeSlice {
+        self.transaction.state().slice()
+    }
+
+    /// Counts work: gives way to others when the slice of time is over, and fails when somebody has killed the statement.
+    #[inline]
+    pub async fn tick(&self, units: u32) -> Result<(), Failure> {
+        if self.slice().spend(units) { self.give_way().await } else { Ok(()) }
+    }
+
+    #[cold]
+    async fn give_way(&self) -> Result<(), Failure> {
+        self.slice().give_way().await?;
+        Ok(self.state.check_killed()?)
+    }
+
     /// The context of expressions without rows.
     pub fn context<'c>(&'c self, subqueries: &'c [SubqueryResult]) -> Context<'c> {
         Context { subqueries, ..Context::constant(self.state, self.parameters) }
@@ -111,25 +241,53 @@ impl<'e> Executor<'e> {
     pub fn rows<'a>(
         &'a mut self,
         plan: &'a SelectPlan,
-    ) -> Pin<Box<dyn Future<Output = Result<Rows, Failure>> + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<KeptRows<'e>, Failure>> + 'a>> {
+        self.first_rows(plan, usize::MAX)
+    }
+
+    /// Executes a query into memory until it has so many rows.
+    pub fn first_rows<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+        rows_max: usize,
+    ) -> Pin<Box<dyn Future<Output = Result<KeptRows<'e>, Failure>> + 'a>> {
+        let state: &'e SessionState = self.state;
         Box::pin(async move {
-            let mut target: Target<'_, NoSink> = Target::Rows(Vec::new());
-            self.select(plan, &mut target).await?;
-            match target {
-                Target::Rows(rows) => Ok(rows),
-                Target::Sink(_) => Ok(Vec::new()),
-            }
+            let mut rows = KeptRows::new(state, rows_max);
+            self.select(plan, &mut Target::<NoSink>::Taker(&mut rows)).await?;
+            Ok(rows)
+        })
+    }
+
+    /// Executes a query for somebody in this statement.
+    pub fn select_into<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+        taker: &'a mut dyn RowTaker,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
+        Box::pin(async move {
+            self.select(plan, &mut Target::<NoSink>::Taker(taker)).await?;
+            Ok(())
         })
     }
 
     /// Executes the subqueries of a statement.
-    pub async fn subqueries(&mut self, plans: &[SelectPlan]) -> Result<Vec<SubqueryResult>, Failure> {
+    pub async fn subqueries(&mut self, plans: &[SelectPlan]) -> Result<Subqueries<'e>, Failure> {
         let mut results = Vec::with_capacity(plans.len());
+        let mut charges = Vec::new();
         for plan in plans {
-            let rows = self.rows(plan).await?;
-            let values = rows.into_iter().filter_map(|row| row.into_iter().next()).collect();
-            results.push(SubqueryResult { values });
+            let KeptRows { rows, charge, .. } = self.rows(plan).await?;
+            let mut values = Vec::with_capacity(rows.len());
+            for row in rows {
+                self.tick(1).await?;
+                values.extend(row.into_iter().next());
+            }
+            let mut result = SubqueryResult::new(values);
+            let mut charge = charge;
+            result.index(|bytes| charge.grow(bytes))?;
+            charges.push(charge);
+            results.push(result);
         }
-        Ok(results)
+        Ok(Subqueries { results, _charges: charges })
     }
 }

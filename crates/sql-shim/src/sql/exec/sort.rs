@@ -1,8 +1,18 @@
-//! Sorting in memory: keys are encoded so that their plain byte order is the wanted order, and live in one buffer.
+//! Sorting: keys are encoded so that their plain byte order is the wanted order; rows go with them as bytes.
+
+use std::cmp::Ordering;
 
 use bigdecimal::num_bigint::Sign;
+use untorn::engine::TimeSlice;
+use untorn::sort::{Order, Sorted, Sorter};
 use untorn::types::Date;
 
+use super::stored_values::{put_bytes, take_bytes};
+use crate::errors;
+use crate::result::SqlError;
+use crate::session::failure::Failure;
+use crate::session::memory::Charge;
+use crate::session::state::SessionState;
 use crate::sql::value::{Value, collation, temporal};
 
 /// Appends the order-preserving form of a value: NULL first, all bytes inverted for a descending key.
@@ -71,39 +81,133 @@ fn push_decimal(value: &bigdecimal::BigDecimal, key: &mut Vec<u8>) {
     }
 }
 
-/// Keys of rows to be sorted; row numbers are those of the caller.
-#[derive(Default)]
-pub struct Sorter {
-    keys: Vec<u8>,
-    entries: Vec<(u32, u32, u32)>,
+/// Entries of a [`RowSorter`]: the key with its length, then the row.
+#[derive(Clone)]
+pub struct ByKey;
+
+fn key_and_row(mut entry: &[u8]) -> (&[u8], &[u8]) {
+    let key = take_bytes(&mut entry).unwrap_or_default();
+    (key, entry)
 }
 
-impl Sorter {
-    /// Adds the next row; `write` appends its key.
-    pub fn add<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
-        let start = self.keys.len() as u32;
-        write(&mut self.keys)?;
-        self.entries.push((start, self.keys.len() as u32, self.entries.len() as u32));
-        Ok(())
+impl Order for ByKey {
+    fn compare(&self, left: &[u8], right: &[u8]) -> Ordering {
+        key_and_row(left).0.cmp(key_and_row(right).0)
     }
+}
 
-    /// Bytes held.
-    pub fn len_bytes(&self) -> usize {
-        self.keys.len()
-    }
+/// Most rows of a sort that keeps the first few only.
+const FIRST_ROWS_MAX: u64 = 512;
 
-    fn key(&self, entry: (u32, u32, u32)) -> &[u8] {
-        &self.keys[entry.0 as usize..entry.1 as usize]
-    }
+/// Sorts rows by keys, charged to the statement's account, and on disk where its part of memory is used up. Rows with
+/// equal keys keep their order: with empty keys it is a queue.
+pub struct RowSorter<'a> {
+    sorter: Sorter<ByKey>,
+    charge: Charge<'a>,
+    /// Only so many rows are wanted.
+    first: Option<usize>,
+    /// The key of the last of them: from it on a row is not wanted.
+    beyond: Option<Vec<u8>>,
+    key: Vec<u8>,
+    count: u64,
+}
 
-    /// Row numbers in order; with `distinct` one of those with equal keys only.
-    pub fn finish(mut self, distinct: bool) -> Vec<u32> {
-        let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_by(|left, right| self.key(*left).cmp(self.key(*right)).then(left.2.cmp(&right.2)));
-        if distinct {
-            entries.dedup_by(|left, right| self.key(*left) == self.key(*right));
+impl<'a> RowSorter<'a> {
+    /// A sorter of all rows.
+    pub fn new(state: &'a SessionState) -> RowSorter<'a> {
+        let budget = state.sort_memory();
+        RowSorter {
+            sorter: Sorter::new(ByKey, state.sort_place(), budget),
+            charge: state.memory.charge(),
+            first: None,
+            beyond: None,
+            key: Vec::new(),
+            count: 0,
         }
-        entries.into_iter().map(|entry| entry.2).collect()
+    }
+
+    /// A sorter of which only the first `count` rows will be read.
+    pub fn of_first(state: &'a SessionState, count: u64) -> RowSorter<'a> {
+        let first = (count <= FIRST_ROWS_MAX).then_some(count as usize);
+        RowSorter { first, ..RowSorter::new(state) }
+    }
+
+    /// Adds a row: `key` appends its key, `row` the row.
+    pub fn add(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+        row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.key.clear();
+        key(&mut self.key)?;
+        if self.beyond.as_ref().is_some_and(|beyond| self.key >= *beyond) {
+            return Ok(());
+        }
+        self.count += 1;
+        let key = &self.key;
+        self.sorter.add(|out| {
+            put_bytes(key, out);
+            row(out)
+        })?;
+        if let Some(first) = self.first
+            && (self.sorter.in_memory() >= (2 * first).max(64) || self.sorter.is_full())
+        {
+            self.keep_first(first);
+        }
+        self.settle()
+    }
+
+    fn keep_first(&mut self, first: usize) {
+        self.sorter.keep_first(first);
+        if self.sorter.in_memory() == first {
+            self.beyond = self.sorter.last().map(|entry| key_and_row(entry).0.to_vec());
+        }
+        self.charge.shrink_to(self.sorter.memory());
+    }
+
+    /// Charges what the sorter has grown to.
+    fn settle(&mut self) -> Result<(), SqlError> {
+        if self.charge.reach(self.sorter.memory()) {
+            return Ok(());
+        }
+        Err(errors::error(errors::OUT_OF_SORTMEMORY, &[]))
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether it is time for [`RowSorter::spill`].
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.sorter.is_full()
+    }
+
+    /// Writes what is in memory to disk.
+    pub async fn spill(&mut self, slice: &TimeSlice) -> Result<(), Failure> {
+        (self.first, self.beyond) = (None, None);
+        self.sorter.spill(slice).await?;
+        self.charge.shrink_to(self.sorter.memory());
+        Ok(self.settle()?)
+    }
+
+    /// The rows in order.
+    pub async fn finish(self) -> Result<SortedRows<'a>, Failure> {
+        Ok(SortedRows { sorted: self.sorter.finish().await?, _charge: self.charge })
+    }
+}
+
+/// Sorted rows, read once.
+pub struct SortedRows<'a> {
+    sorted: Sorted<ByKey>,
+    _charge: Charge<'a>,
+}
+
+impl SortedRows<'_> {
+    /// The next key and row.
+    pub async fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, Failure> {
+        Ok(self.sorted.next().await?.map(key_and_row))
     }
 }
 
@@ -148,17 +252,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn sorting_is_stable_and_removes_duplicates() {
-        let mut sorter = Sorter::default();
-        for value in [3, 1, 2, 1, 3] {
-            let _ = sorter.add(|key| {
-                push_key(&Value::Int(value), false, key);
-                Ok::<(), ()>(())
-            });
-        }
-        assert_eq!(sorter.finish(true), [1, 2, 0]);
     }
 }

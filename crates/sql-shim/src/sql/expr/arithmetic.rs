@@ -79,7 +79,11 @@ pub fn binary<'a>(
         ShiftRight => Ok(Value::UInt(shift(right.to_bits(), |by| left.to_bits().checked_shr(by)))),
         Concat => {
             let rule = collation::common(left.collation(), right.collation());
-            let mut text = left.to_text().into_owned();
+            // A chain goes on in the text it has made so far.
+            let mut text = match left {
+                Value::Text(text, _) => text.into_owned(),
+                other => other.to_text().into_owned(),
+            };
             text.extend_from_slice(&right.to_text());
             Ok(Value::Text(Cow::Owned(text), rule))
         }
@@ -123,8 +127,17 @@ fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>
             };
             double(value, left, sign, right)
         }
-        (Exact(a), Exact(b)) => Ok(Value::Decimal(decimals(a, b))),
-        _ => Ok(Value::Decimal(decimals(left.to_decimal(), right.to_decimal()))),
+        (a, b) => {
+            let exact = |operand, value: &Value<'_>| match operand {
+                Exact(v) => v,
+                _ => value.to_decimal(),
+            };
+            let result = decimals(exact(a, left), exact(b, right));
+            if !decimal::fits(&result) {
+                return Err(out_of_range("DECIMAL", left, sign, right));
+            }
+            Ok(Value::Decimal(result))
+        }
     }
 }
 

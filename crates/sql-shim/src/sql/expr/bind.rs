@@ -91,7 +91,17 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::InsertedValue(name) => self.inserted_value(name)?,
             ast::Expr::Default(_) => return Err(errors::unsupported("DEFAULT here")),
             ast::Expr::Unary(operator, operand) => self.unary(*operator, operand)?,
+            ast::Expr::And(list) => (Expr::And(self.flat(list, open_and)?), Type::BOOL),
+            ast::Expr::Or(list) => (Expr::Or(self.flat(list, open_or)?), Type::BOOL),
             ast::Expr::Binary2(operator, left, right) => self.binary(*operator, left, right)?,
+            ast::Expr::Chain(first, links) => {
+                let mut chain = self.bind(first)?;
+                for (operator, operand) in links {
+                    let operand = self.bind(operand)?;
+                    chain = self.arithmetic(*operator, chain, operand);
+                }
+                chain
+            }
             ast::Expr::IsNull { operand, negated } => {
                 (Expr::IsNull(Box::new(self.bind(operand)?.0), *negated), Type::BOOL.not_null())
             }
@@ -154,9 +164,15 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Subquery(query) => {
                 let (index, ty) = self.subquery(query, Some(1))?;
+                // A second row is enough for error 1242.
+                self.limit_subquery(index, 2);
                 (Expr::Subquery(index), Type { nullable: true, ..ty })
             }
-            ast::Expr::Exists(query) => (Expr::Exists(self.subquery(query, None)?.0), Type::BOOL.not_null()),
+            ast::Expr::Exists(query) => {
+                let index = self.subquery(query, None)?.0;
+                self.limit_subquery(index, 1);
+                (Expr::Exists(index), Type::BOOL.not_null())
+            }
             ast::Expr::Row(items) => (Expr::Row(self.list(items)?), Type::NULL),
         })
     }
@@ -290,42 +306,52 @@ impl<'p, 'a> Binder<'p, 'a> {
             _ => {}
         }
         let (mut left, mut right) = (self.bind(left)?, self.bind(right)?);
-        let numbers = match operator {
-            And | Or | Xor | Concat => false,
-            Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual => {
-                is_number(left.1) || is_number(right.1)
-            }
-            _ => true,
-        };
-        if numbers {
+        if operator == Xor {
+            return Ok((Expr::Xor(Box::new(left.0), Box::new(right.0)), Type::BOOL));
+        }
+        if operator.is_arithmetic() {
+            return Ok(self.arithmetic(operator, left, right));
+        }
+        if is_number(left.1) || is_number(right.1) {
             (left, right) = (self.as_number(left), self.as_number(right));
         }
-        let ((left, left_type), (right, right_type)) = (left, right);
-        Ok(match operator {
-            And => (
-                Expr::And(flatten(left, right, |expr| match expr {
-                    Expr::And(list) => Ok(list),
-                    other => Err(other),
-                })),
-                Type::BOOL,
-            ),
-            Or => (
-                Expr::Or(flatten(left, right, |expr| match expr {
-                    Expr::Or(list) => Ok(list),
-                    other => Err(other),
-                })),
-                Type::BOOL,
-            ),
-            Xor => (Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL),
-            Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual => {
-                let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
-                (Expr::Compare(operator, Box::new(left), Box::new(right)), ty)
+        let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
+        Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+    }
+
+    /// `left operator right`, as one more link where `left` is arithmetic already.
+    fn arithmetic(&self, operator: BinaryOperator, mut left: Bound, mut right: Bound) -> Bound {
+        if operator != BinaryOperator::Concat {
+            (left, right) = (self.as_number(left), self.as_number(right));
+        }
+        let ty = arithmetic_type(operator, left.1, right.1);
+        let expr = match left.0 {
+            Expr::Chain(first, mut links) => {
+                links.push((operator, right.0));
+                Expr::Chain(first, links)
             }
-            _ => {
-                let ty = arithmetic_type(operator, left_type, right_type);
-                (Expr::Arithmetic(operator, Box::new(left), Box::new(right)), ty)
+            Expr::Arithmetic(before, first, second) => {
+                Expr::Chain(first, vec![(before, *second), (operator, right.0)])
             }
-        })
+            left => Expr::Arithmetic(operator, Box::new(left), Box::new(right.0)),
+        };
+        (expr, ty)
+    }
+
+    /// The operands of a chain of AND or OR, those of the same chains inside of it among them.
+    fn flat(
+        &mut self,
+        list: &[ast::Expr],
+        open: fn(Expr) -> Result<Vec<Expr>, Expr>,
+    ) -> Result<Vec<Expr>, SqlError> {
+        let mut flat = Vec::with_capacity(list.len());
+        for operand in list {
+            match open(self.bind(operand)?.0) {
+                Ok(inner) => flat.extend(inner),
+                Err(single) => flat.push(single),
+            }
+        }
+        Ok(flat)
     }
 
     fn date_shift(
@@ -482,7 +508,17 @@ impl<'p, 'a> Binder<'p, 'a> {
             separator: separator.unwrap_or(b",").to_vec(),
             ty,
         });
-        Ok((Expr::Aggregate((self.aggregates.len() - 1) as u16), ty))
+        let index = number_of(self.aggregates.len() - 1)?;
+        Ok((Expr::Aggregate(index), ty))
+    }
+
+    /// No more rows of a subquery than this decide anything.
+    fn limit_subquery(&mut self, index: u16, rows: i64) {
+        if let Some(plan) = self.subqueries.get_mut(usize::from(index))
+            && plan.limit.is_none()
+        {
+            plan.limit = Some((Expr::int(rows), None));
+        }
     }
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
@@ -494,7 +530,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let ty = plan.types.first().copied().unwrap_or(Type::NULL);
         self.subqueries.push(plan);
-        Ok(((self.subqueries.len() - 1) as u16, ty))
+        Ok((number_of(self.subqueries.len() - 1)?, ty))
     }
 
     /// Evaluates an expression that must be a constant now.
@@ -505,13 +541,24 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 }
 
-fn flatten(left: Expr, right: Expr, open: fn(Expr) -> Result<Vec<Expr>, Expr>) -> Vec<Expr> {
-    let mut list = open(left).unwrap_or_else(|single| vec![single]);
-    match open(right) {
-        Ok(more) => list.extend(more),
-        Err(single) => list.push(single),
+/// Aggregates and subqueries of one query are numbered with 16 bits.
+fn number_of(index: usize) -> Result<u16, SqlError> {
+    u16::try_from(index)
+        .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
+}
+
+fn open_and(expr: Expr) -> Result<Vec<Expr>, Expr> {
+    match expr {
+        Expr::And(list) => Ok(list),
+        other => Err(other),
     }
-    list
+}
+
+fn open_or(expr: Expr) -> Result<Vec<Expr>, Expr> {
+    match expr {
+        Expr::Or(list) => Ok(list),
+        other => Err(other),
+    }
 }
 
 fn integer_literal(value: u64) -> Bound {

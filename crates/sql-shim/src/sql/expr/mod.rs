@@ -12,6 +12,7 @@ pub mod bind;
 pub mod functions;
 mod member;
 pub mod session_functions;
+mod subquery;
 pub mod types;
 
 use std::borrow::Cow;
@@ -29,6 +30,7 @@ use crate::errors;
 use crate::result::SqlError;
 use crate::session::state::SessionState;
 use functions::Function;
+pub use subquery::SubqueryResult;
 
 /// What evaluation may fail with.
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
@@ -76,6 +78,8 @@ pub enum Expr {
     Compare(BinaryOperator, Box<Expr>, Box<Expr>),
     /// Arithmetic, bit operators and `||` as concatenation.
     Arithmetic(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// The same with two operators or more, from left to right, as one node however many.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
     /// `IS [NOT] NULL`.
     IsNull(Box<Expr>, bool),
     /// `IS [NOT] TRUE|FALSE|UNKNOWN`.
@@ -143,13 +147,6 @@ impl<'a> RowView<'a> {
     }
 }
 
-/// The result of a subquery, executed before the statement that holds it.
-#[derive(Clone, Debug, Default)]
-pub struct SubqueryResult {
-    /// First column of every row.
-    pub values: Vec<Value<'static>>,
-}
-
 /// What expressions are evaluated in.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -211,7 +208,7 @@ impl Expr {
             Expr::UserVariable(name) => Ok(cx.state.user_variable(name)),
             Expr::Assign(name, value) => {
                 let value = value.eval(cx)?.into_owned();
-                cx.state.set_user_variable(name, value.clone());
+                cx.state.set_user_variable(name, value.clone())?;
                 Ok(value)
             }
             Expr::SystemVariable { scope, name } => cx.state.system_variable(name, *scope),
@@ -226,6 +223,13 @@ impl Expr {
             }),
             Expr::Arithmetic(operator, left, right) => {
                 arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)
+            }
+            Expr::Chain(first, links) => {
+                let mut value = first.eval(cx)?;
+                for (operator, operand) in links {
+                    value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+                }
+                Ok(value)
             }
             Expr::Coalesce(list) => {
                 for item in list {
@@ -318,12 +322,10 @@ impl Expr {
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
             Expr::InSubquery { operand, subquery, negated } => {
                 let value = operand.eval(cx)?;
-                let found = cx.subqueries.get(usize::from(*subquery)).map_or(&[][..], |r| &r.values);
-                if found.is_empty() {
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
                     return Ok(Some(*negated));
-                }
-                let answers = found.iter().map(|item| compare::compare(&value, item));
-                Ok(any_equal(answers).map(|inside| inside != *negated))
+                };
+                Ok(found.contains(&value).map(|inside| inside != *negated))
             }
             Expr::Like { operand, pattern, escape, negated } => {
                 let (value, pattern) = (operand.eval(cx)?, pattern.eval(cx)?);
@@ -424,6 +426,10 @@ impl Expr {
                 left.visit(see);
                 right.visit(see);
             }
+            Expr::Chain(first, links) => {
+                first.visit(see);
+                links.iter().for_each(|(_, operand)| operand.visit(see));
+            }
             Expr::Between { operand, low, high, .. } => {
                 operand.visit(see);
                 low.visit(see);
@@ -522,7 +528,7 @@ fn compare_rows(
     Ok(if unknown { None } else { Some(decide(operator, Ordering::Equal)) })
 }
 
-fn any_equal(answers: impl Iterator<Item = Option<Ordering>>) -> Option<bool> {
+pub(super) fn any_equal(answers: impl Iterator<Item = Option<Ordering>>) -> Option<bool> {
     let mut unknown = false;
     for answer in answers {
         match answer {

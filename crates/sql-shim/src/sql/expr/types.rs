@@ -283,6 +283,11 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SessionState) -> Ev
             cut_text(value, *length, rule)
         }
         CastType::Binary { length } => {
+            if let Some(length) = length
+                && !functions::text_fits(*length as usize, "cast_as_binary", state)
+            {
+                return Ok(Value::Null);
+            }
             let mut text = value.to_text().into_owned();
             if let Some(length) = length {
                 text.resize(*length as usize, 0);

@@ -1,8 +1,6 @@
 //! Transaction control, locks, accounts, maintenance and the rest.
 
-use super::super::ast::{
-    Account, Flush, Grant, GrantObject, Identification, LockTable, Maintenance, Statement, TableName,
-};
+use super::super::ast::{Account, Flush, Grant, GrantObject, LockTable, Maintenance, Statement, TableName};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 
@@ -84,7 +82,7 @@ impl Parser<'_> {
         match word.as_str() {
             "USE" => {
                 self.advance();
-                Ok(Statement::Use(self.name()?))
+                Ok(Statement::Use(self.database_name()?))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.maintenance(&word),
             "KILL" => {
@@ -140,7 +138,7 @@ impl Parser<'_> {
         }
     }
 
-    fn refuse(&mut self, what: &'static str) -> Parsed<Statement> {
+    pub(super) fn refuse(&mut self, what: &'static str) -> Parsed<Statement> {
         self.skip_statement();
         Ok(Statement::Unsupported(what))
     }
@@ -236,6 +234,12 @@ impl Parser<'_> {
             }
             return Ok(Account::current());
         }
+        if self.is_word("USER") && self.peek_is_symbol(b"(") {
+            self.advance();
+            self.expect_symbol(b"(")?;
+            self.expect_symbol(b")")?;
+            return Ok(Account::current());
+        }
         let user = self.name_or_text()?;
         let mut host = "%".to_owned();
         if self.current.kind == TokenKind::UserVariable {
@@ -248,71 +252,6 @@ impl Parser<'_> {
             host = self.name_or_text()?;
         }
         Ok(Account { user, host, current: false })
-    }
-
-    pub(crate) fn create_user(&mut self) -> Parsed<Statement> {
-        let if_not_exists = self.if_not_exists();
-        Ok(Statement::CreateUser { accounts: self.identified_accounts()?, if_not_exists })
-    }
-
-    pub(crate) fn identified_accounts(&mut self) -> Parsed<Vec<(Account, Identification)>> {
-        let accounts = self.list(|parser| {
-            let account = parser.account()?;
-            Ok((account, parser.identification()?.unwrap_or_default()))
-        })?;
-        self.account_options()?;
-        Ok(accounts)
-    }
-
-    /// `REQUIRE …`, `WITH MAX_…`, `PASSWORD EXPIRE …`, `ACCOUNT UNLOCK`: accepted and ignored.
-    fn account_options(&mut self) -> Parsed<()> {
-        let known = [
-            "REQUIRE",
-            "WITH",
-            "PASSWORD",
-            "ACCOUNT",
-            "COMMENT",
-            "ATTRIBUTE",
-            "FAILED_LOGIN_ATTEMPTS",
-            "DEFAULT",
-        ];
-        if self.is_any_word(&known) {
-            self.skip_statement();
-        }
-        Ok(())
-    }
-
-    fn identification(&mut self) -> Parsed<Option<Identification>> {
-        if !self.accept("IDENTIFIED") {
-            return Ok(None);
-        }
-        let mut found = Identification::default();
-        if self.accept("WITH") || self.accept("VIA") {
-            found.plugin = Some(self.name_or_text()?);
-            if self.accept("AS") || self.accept("USING") {
-                found.hash = Some(self.hash_text()?);
-                return Ok(Some(found));
-            }
-        }
-        if self.accept("BY") {
-            if self.accept("PASSWORD") {
-                found.hash = Some(self.text()?);
-            } else {
-                found.password = Some(self.text()?);
-            }
-        } else if found.plugin.is_none() {
-            return Err(self.unexpected());
-        }
-        Ok(Some(found))
-    }
-
-    fn hash_text(&mut self) -> Parsed<Vec<u8>> {
-        if self.current.kind == TokenKind::Hex {
-            let error = self.unexpected();
-            let token = self.advance();
-            return super::super::lexer::hex_value(self.token_bytes(token)).ok_or(error);
-        }
-        self.text()
     }
 
     pub(crate) fn set_password(&mut self) -> Parsed<Statement> {
@@ -356,15 +295,11 @@ impl Parser<'_> {
         grant.object = Some(self.privilege_level()?);
         self.expect(if revoke { "FROM" } else { "TO" })?;
         grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
-        if self.accept("REQUIRE") {
-            self.any_name()?;
+        let restriction = self.account_options()?;
+        if let Some(refused) = restriction.refused {
+            return self.refuse(refused);
         }
-        if self.accept("WITH") {
-            grant.grant_option = self.accept_all(&["GRANT", "OPTION"]);
-            if !self.at_end() {
-                self.skip_statement();
-            }
-        }
+        grant.grant_option = restriction.grant_option;
         Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
     }
 
@@ -401,6 +336,7 @@ impl Parser<'_> {
             return Ok(GrantObject::Everything);
         }
         let first = self.name_or_text()?;
+        super::check_length(&first)?;
         if !self.accept_symbol(b".") {
             return Ok(GrantObject::Table(TableName { database: None, name: first }));
         }

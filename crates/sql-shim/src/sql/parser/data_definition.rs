@@ -13,7 +13,7 @@ impl Parser<'_> {
         self.expect("CREATE")?;
         if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.if_not_exists();
-            let name = self.name()?;
+            let name = self.database_name()?;
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
         }
@@ -459,7 +459,7 @@ impl Parser<'_> {
         self.expect("DROP")?;
         if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
             let if_exists = self.if_exists();
-            return Ok(Statement::DropDatabase { name: self.name()?, if_exists });
+            return Ok(Statement::DropDatabase { name: self.database_name()?, if_exists });
         }
         if self.accept("USER") {
             let if_exists = self.if_exists();
@@ -519,14 +519,12 @@ impl Parser<'_> {
         self.expect("ALTER")?;
         if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
             let named = !self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE"]);
-            let name = if named { Some(self.name()?) } else { None };
+            let name = if named { Some(self.database_name()?) } else { None };
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::AlterDatabase { name, charset, collation });
         }
         if self.accept("USER") {
-            let _ = self.if_exists();
-            let accounts = self.identified_accounts()?;
-            return Ok(Statement::AlterUser { accounts });
+            return self.alter_user();
         }
         let _ = self.accept("IGNORE");
         self.expect("TABLE")?;

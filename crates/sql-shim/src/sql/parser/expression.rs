@@ -40,27 +40,42 @@ impl Parser<'_> {
     }
 
     fn or_expr(&mut self) -> Parsed<Expr> {
-        let mut left = self.xor_expr()?;
-        while self.accept("OR") || (!self.modes().pipes_as_concat && self.accept_symbol(b"||")) {
-            left = binary(BinaryOperator::Or, left, self.xor_expr()?);
+        let pipes = !self.modes().pipes_as_concat;
+        let more = |parser: &mut Self| parser.accept("OR") || (pipes && parser.accept_symbol(b"||"));
+        self.flat(Self::xor_expr, more, Expr::Or)
+    }
+
+    /// A chain of one associative operator, as one node.
+    fn flat(
+        &mut self,
+        operand: fn(&mut Self) -> Parsed<Expr>,
+        more: impl Fn(&mut Self) -> bool,
+        node: fn(Vec<Expr>) -> Expr,
+    ) -> Parsed<Expr> {
+        let first = operand(self)?;
+        if !more(self) {
+            return Ok(first);
         }
-        Ok(left)
+        let mut list = vec![first, self.beside(operand)?];
+        while more(self) {
+            list.push(self.beside(operand)?);
+        }
+        self.grow()?;
+        Ok(node(list))
     }
 
     fn xor_expr(&mut self) -> Parsed<Expr> {
         let mut left = self.and_expr()?;
         while self.accept("XOR") {
-            left = binary(BinaryOperator::Xor, left, self.and_expr()?);
+            let right = self.beside(Self::and_expr)?;
+            self.grow()?;
+            left = binary(BinaryOperator::Xor, left, right);
         }
         Ok(left)
     }
 
     fn and_expr(&mut self) -> Parsed<Expr> {
-        let mut left = self.not_expr()?;
-        while self.accept("AND") || self.accept_symbol(b"&&") {
-            left = binary(BinaryOperator::And, left, self.not_expr()?);
-        }
-        Ok(left)
+        self.flat(Self::not_expr, |parser| parser.accept("AND") || parser.accept_symbol(b"&&"), Expr::And)
     }
 
     fn not_expr(&mut self) -> Parsed<Expr> {
@@ -76,6 +91,7 @@ impl Parser<'_> {
         let mut left = self.predicate()?;
         loop {
             if self.accept("IS") {
+                self.grow()?;
                 let negated = self.accept("NOT");
                 let operand = Box::new(left);
                 left = if self.accept("NULL") {
@@ -96,9 +112,12 @@ impl Parser<'_> {
                 let all = self.is_word("ALL");
                 self.advance();
                 left = self.quantified(left, operator, all)?;
+                self.grow()?;
                 continue;
             }
-            left = binary(operator, left, self.predicate()?);
+            let right = self.beside(Self::predicate)?;
+            self.grow()?;
+            left = binary(operator, left, right);
         }
     }
 
@@ -144,23 +163,32 @@ impl Parser<'_> {
         if negated {
             self.advance();
         }
+        let word = self.accept_any(&["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE", "SOUNDS"]);
+        let Some(word) = word else { return Ok(left) };
         let operand = Box::new(left);
-        match self.accept_any(&["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE", "SOUNDS"]) {
-            None => Ok(*operand),
-            Some("IN") => self.in_predicate(operand, negated),
-            Some("BETWEEN") => {
+        let predicate = self.beside(|parser| parser.predicate_behind(word, operand, negated))?;
+        self.grow()?;
+        Ok(predicate)
+    }
+
+    fn predicate_behind(&mut self, word: &'static str, operand: Box<Expr>, negated: bool) -> Parsed<Expr> {
+        match word {
+            "IN" => self.in_predicate(operand, negated),
+            "BETWEEN" => {
                 let low = Box::new(self.bit_expr(0)?);
                 self.expect("AND")?;
+                // The upper end is a predicate itself, beside the lower.
                 let high = Box::new(self.nested(Self::predicate)?);
                 Ok(Expr::Between { operand, low, high, negated })
             }
-            Some("LIKE") => {
+            "LIKE" => {
                 let pattern = Box::new(self.bit_expr(0)?);
-                let escape = if self.accept("ESCAPE") { Some(Box::new(self.primary()?)) } else { None };
+                let escape =
+                    if self.accept("ESCAPE") { Some(Box::new(self.beside(Self::primary)?)) } else { None };
                 Ok(Expr::Like { operand, pattern, escape, negated })
             }
-            Some("SOUNDS") => Err(errors::unsupported("SOUNDS LIKE")),
-            Some(_) => Ok(Expr::Regexp { operand, pattern: Box::new(self.bit_expr(0)?), negated }),
+            "SOUNDS" => Err(errors::unsupported("SOUNDS LIKE")),
+            _ => Ok(Expr::Regexp { operand, pattern: Box::new(self.bit_expr(0)?), negated }),
         }
     }
 
@@ -181,7 +209,11 @@ impl Parser<'_> {
                 // `((SELECT …) UNION …)`
                 let mut lexer = self.lexer.clone_at();
                 let mut token = lexer.next_token();
-                while token.kind == TokenKind::Symbol && lexer.slice(token) == b"(" {
+                // More would be nested too deeply anyway.
+                for _ in 0..super::DEPTH_MAX {
+                    if token.kind != TokenKind::Symbol || lexer.slice(token) != b"(" {
+                        break;
+                    }
                     token = lexer.next_token();
                 }
                 token.kind == TokenKind::Word && lexer.slice(token).eq_ignore_ascii_case(b"SELECT")
@@ -220,7 +252,13 @@ impl Parser<'_> {
             }
             self.advance();
             let right = self.nested(|parser| parser.bit_expr(power + 1))?;
-            left = binary(operator, left, right);
+            left = match chained(operator, left, right) {
+                Ok(chain) => chain,
+                Err(node) => {
+                    self.grow()?;
+                    node
+                }
+            };
         }
         Ok(left)
     }
@@ -246,6 +284,7 @@ impl Parser<'_> {
     fn collated(&mut self) -> Parsed<Expr> {
         let mut operand = self.primary()?;
         while self.accept("COLLATE") {
+            self.grow()?;
             operand = Expr::Collate { operand: Box::new(operand), collation: self.name_or_text()? };
         }
         Ok(operand)
@@ -322,11 +361,10 @@ impl Parser<'_> {
     }
 
     fn binary_literal(&mut self) -> Parsed<Expr> {
-        let error = self.unexpected();
         let token = self.advance();
         let bytes = self.token_bytes(token);
         let value = if token.kind == TokenKind::Hex { hex_value(bytes) } else { bit_value(bytes) };
-        value.map(Expr::Binary).ok_or(error)
+        value.map(Expr::Binary).ok_or_else(|| self.unexpected_at(token))
     }
 
     fn user_variable(&mut self) -> Parsed<Expr> {
@@ -553,6 +591,26 @@ impl Parser<'_> {
 
 pub(super) fn binary(operator: BinaryOperator, left: Expr, right: Expr) -> Expr {
     Expr::Binary2(operator, Box::new(left), Box::new(right))
+}
+
+/// `left operator right` as one more link of the chain that `left` is; `Err` with a node of its own, when that is one level
+/// higher than `left`.
+///
+/// A date with an interval is a node of its own: it becomes a function, not arithmetic.
+fn chained(operator: BinaryOperator, left: Expr, right: Expr) -> Result<Expr, Expr> {
+    let shift = |expr: &Expr| matches!(expr, Expr::Interval { .. });
+    match left {
+        Expr::Chain(first, mut links) if !shift(&right) => {
+            links.push((operator, right));
+            Ok(Expr::Chain(first, links))
+        }
+        Expr::Binary2(before, first, second)
+            if before.is_arithmetic() && !shift(&first) && !shift(&second) && !shift(&right) =>
+        {
+            Ok(Expr::Chain(first, vec![(before, *second), (operator, right)]))
+        }
+        left => Err(binary(operator, left, right)),
+    }
 }
 
 pub(super) fn aggregate(name: &str, arguments: Vec<Expr>, distinct: bool, star: bool) -> Expr {

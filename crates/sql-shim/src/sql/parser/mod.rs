@@ -1,10 +1,16 @@
 //! A recursive-descent parser for MySQL's SQL, on the byte-level lexer.
 //!
 //! One function for each grammar rule, grouped by topic in the files beside this one. The parser holds the current
-//! token and a lexer position behind it, so looking ahead is copying the lexer. Depth of nesting is bounded
-//! ([`DEPTH_MAX`]) so that no statement can exhaust the stack. Errors are MySQL's 1064 with the text from the offending
-//! token on.
+//! token and a lexer position behind it, so looking ahead is copying the lexer. Errors are MySQL's 1064 with the text from the
+//! offending token on.
+//!
+//! No statement can exhaust the stack. Everything that is done with a syntax tree later (binding, evaluating, cloning,
+//! dropping) recurses as deep as the tree is high, and the parser as deep as things are nested, so both are limited here:
+//! [`DEPTH_MAX`] and [`HEIGHT_MAX`], error 1436 beyond them. The two differ because a loop over `a = b = c …` makes a tree as
+//! high as the chain is long. Chains that people and programs do write with thousands of links, of AND, OR and of
+//! arithmetic, are one node each and not high. [`STACK_BYTES`] is the stack that the limits were measured for.
 
+mod accounts;
 mod administration;
 mod data_change;
 mod data_definition;
@@ -23,6 +29,19 @@ use crate::result::SqlError;
 
 /// Deepest nesting of expressions and subqueries.
 pub const DEPTH_MAX: u32 = 200;
+
+/// Highest tree of expressions and subqueries.
+pub const HEIGHT_MAX: u32 = 400;
+
+/// Stack of a thread that executes statements: what the deepest ones take in a program without optimisation, and half as
+/// much again (`tests/statement_depth.rs`).
+pub const STACK_BYTES: usize = 32 << 20;
+
+/// Most tables of one FROM, as in MySQL.
+const TABLES_MAX: u32 = 61;
+
+/// Longest name of a database, table or column, in characters.
+const NAME_CHARS_MAX: usize = 64;
 
 pub(crate) type Parsed<T> = Result<T, SqlError>;
 
@@ -62,19 +81,37 @@ pub fn is_blank(text: &[u8], modes: LexicalModes) -> bool {
     }
 }
 
+#[cold]
+fn too_deep() -> SqlError {
+    errors::error(errors::STACK_OVERRUN, &[])
+}
+
+/// Error 1059 for a name longer than any can be, before anybody looks for it.
+pub(crate) fn check_length(name: &str) -> Parsed<()> {
+    // Four bytes a character at most: short names are not counted.
+    if name.len() > NAME_CHARS_MAX && name.chars().count() > NAME_CHARS_MAX {
+        return Err(errors::error(errors::TOO_LONG_IDENT, &[&name]));
+    }
+    Ok(())
+}
+
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     pub(crate) current: Token,
     previous_end: u32,
     pub(crate) parameters: u16,
     depth: u32,
+    /// Height of the highest tree that was read by the rule at work, see [`Parser::grow`].
+    height: u32,
+    /// Tables of the FROM at work.
+    tables: u32,
 }
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(text: &'a [u8], modes: LexicalModes) -> Self {
         let mut lexer = Lexer::new(text, modes);
         let current = lexer.next_token();
-        Self { lexer, current, previous_end: 0, parameters: 0, depth: 0 }
+        Self { lexer, current, previous_end: 0, parameters: 0, depth: 0, height: 0, tables: 0 }
     }
 
     pub(crate) fn modes(&self) -> LexicalModes {
@@ -110,23 +147,48 @@ impl<'a> Parser<'a> {
     }
 
     /// Error 1064 at the current token.
+    #[cold]
     pub(crate) fn unexpected(&self) -> SqlError {
+        self.unexpected_at(self.current)
+    }
+
+    /// Error 1064 at a token. It reads the whole statement: to be made when it is known to be needed.
+    #[cold]
+    pub(crate) fn unexpected_at(&self, token: Token) -> SqlError {
         let text = self.lexer.text();
-        let at = (self.current.start as usize).min(text.len());
+        let at = (token.start as usize).min(text.len());
         let end = text.iter().rposition(|b| *b != 0).map_or(at, |last| (last + 1).max(at));
         let line = 1 + text[..at].iter().filter(|b| **b == b'\n').count();
         errors::syntax(&text[at..end], line)
     }
 
-    /// Runs `rule` one level deeper.
+    /// Runs `rule` one level deeper; what it read is part of something.
     pub(crate) fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH_MAX {
-            return Err(errors::error(errors::UNKNOWN_ERROR, &[&"Statement is nested too deeply"]));
+            return Err(too_deep());
         }
         self.depth += 1;
-        let result = rule(self);
+        let result = self.beside(|parser| {
+            let read = rule(parser)?;
+            parser.grow()?;
+            Ok(read)
+        });
         self.depth -= 1;
         result
+    }
+
+    /// Runs `rule` beside what was read before: the higher of both counts.
+    pub(crate) fn beside<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let before = std::mem::take(&mut self.height);
+        let result = rule(self);
+        self.height = self.height.max(before);
+        result
+    }
+
+    /// What was read becomes part of a node above it.
+    pub(crate) fn grow(&mut self) -> Parsed<()> {
+        self.height += 1;
+        if self.height > HEIGHT_MAX { Err(too_deep()) } else { Ok(()) }
     }
 
     #[inline]
@@ -284,21 +346,27 @@ impl<'a> Parser<'a> {
     }
 
     pub(crate) fn small_integer(&mut self) -> Parsed<u32> {
-        let at = self.unexpected_position();
-        u32::try_from(self.integer()?).map_err(|_| at)
-    }
-
-    fn unexpected_position(&self) -> SqlError {
-        self.unexpected()
+        let at = self.current;
+        u32::try_from(self.integer()?).map_err(|_| self.unexpected_at(at))
     }
 
     /// `[database.]table`
     pub(crate) fn table_name(&mut self) -> Parsed<TableName> {
         let first = self.name()?;
-        if self.accept_symbol(b".") {
-            return Ok(TableName { database: Some(first), name: self.any_name()? });
-        }
-        Ok(TableName { database: None, name: first })
+        let named = if self.accept_symbol(b".") {
+            TableName { database: Some(first), name: self.any_name()? }
+        } else {
+            TableName { database: None, name: first }
+        };
+        named.database.iter().chain([&named.name]).try_for_each(|name| check_length(name))?;
+        Ok(named)
+    }
+
+    /// The name of a database.
+    pub(crate) fn database_name(&mut self) -> Parsed<String> {
+        let name = self.name()?;
+        check_length(&name)?;
+        Ok(name)
     }
 
     /// `item, item, …`

@@ -78,6 +78,13 @@ impl Parser<'_> {
 
     fn select(&mut self) -> Parsed<Select> {
         self.expect("SELECT")?;
+        let tables = std::mem::take(&mut self.tables);
+        let select = self.beside(Self::select_body);
+        self.tables = tables;
+        select
+    }
+
+    fn select_body(&mut self) -> Parsed<Select> {
         let mut select = Select::default();
         loop {
             if self.accept("DISTINCT") || self.accept("DISTINCTROW") {
@@ -151,6 +158,7 @@ impl Parser<'_> {
             Expr::Column { name, .. } => name.clone(),
             _ => self.text_since(start),
         };
+        let text = cut_name(text);
         let alias = self.alias(true)?;
         Ok(SelectItem::Expr { expr, alias, text })
     }
@@ -199,6 +207,7 @@ impl Parser<'_> {
         let mut left = self.joined_table()?;
         while self.accept_symbol(b",") {
             let right = self.joined_table()?;
+            self.grow()?;
             left = join(left, right, JoinKind::Inner);
         }
         Ok(left)
@@ -236,15 +245,21 @@ impl Parser<'_> {
             } else if matches!(kind, JoinKind::Left | JoinKind::Right) && !natural {
                 return Err(self.unexpected());
             }
+            self.grow()?;
             left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural };
         }
     }
 
     fn table_factor(&mut self) -> Parsed<TableRef> {
+        self.beside(Self::table_factor_itself)
+    }
+
+    fn table_factor_itself(&mut self) -> Parsed<TableRef> {
         if self.is_symbol(b"(") {
             let derived = self.starts_query();
             self.advance();
             if derived || self.is_word("SELECT") {
+                self.count_table()?;
                 let query = Box::new(self.nested(Self::query)?);
                 self.expect_symbol(b")")?;
                 let alias = self.alias(false)?;
@@ -255,6 +270,7 @@ impl Parser<'_> {
             self.expect_symbol(b")")?;
             return Ok(inner);
         }
+        self.count_table()?;
         let name = self.table_name()?;
         if self.is_word("PARTITION") {
             return Err(errors::unsupported("PARTITION"));
@@ -266,6 +282,14 @@ impl Parser<'_> {
             let _ = self.accept_symbol(b",");
         }
         Ok(TableRef::Table { name, alias, hints })
+    }
+
+    fn count_table(&mut self) -> Parsed<()> {
+        self.tables += 1;
+        if self.tables > super::TABLES_MAX {
+            return Err(errors::error(errors::TOO_MANY_TABLES, &[&super::TABLES_MAX]));
+        }
+        Ok(())
     }
 
     fn index_hint(&mut self) -> Parsed<Option<IndexHint>> {
@@ -331,6 +355,18 @@ impl Parser<'_> {
         };
         Ok(Some(Locking { exclusive, wait }))
     }
+}
+
+/// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in one packet.
+fn cut_name(mut text: String) -> String {
+    const CHARS_MAX: usize = 256;
+    if text.len() > CHARS_MAX
+        && let Some((end, _)) = text.char_indices().nth(CHARS_MAX)
+    {
+        text.truncate(end);
+        text.shrink_to_fit();
+    }
+    text
 }
 
 fn single(select: Select) -> Query {

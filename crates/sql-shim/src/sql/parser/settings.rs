@@ -228,7 +228,7 @@ impl Parser<'_> {
                 Some("TABLE" | "VIEW") => Some(ShowKind::CreateTable(self.table_name()?)),
                 Some("DATABASE" | "SCHEMA") => {
                     let if_not_exists = self.if_not_exists();
-                    Some(ShowKind::CreateDatabase { name: self.name()?, if_not_exists })
+                    Some(ShowKind::CreateDatabase { name: self.database_name()?, if_not_exists })
                 }
                 Some(_) => {
                     self.table_name()?;
@@ -331,7 +331,7 @@ impl Parser<'_> {
     }
 
     fn database_clause(&mut self) -> Parsed<Option<String>> {
-        if self.accept_any(&["FROM", "IN"]).is_some() { self.name().map(Some) } else { Ok(None) }
+        if self.accept_any(&["FROM", "IN"]).is_some() { self.database_name().map(Some) } else { Ok(None) }
     }
 
     /// `FROM table [FROM database]`

@@ -98,16 +98,6 @@ fn statements_are_split_at_semicolons() {
 }
 
 #[test]
-fn nesting_is_bounded() {
-    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
-    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
-    let deep = format!("SELECT {}1", "NOT ".repeat(5000));
-    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
-    let deep = format!("SELECT {}1", "- ".repeat(5000));
-    assert_eq!(parse_one(&deep).unwrap_err().code, 1105);
-}
-
-#[test]
 fn parameters_are_counted_in_order() {
     let parsed = parse_one("UPDATE t SET a = ?, b = b + ? WHERE id = ? LIMIT ?").unwrap();
     assert_eq!(parsed.parameters, 4);

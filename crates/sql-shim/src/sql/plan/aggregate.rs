@@ -7,6 +7,7 @@ use bigdecimal::{BigDecimal, Zero};
 use untorn::types::Collation;
 
 use crate::result::{SqlError, kind};
+use crate::session::memory::row_weight;
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Expr};
 use crate::sql::value::{Value, compare, decimal};
@@ -107,7 +108,7 @@ enum State {
     Double(f64),
     Value(Value<'static>),
     Bits(u64),
-    Texts(Vec<(Vec<Value<'static>>, Vec<u8>)>),
+    Texts(Texts),
     Spread { mean: f64, squares: f64 },
 }
 
@@ -117,23 +118,24 @@ impl Accumulator {
         let state = match aggregate.kind {
             AggregateKind::BitAnd => State::Bits(u64::MAX),
             AggregateKind::BitOr | AggregateKind::BitXor => State::Bits(0),
-            AggregateKind::GroupConcat => State::Texts(Vec::new()),
+            AggregateKind::GroupConcat => State::Texts(Texts::default()),
             AggregateKind::Variance { .. } => State::Spread { mean: 0.0, squares: 0.0 },
             _ => State::Nothing,
         };
         Self { seen: aggregate.distinct.then(HashSet::new), count: 0, state }
     }
 
-    /// Takes a row in.
-    pub fn add(&mut self, aggregate: &Aggregate, cx: &Context<'_>) -> Result<(), SqlError> {
+    /// Takes a row in. Returns by how many bytes it has grown.
+    pub fn add(&mut self, aggregate: &Aggregate, cx: &Context<'_>) -> Result<usize, SqlError> {
         let Some(first) = aggregate.arguments.first() else {
             self.count += 1;
-            return Ok(());
+            return Ok(0);
         };
         let value = first.eval(cx)?;
         if value.is_null() {
-            return Ok(());
+            return Ok(0);
         }
+        let mut grown = 0;
         let more = aggregate.arguments.len() > 1;
         if more || self.seen.is_some() {
             let mut key = Vec::new();
@@ -141,14 +143,16 @@ impl Accumulator {
             for argument in &aggregate.arguments[1..] {
                 let other = argument.eval(cx)?;
                 if other.is_null() {
-                    return Ok(());
+                    return Ok(0);
                 }
                 compare::group_key(&other, &mut key);
             }
-            if let Some(seen) = &mut self.seen
-                && !seen.insert(key)
-            {
-                return Ok(());
+            if let Some(seen) = &mut self.seen {
+                let bytes = key.len() + KEY_BYTES;
+                if !seen.insert(key) {
+                    return Ok(0);
+                }
+                grown += bytes;
             }
         }
         self.count += 1;
@@ -166,9 +170,9 @@ impl Accumulator {
                 self.bits(aggregate.kind, &value)
             }
             AggregateKind::Variance { .. } => self.spread(value.to_double()),
-            AggregateKind::GroupConcat => self.concat(aggregate, &value, cx)?,
+            AggregateKind::GroupConcat => grown += self.concat(aggregate, &value, cx)?,
         }
-        Ok(())
+        Ok(grown)
     }
 
     fn sum(&mut self, value: &Value<'_>) {
@@ -218,7 +222,19 @@ impl Accumulator {
         }
     }
 
-    fn concat(&mut self, aggregate: &Aggregate, first: &Value<'_>, cx: &Context<'_>) -> Result<(), SqlError> {
+    /// Keeps a text of GROUP_CONCAT. Only what can come before the cut is kept, so that the memory of a group is bounded by
+    /// `group_concat_max_len` and not by its rows.
+    fn concat(
+        &mut self,
+        aggregate: &Aggregate,
+        first: &Value<'_>,
+        cx: &Context<'_>,
+    ) -> Result<usize, SqlError> {
+        let length_max = usize::try_from(cx.state.settings().group_concat_max_len).unwrap_or(usize::MAX);
+        let State::Texts(texts) = &self.state else { return Ok(0) };
+        if aggregate.order.is_empty() && texts.bytes >= length_max.saturating_add(aggregate.separator.len()) {
+            return Ok(0);
+        }
         let mut text = first.to_text().into_owned();
         for argument in &aggregate.arguments[1..] {
             text.extend_from_slice(&argument.eval(cx)?.to_text());
@@ -227,10 +243,15 @@ impl Accumulator {
         for (expr, _) in &aggregate.order {
             order.push(expr.eval(cx)?.into_owned());
         }
-        if let State::Texts(texts) = &mut self.state {
-            texts.push((order, text));
+        let State::Texts(texts) = &mut self.state else { return Ok(0) };
+        let weight = text.len() + KEY_BYTES + row_weight(&order);
+        texts.bytes += text.len() + aggregate.separator.len();
+        texts.list.push((order, text));
+        if texts.list.len() >= TEXTS_SORTED && texts.bytes / 2 >= length_max {
+            texts.keep_first(aggregate, length_max);
+            return Ok(0);
         }
-        Ok(())
+        Ok(weight)
     }
 
     /// The aggregate's value.
@@ -254,7 +275,7 @@ impl Accumulator {
                 let variance = squares / divisor as f64;
                 Value::Double(if root { variance.sqrt() } else { variance })
             }
-            (_, State::Texts(texts)) if !texts.is_empty() => concatenated(aggregate, texts, length_max),
+            (_, State::Texts(texts)) if !texts.list.is_empty() => concatenated(aggregate, texts, length_max),
             _ => Value::Null,
         }
     }
@@ -266,21 +287,54 @@ fn average(sum: &BigDecimal, count: u64) -> Value<'static> {
     decimal::divide(&sum, &BigDecimal::from(count)).map_or(Value::Null, Value::Decimal)
 }
 
-fn concatenated(
-    aggregate: &Aggregate,
-    mut texts: Vec<(Vec<Value<'static>>, Vec<u8>)>,
-    length_max: u64,
-) -> Value<'static> {
-    texts.sort_by(|(left, _), (right, _)| {
-        for ((left, right), (_, descending)) in left.iter().zip(right).zip(&aggregate.order) {
-            let ordering = compare::order(left, right);
-            if ordering.is_ne() {
-                return if *descending { ordering.reverse() } else { ordering };
+/// Bytes that a kept key or text takes beside its own.
+const KEY_BYTES: usize = 48;
+
+/// Texts of a group that are sorted at a time, at least.
+const TEXTS_SORTED: usize = 256;
+
+/// Texts of a GROUP_CONCAT, each with what it is ordered by.
+#[derive(Debug, Default)]
+struct Texts {
+    list: Vec<(Vec<Value<'static>>, Vec<u8>)>,
+    /// Length of them all with their separators.
+    bytes: usize,
+}
+
+impl Texts {
+    fn sort(&mut self, aggregate: &Aggregate) {
+        self.list.sort_by(|(left, _), (right, _)| {
+            for ((left, right), (_, descending)) in left.iter().zip(right).zip(&aggregate.order) {
+                let ordering = compare::order(left, right);
+                if ordering.is_ne() {
+                    return if *descending { ordering.reverse() } else { ordering };
+                }
             }
-        }
-        Ordering::Equal
-    });
-    let parts: Vec<_> = texts.into_iter().map(|(_, text)| text).collect();
+            Ordering::Equal
+        });
+    }
+
+    /// Forgets what stands behind the cut.
+    fn keep_first(&mut self, aggregate: &Aggregate, length_max: usize) {
+        self.sort(aggregate);
+        let end = length_max.saturating_add(aggregate.separator.len());
+        let mut bytes = 0;
+        let kept = self.list.iter().take_while(|(_, text)| {
+            let before_the_cut = bytes < end;
+            if before_the_cut {
+                bytes += text.len() + aggregate.separator.len();
+            }
+            before_the_cut
+        });
+        let kept = kept.count();
+        self.list.truncate(kept);
+        self.bytes = bytes;
+    }
+}
+
+fn concatenated(aggregate: &Aggregate, mut texts: Texts, length_max: u64) -> Value<'static> {
+    texts.sort(aggregate);
+    let parts: Vec<_> = texts.list.into_iter().map(|(_, text)| text).collect();
     let mut text = parts.join(&aggregate.separator[..]);
     text.truncate(usize::try_from(length_max).unwrap_or(usize::MAX));
     Value::Text(text.into(), Collation::Utf8mb4GeneralCi)

@@ -247,6 +247,21 @@ impl Planner<'_> {
         })
     }
 
+    /// Binds one more row of VALUES, of an INSERT that was planned without its rows.
+    pub fn insert_row(&self, plan: &mut InsertPlan, named: bool, row: &[ast::Expr]) -> Result<(), SqlError> {
+        let empty = row.is_empty() && !named;
+        if row.len() != plan.columns.len() && !empty {
+            return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(plan.rows.len() + 1)]));
+        }
+        let mut binder = Binder::new(self, std::slice::from_ref(&plan.source));
+        binder.subqueries = std::mem::take(&mut plan.subqueries);
+        let bound: Vec<Assigned> =
+            row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?;
+        plan.subqueries = std::mem::take(&mut binder.subqueries);
+        plan.rows.push(bound);
+        Ok(())
+    }
+
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
         let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "multi-table UPDATE")?;

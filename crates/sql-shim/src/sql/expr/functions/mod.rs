@@ -14,6 +14,8 @@ use untorn::types::Collation;
 use super::super::value::Value;
 use super::types::Type;
 use super::{Context, Evaluated};
+use crate::errors;
+use crate::session::state::SessionState;
 
 pub use temporal::{date_shift, extract, finer_than_day, round_datetime, round_time, timestamp_diff};
 pub use text::trim;
@@ -75,6 +77,15 @@ fn any_null(values: &[Value<'_>]) -> bool {
 
 fn owned_text<'a>(text: Vec<u8>, rule: Collation) -> Value<'a> {
     Value::Text(Cow::Owned(text), rule)
+}
+
+/// Whether a text of so many bytes may be made; if not, warning 1301 has been given, and the result is NULL.
+pub fn text_fits(bytes: usize, function: &str, state: &SessionState) -> bool {
+    let max = state.server.variables.packet_bytes_max();
+    if bytes > max {
+        state.warn(errors::error(errors::ALLOWED_PACKET_OVERFLOWED, &[&function, &max]));
+    }
+    bytes <= max
 }
 
 fn index(values: &[Value<'_>], at: usize) -> i64 {

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use untorn::types::Collation;
 
-use super::{Function, any_null, function, index, owned_text, text_sum};
+use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
 use crate::sql::ast::TrimSide;
-use crate::sql::expr::Evaluated;
 use crate::sql::expr::types::Type;
+use crate::sql::expr::{Context, Evaluated};
 use crate::sql::value::{Value, collation, compare, decimal};
 
 /// Longest text of a list of types.
@@ -18,6 +19,20 @@ fn text_like(types: &[Type]) -> Type {
     Type { collation: rule, ..Type::text(types.first().map_or(0, |t| t.length)) }
 }
 
+/// A text of `bytes` bytes, which `make` makes, unless it would be larger than `max_allowed_packet`.
+fn made<'a>(
+    bytes: usize,
+    name: &str,
+    rule: Collation,
+    cx: &Context<'_>,
+    make: impl FnOnce() -> Vec<u8>,
+) -> Evaluated<'a> {
+    if !text_fits(bytes, name, cx.state) {
+        return Ok(Value::Null);
+    }
+    Ok(owned_text(make(), rule))
+}
+
 /// A function of one text that makes a text.
 fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated<'a> {
     match values {
@@ -25,8 +40,6 @@ fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated
         [value, ..] => Ok(owned_text(apply(&value.to_text()), value.collation())),
     }
 }
-
-const TEXT_MAX: u64 = 64 << 20;
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -54,21 +67,24 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("RTRIM", 1..=1, text_like, |v, _| text(v, |t| {
         t[..t.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)].to_vec()
     })),
-    function!("CONCAT", 1..=255, text_sum, |v, _| {
+    function!("CONCAT", 1..=255, text_sum, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let rule =
             v.iter().map(Value::collation).reduce(collation::common).unwrap_or(Collation::Utf8mb4GeneralCi);
-        Ok(owned_text(v.iter().flat_map(|value| value.to_text().into_owned()).collect(), rule))
+        let texts: smallvec::SmallVec<[Cow<'_, [u8]>; 8]> = v.iter().map(Value::to_text).collect();
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        made(bytes, "concat", rule, cx, || texts.concat())
     }),
-    function!("CONCAT_WS", 2..=255, text_sum, |v, _| {
+    function!("CONCAT_WS", 2..=255, text_sum, |v, cx| {
         if v[0].is_null() {
             return Ok(Value::Null);
         }
-        let parts: Vec<_> =
-            v[1..].iter().filter(|x| !x.is_null()).map(|x| x.to_text().into_owned()).collect();
-        Ok(owned_text(parts.join(&v[0].to_text()[..]), v[0].collation()))
+        let separator = v[0].to_text();
+        let parts: Vec<_> = v[1..].iter().filter(|x| !x.is_null()).map(Value::to_text).collect();
+        let bytes: usize = parts.iter().map(|part| part.len() + separator.len()).sum();
+        made(bytes, "concat_ws", v[0].collation(), cx, || parts.join(&separator[..]))
     }),
     function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
     function!("RIGHT", 2..=2, text_like, |v, _| {
@@ -82,35 +98,40 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("SUBSTRING_INDEX", 3..=3, text_like, |v, _| substring_index(v)),
     function!("LOCATE", 2..=3, |_| Type::INT, |v, _| locate(v)),
     function!("INSTR", 2..=2, |_| Type::INT, |v, _| locate(&[v[1].clone(), v[0].clone()])),
-    function!("REPLACE", 3..=3, text_sum, |v, _| {
+    function!("REPLACE", 3..=3, text_sum, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let (text, from, to) = (v[0].to_text(), v[1].to_text(), v[2].to_text());
-        Ok(owned_text(replace(&text, &from, &to), v[0].collation()))
+        if from.is_empty() {
+            return Ok(owned_text(text.to_vec(), v[0].collation()));
+        }
+        let finder = memmem::Finder::new(&from[..]);
+        let mut bytes = text.len();
+        if to.len() > from.len() {
+            bytes =
+                bytes.saturating_add(finder.find_iter(&text).count().saturating_mul(to.len() - from.len()));
+        }
+        made(bytes, "replace", v[0].collation(), cx, || replace(&text, &finder, &to, bytes))
     }),
-    function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, _| {
+    function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
-        let (text, count) = (v[0].to_text(), index(v, 1).max(0) as u64);
-        if (text.len() as u64).saturating_mul(count) > TEXT_MAX {
+        let (text, count) = (v[0].to_text(), usize::try_from(index(v, 1)).unwrap_or(0));
+        let bytes = text.len().saturating_mul(count);
+        made(bytes, "repeat", v[0].collation(), cx, || text.repeat(count))
+    }),
+    function!("SPACE", 1..=1, |_| Type::text(65_535), |v, cx| {
+        if v[0].is_null() {
             return Ok(Value::Null);
         }
-        Ok(owned_text(text.repeat(count as usize), v[0].collation()))
+        let count = usize::try_from(index(v, 0)).unwrap_or(0);
+        made(count, "space", Collation::Utf8mb4GeneralCi, cx, || vec![b' '; count])
     }),
-    function!("SPACE", 1..=1, |_| Type::text(65_535), |v, _| {
-        let count = index(v, 0).max(0) as u64;
-        let null = v[0].is_null() || count > TEXT_MAX;
-        Ok(if null {
-            Value::Null
-        } else {
-            owned_text(vec![b' '; count as usize], Collation::Utf8mb4GeneralCi)
-        })
-    }),
-    function!("LPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, true)),
-    function!("RPAD", 3..=3, |_| Type::text(65_535), |v, _| pad(v, false)),
-    function!("INSERT", 4..=4, text_sum, |v, _| insert(v)),
+    function!("LPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, true, cx)),
+    function!("RPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, false, cx)),
+    function!("INSERT", 4..=4, text_sum, |v, cx| insert(v, cx)),
     function!("ASCII", 1..=1, |_| Type::INT, |v, _| {
         Ok(length(&v[0], |text| usize::from(text.first().copied().unwrap_or(0))))
     }),
@@ -128,13 +149,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         Ok(owned_text(bytes, Collation::Binary))
     }),
-    function!("HEX", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length.saturating_mul(8))), |v, _| Ok(
+    function!("HEX", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length.saturating_mul(8))), |v, cx| {
         match &v[0] {
-            Value::Null => Value::Null,
-            Value::Text(text, _) => Value::text(text.iter().map(|b| format!("{b:02X}")).collect::<String>()),
-            number => Value::text(format!("{:X}", number.to_bits())),
+            Value::Null => Ok(Value::Null),
+            Value::Text(text, _) => {
+                let digit = |four: u8| b"0123456789ABCDEF"[usize::from(four)];
+                made(text.len().saturating_mul(2), "hex", Collation::Utf8mb4GeneralCi, cx, || {
+                    text.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+                })
+            }
+            number => Ok(Value::text(format!("{:X}", number.to_bits()))),
         }
-    )),
+    }),
     function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, _| {
         let mut token = b"0x".to_vec();
         token.extend_from_slice(&v[0].to_text());
@@ -177,12 +203,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let at = list.split(|b| *b == b',').position(|item| collation::compare(item, &wanted, rule).is_eq());
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
-    function!("QUOTE", 1..=1, |t| Type::text(t.first().map_or(0, |t| t.length * 2 + 2)), |v, _| Ok(
-        match v[0].is_null() {
-            true => Value::text("NULL"),
-            false => owned_text(quote(&v[0].to_text()), v[0].collation()),
+    function!("QUOTE", 1..=1, quoted_type, |v, cx| {
+        if v[0].is_null() {
+            return Ok(Value::text("NULL"));
         }
-    )),
+        let text = v[0].to_text();
+        let escaped = text.iter().filter(|byte| matches!(byte, b'\'' | b'\\' | 0 | 26)).count();
+        made(text.len() + escaped + 2, "quote", v[0].collation(), cx, || quote(&text))
+    }),
     function!("FORMAT", 2..=3, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
         false => Value::text(grouped(&decimal::format(&decimal::round(
@@ -193,6 +221,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("JSON_EXTRACT", 2..=255, |_| Type::text(65_535), |_, _| Ok(Value::Null)),
     function!("JSON_UNQUOTE", 1..=1, |_| Type::text(65_535), |v, _| Ok(v[0].clone())),
 ];
+
+fn quoted_type(types: &[Type]) -> Type {
+    Type::text(types.first().map_or(0, |ty| ty.length.saturating_mul(2).saturating_add(2)))
+}
 
 fn length<'a>(value: &Value<'_>, count: impl Fn(&[u8]) -> usize) -> Value<'a> {
     if value.is_null() { Value::Null } else { Value::Int(count(&value.to_text()) as i64) }
@@ -225,7 +257,7 @@ fn find_bytes(text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     if needle.is_empty() {
         return (from <= text.len()).then_some(from);
     }
-    text.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| at + from)
+    memmem::find(text.get(from..)?, needle).map(|at| at + from)
 }
 
 fn substring_index<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
@@ -237,19 +269,15 @@ fn substring_index<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     if delimiter.is_empty() || count == 0 {
         return Ok(owned_text(Vec::new(), rule));
     }
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(next) = find_bytes(&text, &delimiter, at) {
-        found.push(next);
-        at = next + delimiter.len();
-    }
-    let wanted = count.unsigned_abs() as usize;
-    let part = if wanted > found.len() {
-        &text[..]
-    } else if count > 0 {
-        &text[..found[wanted - 1]]
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    let part = if count > 0 {
+        memmem::find_iter(&text, &delimiter[..]).nth(wanted - 1).map_or(&text[..], |at| &text[..at])
     } else {
-        &text[found[found.len() - wanted] + delimiter.len()..]
+        // Counted from the left, as those that do not overlap.
+        let finder = memmem::Finder::new(&delimiter[..]);
+        let all = finder.find_iter(&text).count();
+        let nth = all.checked_sub(wanted).and_then(|before| finder.find_iter(&text).nth(before));
+        nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
     };
     Ok(owned_text(part.to_vec(), rule))
 }
@@ -272,43 +300,51 @@ fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
 }
 
-fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    if from.is_empty() {
-        return text.to_vec();
-    }
-    let mut result = Vec::with_capacity(text.len());
+fn replace(text: &[u8], from: &memmem::Finder<'_>, to: &[u8], bytes: usize) -> Vec<u8> {
+    let mut result = Vec::with_capacity(bytes);
     let mut at = 0;
-    while let Some(next) = find_bytes(text, from, at) {
+    for next in from.find_iter(text) {
         result.extend_from_slice(&text[at..next]);
         result.extend_from_slice(to);
-        at = next + from.len();
+        at = next + from.needle().len();
     }
     result.extend_from_slice(&text[at..]);
     result
 }
 
-fn pad<'a>(values: &[Value<'a>], left: bool) -> Evaluated<'a> {
-    if any_null(values) || index(values, 1) < 0 || index(values, 1) as u64 > TEXT_MAX {
+fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> {
+    if any_null(values) || index(values, 1) < 0 {
         return Ok(Value::Null);
     }
-    let rule = values[0].collation();
+    let rule = collation::common(values[0].collation(), values[2].collation());
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
     let have = collation::char_count(&text, rule);
     if have >= wanted {
         return Ok(owned_text(text[..collation::char_offset(&text, wanted, rule)].to_vec(), rule));
     }
-    if padding.is_empty() {
-        return Ok(owned_text(Vec::new(), rule));
-    }
+    // Bytes that are no text in the collation may not begin a character anywhere.
     let unit = collation::char_count(&padding, rule);
+    if unit == 0 {
+        return Ok(if padding.is_empty() { owned_text(Vec::new(), rule) } else { Value::Null });
+    }
     let missing = wanted - have;
-    let mut filler = padding.repeat(missing / unit);
-    filler.extend_from_slice(&padding[..collation::char_offset(&padding, missing % unit, rule)]);
-    let whole = if left { [&filler[..], &text[..]].concat() } else { [&text[..], &filler[..]].concat() };
-    Ok(owned_text(whole, rule))
+    let (times, rest) = (missing / unit, collation::char_offset(&padding, missing % unit, rule));
+    let bytes = padding.len().saturating_mul(times).saturating_add(rest).saturating_add(text.len());
+    made(bytes, if left { "lpad" } else { "rpad" }, rule, cx, || {
+        let mut whole = Vec::with_capacity(bytes);
+        if !left {
+            whole.extend_from_slice(&text);
+        }
+        whole.extend_from_slice(&padding.repeat(times));
+        whole.extend_from_slice(&padding[..rest]);
+        if left {
+            whole.extend_from_slice(&text);
+        }
+        whole
+    })
 }
 
-fn insert<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+fn insert<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
@@ -322,7 +358,9 @@ fn insert<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     let rest = if count < 0 { characters } else { (at - 1).saturating_add(count).min(characters) };
     let from = collation::char_offset(&text, at as usize - 1, rule);
     let to = collation::char_offset(&text, rest as usize, rule);
-    Ok(owned_text([&text[..from], &values[3].to_text()[..], &text[to..]].concat(), rule))
+    let put = values[3].to_text();
+    let bytes = from.saturating_add(put.len()).saturating_add(text.len() - to);
+    made(bytes, "insert", rule, cx, || [&text[..from], &put[..], &text[to..]].concat())
 }
 
 fn conv<'a>(values: &[Value<'a>]) -> Evaluated<'a> {

@@ -1,0 +1,79 @@
+//! Watching a statement while it runs.
+//!
+//! The watch polls the statement's work. Every poll begins a slice of time, so that the work knows when to give way, and after each
+//! it looks for a kill (which a lost client is too) and at the time the statement may take. Either makes the
+//! transaction's waits and the slice end with an error, and the work goes on to its end with that.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use untorn::engine::{KillHandle, TaskFuture, TimeSlice};
+
+use super::state::SessionState;
+use crate::server::registry::{Connection, Kill};
+
+/// How watched work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    Itself,
+    /// Somebody killed it.
+    Killed,
+    /// It had its time.
+    TimedOut,
+}
+
+/// What is needed to watch a statement.
+pub struct Watch {
+    connection: Arc<Connection>,
+    handle: KillHandle,
+    slice: Arc<TimeSlice>,
+    deadline: Option<TaskFuture>,
+}
+
+impl Watch {
+    /// Watches a statement of this session, which may take as long as `limit`.
+    pub fn new(state: &SessionState, transaction: &untorn::Transaction, limit: Option<Duration>) -> Watch {
+        Watch {
+            connection: state.connection.clone(),
+            handle: transaction.state().kill_handle(),
+            slice: transaction.state().slice().clone(),
+            deadline: limit.map(|limit| state.database.environment().sleep(limit)),
+        }
+    }
+
+    /// Runs the work.
+    pub async fn over<T>(self, work: impl Future<Output = T>) -> (T, Ended) {
+        self.over_until(work, || {}).await
+    }
+
+    /// Runs the work; `late` is called when its time is over.
+    pub async fn over_until<T>(mut self, work: impl Future<Output = T>, late: impl Fn()) -> (T, Ended) {
+        let mut work = pin!(work);
+        let mut killed = pin!(self.connection.killed(Kill::Query));
+        let mut ended = Ended::Itself;
+        poll_fn(|context| {
+            self.slice.begin();
+            if let Poll::Ready(result) = work.as_mut().poll(context) {
+                return Poll::Ready((result, ended));
+            }
+            if ended != Ended::Itself {
+                return Poll::Pending;
+            }
+            if killed.as_mut().poll(context).is_ready() {
+                ended = Ended::Killed;
+            } else if self.deadline.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
+                ended = Ended::TimedOut;
+                late();
+            } else {
+                return Poll::Pending;
+            }
+            self.handle.kill();
+            work.as_mut().poll(context).map(|result| (result, ended))
+        })
+        .await
+    }
+}

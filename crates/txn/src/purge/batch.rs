@@ -1,0 +1,374 @@
+//! A batch: some of the oldest logs, or a part of one that is very long.
+//!
+//! First the undo records are read, of several logs side by side. Then each goes into a **lane**, by the row it is about, and
+//! the lanes are worked off by the workers: each lane in order, as later records of a row rely on what the earlier ones have
+//! done. Several lanes of a worker go on side by side, because each step waits for pages by itself: when history
+//! falls behind on a slow disk, the pages it needs have left the pool and must be read again, so that it falls behind
+//! even more. When all lanes are done the directory forgets the logs and their pages are freed.
+//!
+//! A batch ends with the first log that does not fit as a whole; the next one goes on within it. A batch that is
+//! interrupted has not been; what it did is done again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use btree::KeyFields;
+use disk::Event;
+use parking_lot::Mutex;
+
+use super::record::Worker;
+use super::is_damage;
+use crate::active::Snapshot;
+use crate::error::{Error, Interrupt};
+use crate::retry::{retry, yield_now};
+use crate::side_by_side::side_by_side;
+use crate::system::{Counters, System};
+use crate::table::TableSource;
+use crate::undo::log::CommittedLog;
+use crate::undo::page::{LOG_HEADER_LEN, free_of};
+use crate::undo::record::bytes_at;
+use crate::undo::slot::corrupt;
+use crate::undo::{Place, UndoRecord};
+
+/// Logs in a batch at most.
+pub(super) const BATCH_LOGS: usize = 300;
+/// Bytes of undo records read for a batch, roughly.
+const BATCH_BYTES: usize = 1 << 20;
+/// Logs read, and lanes of a worker gone through, side by side.
+const LANES: usize = 16;
+/// With fewer records it is not worth waking other workers.
+const RECORDS_TO_SHARE: usize = 128;
+/// Records of a lane between two looks at who else wants the thread.
+const RECORDS_PER_TURN: usize = 8;
+
+/// What was read of one log.
+struct Piece {
+    number: u64,
+    log: CommittedLog,
+    bytes: Vec<u8>,
+    records: Vec<(Place, Range<usize>)>,
+    /// Where the log goes on; `None`: all of it has been read.
+    goes_on: Option<Place>,
+    damaged: Option<Error>,
+}
+
+/// Purges some logs. Returns the number of undo records gone through.
+pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error> {
+    let Some(tables) = system.purge.tables.lock().clone() else { return Ok(0) };
+    let snapshot = system.purge.advance(system);
+    let logs = system.history.ready(&system.undo, snapshot.commit_limit, BATCH_LOGS).await?;
+    if logs.is_empty() {
+        system.undo.trim().await?;
+        return Ok(0);
+    }
+    let pieces = read(system, logs).await?;
+    let records = pieces.iter().map(|piece| piece.records.len()).sum::<usize>();
+    let work = Work::new(system, tables, snapshot, &pieces, background);
+    let finished: Vec<(u64, CommittedLog)> =
+        pieces.iter().filter(|piece| piece.goes_on.is_none()).map(|piece| (piece.number, piece.log)).collect();
+    let resume = pieces.last().and_then(|piece| Some((piece.number, piece.goes_on?)));
+    if !work.run(pieces).await? {
+        return Ok(0);
+    }
+    forget(system, finished).await?;
+    *system.purge.resume.lock() = resume;
+    system.undo.trim().await?;
+    Counters::add(&system.counters.purged_records, records as u64);
+    Ok(records as u64)
+}
+
+/// Reads the records of the logs until there are enough.
+async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Piece>, Error> {
+    let resume = *system.purge.resume.lock();
+    let start = |number: u64, log: &CommittedLog| match resume {
+        Some((resumed, place)) if resumed == number => place,
+        _ => Place { page: log.header.page, offset: log.header.offset + LOG_HEADER_LEN as u16 },
+    };
+    let pieces: Vec<Mutex<Piece>> = logs
+        .into_iter()
+        .map(|(number, log)| {
+            let goes_on = Some(start(number, &log)).filter(|at| *at != log.end);
+            Mutex::new(Piece { number, log, bytes: Vec::new(), records: Vec::new(), goes_on, damaged: None })
+        })
+        .collect();
+    let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let lane = || async {
+        while let Some(slot) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            loop {
+                // Each lock is for one step; nobody else has this piece.
+                let (at, end, some) = {
+                    let piece = slot.lock();
+                    let Some(at) = piece.goes_on else { break };
+                    (at, piece.log.end, !piece.records.is_empty())
+                };
+                if bytes.load(Ordering::Relaxed) >= BATCH_BYTES && some {
+                    break;
+                }
+                match retry(|| read_page(system, at, end)).await {
+                    Ok((page, goes_on)) => {
+                        let mut piece = slot.lock();
+                        let piece = &mut *piece;
+                        for (place, record) in &page.records {
+                            let start = piece.bytes.len();
+                            piece.bytes.extend_from_slice(&page.bytes[record.clone()]);
+                            piece.records.push((*place, start..piece.bytes.len()));
+                        }
+                        piece.goes_on = goes_on;
+                        bytes.fetch_add(page.bytes.len(), Ordering::Relaxed);
+                    }
+                    Err(error) if is_damage(&error) => {
+                        slot.lock().damaged = Some(error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    };
+    side_by_side((0..LANES).map(|_| lane())).await?;
+    let pieces = pieces.into_iter().map(Mutex::into_inner);
+    Ok(cut(system, pieces))
+}
+
+/// Drops what follows the first log that was not read as a whole, and damaged logs, whose slots are left alone from now on.
+fn cut(system: &System, pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
+    let mut batch: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        if let Some(error) = &piece.damaged {
+            let slot = piece.log.slot;
+            if batch.iter().any(|other| other.log.slot == slot) {
+                // When those before it are done with, it is the oldest of its slot.
+                break;
+            }
+            leave_slot(system, piece.number, &piece.log, error);
+            continue;
+        }
+        let goes_on = piece.goes_on.is_some();
+        if !goes_on || !piece.records.is_empty() {
+            batch.push(piece);
+        }
+        if goes_on {
+            break;
+        }
+    }
+    batch
+}
+
+/// Damage in the undo log of a slot: nothing behind it can be purged.
+fn leave_slot(system: &System, number: u64, log: &CommittedLog, error: &Error) {
+    tracing::error!(
+        slot = log.slot, transaction = log.trx_id, %error,
+        "an undo log cannot be purged: its slot is not used again before a restart, and what its transactions replaced stays in the tables"
+    );
+    Counters::add(&system.counters.purge_skipped, 1);
+    system.history.park(number, log);
+    system.undo.free.retire(log.slot);
+}
+
+struct ReadPage {
+    bytes: Vec<u8>,
+    records: Vec<(Place, Range<usize>)>,
+}
+
+/// Copies the records from `at` to the end of the page or of the log. Also says where the log goes on.
+fn read_page(system: &System, at: Place, end: Place) -> Result<(ReadPage, Option<Place>), Interrupt> {
+    let page = system.undo.read_page(at.page)?;
+    let stop = if at.page == end.page { end.offset } else { free_of(&page) };
+    let mut read = ReadPage { bytes: Vec::new(), records: Vec::new() };
+    let mut offset = at.offset;
+    while offset < stop {
+        let Some(record) = bytes_at(&page, usize::from(offset)) else {
+            return Err(corrupt(at.page, "no undo record starts where one should").into());
+        };
+        let start = read.bytes.len();
+        read.bytes.extend_from_slice(record);
+        read.records.push((Place { page: at.page, offset }, start..read.bytes.len()));
+        offset += record.len() as u16;
+    }
+    if at.page == end.page {
+        return Ok((read, None));
+    }
+    match pagestore::page::next(&page) {
+        pagestore::page::NULL_PAGE => Err(corrupt(at.page, "an undo log ends too early").into()),
+        next => Ok((read, Some(Place::start_of(next)).filter(|next| *next != end))),
+    }
+}
+
+/// The records of a batch in their lanes.
+struct Work {
+    shared: Arc<Shared>,
+    lanes: Vec<Vec<(u32, u32)>>,
+    workers: usize,
+}
+
+struct Shared {
+    system: Arc<System>,
+    tables: Arc<dyn TableSource>,
+    snapshot: Arc<Snapshot>,
+    background: bool,
+    /// Somebody failed or was interrupted: the batch has not been.
+    broken: AtomicBool,
+    error: Mutex<Option<Error>>,
+    skipped: AtomicU64,
+}
+
+/// Sets the event when a worker ends, however it ends.
+struct Ends {
+    shared: Arc<Shared>,
+    event: Event,
+    finished: bool,
+}
+
+impl Ends {
+    fn finish(&mut self) {
+        self.finished = true;
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.shared.broken.store(true, Ordering::SeqCst);
+        }
+        self.event.set();
+    }
+}
+
+impl Work {
+    fn new(
+        system: &Arc<System>,
+        tables: Arc<dyn TableSource>,
+        snapshot: Arc<Snapshot>,
+        pieces: &[Piece],
+        background: bool,
+    ) -> Work {
+        let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();
+        let workers = if count < RECORDS_TO_SHARE { 1 } else { system.options.purge_threads.max(1) };
+        let mut lanes = vec![Vec::new(); workers * LANES];
+        for (number, piece) in pieces.iter().enumerate() {
+            for (record, (_, range)) in piece.records.iter().enumerate() {
+                let lane = lane_of(system, &*tables, &piece.bytes[range.clone()]) % lanes.len() as u64;
+                lanes[lane as usize].push((number as u32, record as u32));
+            }
+        }
+        let shared = Arc::new(Shared {
+            system: system.clone(),
+            tables,
+            snapshot,
+            background,
+            broken: AtomicBool::new(false),
+            error: Mutex::default(),
+            skipped: AtomicU64::new(0),
+        });
+        Work { shared, lanes, workers }
+    }
+
+    /// Works everything off. False: it was interrupted.
+    async fn run(self, pieces: Vec<Piece>) -> Result<bool, Error> {
+        let Work { shared, mut lanes, workers } = self;
+        let pieces = Arc::new(pieces);
+        let mut events = Vec::new();
+        for _ in 1..workers {
+            let lanes = lanes.split_off(lanes.len() - LANES);
+            let event = Event::new();
+            events.push(event.clone());
+            let (shared, pieces) = (shared.clone(), pieces.clone());
+            let env = shared.system.env.clone();
+            let ends = Ends { shared: shared.clone(), event, finished: false };
+            let task = async move {
+                // As a whole, so that it is dropped with the task.
+                let mut ends = ends;
+                shared.work(&pieces, lanes).await;
+                ends.finish();
+            };
+            env.spawn_worker("purge worker", Box::pin(task));
+        }
+        shared.work(&pieces, lanes).await;
+        for event in events {
+            event.wait().await;
+        }
+        let skipped = shared.skipped.load(Ordering::Relaxed);
+        Counters::add(&shared.system.counters.purge_skipped, skipped);
+        match shared.error.lock().take() {
+            Some(error) => Err(error),
+            None => Ok(!shared.broken.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+impl Shared {
+    async fn work(&self, pieces: &[Piece], lanes: Vec<Vec<(u32, u32)>>) {
+        let lane = |records: Vec<(u32, u32)>| async move {
+            let worker = Worker { system: &self.system, tables: &*self.tables, snapshot: &self.snapshot };
+            for (done, (piece, record)) in records.into_iter().enumerate() {
+                if self.background && self.system.purge.is_interrupted() {
+                    self.broken.store(true, Ordering::SeqCst);
+                }
+                if self.broken.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let piece = &pieces[piece as usize];
+                let (place, range) = &piece.records[record as usize];
+                match worker.purge_record(&piece.log, *place, &piece.bytes[range.clone()]).await {
+                    Ok(()) => {}
+                    Err(error) if is_damage(&error) => {
+                        if self.skipped.fetch_add(1, Ordering::Relaxed) == 0 {
+                            tracing::error!(
+                                transaction = piece.log.trx_id, %error,
+                                "old versions of rows cannot be purged because of a damaged page and stay; CHECK TABLE tells more"
+                            );
+                        }
+                    }
+                    Err(error) => return Err(error),
+                }
+                if done % RECORDS_PER_TURN == RECORDS_PER_TURN - 1 {
+                    yield_now().await;
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = side_by_side(lanes.into_iter().map(lane)).await {
+            self.broken.store(true, Ordering::SeqCst);
+            self.error.lock().get_or_insert(error);
+        }
+    }
+}
+
+/// Records of one row have the same answer.
+fn lane_of(system: &System, tables: &dyn TableSource, record: &[u8]) -> u64 {
+    let Some(undo) = UndoRecord::parse(record) else { return 0 };
+    let Some(table) = tables.table(undo.table) else { return 0 };
+    let key: KeyFields<'_> = undo.key.iter().map(|field| field.inline()).collect();
+    system.locks.target(table.clustered.def(), key.iter().copied()).spread()
+}
+
+/// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the history.
+async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Result<(), Error> {
+    let mut slots: BTreeMap<u16, Vec<(u64, CommittedLog)>> = BTreeMap::new();
+    for (number, log) in finished {
+        slots.entry(log.slot).or_default().push((number, log));
+    }
+    let slots = Mutex::new(slots.into_iter());
+    let lane = || async {
+        loop {
+            let Some((slot, logs)) = slots.lock().next() else { return Ok(()) };
+            let result = forget_logs(system, slot, &logs).await;
+            match (result, logs.first()) {
+                (Err(error), Some((number, log))) if is_damage(&error) => {
+                    leave_slot(system, *number, log, &error);
+                }
+                (result, _) => result?,
+            }
+        }
+    };
+    side_by_side((0..LANES).map(|_| lane())).await
+}
+
+async fn forget_logs(system: &System, slot: u16, logs: &[(u64, CommittedLog)]) -> Result<(), Error> {
+    let Some((_, last)) = logs.last() else { return Ok(()) };
+    while !retry(|| system.undo.advance_head(slot, last.end)).await? {}
+    system.history.forget(&system.undo, logs).await
+}

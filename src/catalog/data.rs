@@ -1,0 +1,523 @@
+//! What the catalog knows, and the edits that change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rpds::RedBlackTreeMapSync;
+use serde::{Deserialize, Serialize};
+
+use super::FORMAT;
+use crate::error::Error;
+use crate::provenance::LastRun;
+use crate::schema::TableDef;
+use crate::types::Collation;
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseDef {
+    /// Default collation of its tables.
+    pub collation: Collation,
+    /// Its tables by name.
+    pub tables: RedBlackTreeMapSync<String, Arc<TableDef>>,
+}
+
+/// Work on files that a crash may leave half done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// A tablespace file being made.
+    Create {
+        /// Its tablespace id.
+        space: u32,
+        /// Path relative to the data directory.
+        path: PathBuf,
+    },
+    /// A tablespace file whose table is gone.
+    Drop {
+        /// Its tablespace id.
+        space: u32,
+        /// Path relative to the data directory.
+        path: PathBuf,
+    },
+    /// A file that takes the name it belongs to; another one may have it still.
+    Replace {
+        /// Tablespace id of the file.
+        space: u32,
+        /// Where it is, relative to the data directory.
+        from: PathBuf,
+        /// Where it belongs.
+        to: PathBuf,
+        /// Tablespace id of the file it replaces, or 0.
+        replaced: u32,
+    },
+    /// A file on its way from one name to another: it belongs where the catalog lists its table.
+    Rename {
+        /// Tablespace id.
+        space: u32,
+        /// Old path, relative to the data directory.
+        from: PathBuf,
+        /// New path.
+        to: PathBuf,
+    },
+    /// An index being built or dropped in an existing table.
+    BuildIndex {
+        /// Tablespace id.
+        space: u32,
+        /// Index id.
+        index: u64,
+        /// Root page.
+        root: u32,
+    },
+    /// The directory of a database that was dropped.
+    DropDirectory {
+        /// Path relative to the data directory.
+        path: PathBuf,
+    },
+}
+
+impl Pending {
+    /// The tablespace it concerns.
+    pub fn space(&self) -> Option<u32> {
+        match self {
+            Pending::Create { space, .. }
+            | Pending::Drop { space, .. }
+            | Pending::Replace { space, .. }
+            | Pending::Rename { space, .. }
+            | Pending::BuildIndex { space, .. } => Some(*space),
+            Pending::DropDirectory { .. } => None,
+        }
+    }
+
+    /// The names of files that it may still make, remove or give away.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let (one, other) = match self {
+            Pending::Create { path, .. } | Pending::Drop { path, .. } => (Some(path), None),
+            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => (Some(from), Some(to)),
+            Pending::BuildIndex { .. } | Pending::DropDirectory { .. } => (None, None),
+        };
+        one.into_iter().chain(other)
+    }
+
+    /// Whether it only says where a file is that its table owns.
+    pub fn moves(&self) -> bool {
+        matches!(self, Pending::Replace { .. } | Pending::Rename { .. })
+    }
+}
+
+/// One change of the catalog. A record of the file is a list of them, which happen together or not at all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Edit {
+    /// What holds for the whole directory.
+    Directory { page_size: u32, identity: Option<String> },
+    /// The next unused ids.
+    NextIds { table: u64, index: u64, space: u32 },
+    /// See [`super::Catalog::record_log_position`].
+    LogPosition(u64),
+    PutDatabase { name: String, collation: Collation },
+    /// A database with all its tables.
+    RemoveDatabase { name: String },
+    PutTable {
+        database: String,
+        name: String,
+        #[serde(with = "shared")]
+        def: Arc<TableDef>,
+    },
+    RemoveTable { database: String, name: String },
+    /// See [`LastRun`].
+    LastRun(LastRun),
+    /// A tablespace has lost changes, and why.
+    Lost { space: u32, why: String },
+    /// Tablespaces and their marks.
+    Marks(Vec<(u32, u64)>),
+    AddPending(Pending),
+    RemovePending(Pending),
+    /// The end of what a newly written file begins with.
+    SnapshotEnd,
+}
+
+impl Edit {
+    /// Whether it makes something, which has to leave room in the file for what removes things again.
+    pub(super) fn makes(&self) -> bool {
+        matches!(self, Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. }))
+    }
+}
+
+/// Serde for what is shared.
+mod shared {
+    use super::{Arc, TableDef};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(def: &Arc<TableDef>, serializer: S) -> Result<S::Ok, S::Error> {
+        TableDef::serialize(def, serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<TableDef>, D::Error> {
+        TableDef::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// The catalog as it is at one moment. Cloning it copies no definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogData {
+    /// Bytes of a page in every file of the directory.
+    pub page_size: u32,
+    /// Next unused table id.
+    pub next_table: u64,
+    /// Next unused index id.
+    pub next_index: u64,
+    /// Next unused tablespace id.
+    pub next_space: u32,
+    /// What tells this data directory from all others: 32 random hexadecimal digits. Missing in directories made by
+    /// early versions, until they are opened again.
+    pub identity: Option<String>,
+    /// An LSN that the redo log had reached; see [`super::Catalog::record_log_position`].
+    pub log_position: u64,
+    /// Databases by name.
+    pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
+    /// Unfinished work on files.
+    pub pending: Vec<Pending>,
+    /// The last time the directory was open. Missing in directories of earlier versions.
+    pub last_run: Option<LastRun>,
+    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
+    /// their places now is without them.
+    pub lost: BTreeMap<u32, String>,
+    /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not used again.
+    pub marks: RedBlackTreeMapSync<u32, u64>,
+}
+
+impl CatalogData {
+    /// The catalog of an empty data directory.
+    pub(super) fn empty(page_size: u32) -> CatalogData {
+        CatalogData {
+            page_size,
+            next_table: 1,
+            next_index: 1,
+            next_space: 1,
+            identity: None,
+            log_position: 0,
+            databases: RedBlackTreeMapSync::new_sync(),
+            pending: Vec::new(),
+            last_run: None,
+            lost: BTreeMap::new(),
+            marks: RedBlackTreeMapSync::new_sync(),
+        }
+    }
+
+    /// A table's definition.
+    pub fn table(&self, database: &str, name: &str) -> Option<&Arc<TableDef>> {
+        self.databases.get(database)?.tables.get(name)
+    }
+
+    /// Every table with its database's name and its own.
+    pub fn tables(&self) -> impl Iterator<Item = (&str, &str, &TableDef)> {
+        self.databases.iter().flat_map(|(database, def)| {
+            def.tables.iter().map(move |(name, table)| (database.as_str(), name.as_str(), &**table))
+        })
+    }
+
+    /// Makes one change; `Err` says why it cannot be.
+    pub(super) fn apply(&mut self, edit: &Edit) -> Result<(), String> {
+        match edit {
+            Edit::Directory { page_size, identity } => {
+                self.page_size = *page_size;
+                self.identity.clone_from(identity);
+            }
+            Edit::NextIds { table, index, space } => {
+                (self.next_table, self.next_index, self.next_space) = (*table, *index, *space);
+            }
+            Edit::LogPosition(lsn) => self.log_position = *lsn,
+            Edit::PutDatabase { name, collation } => {
+                let tables = self.databases.get(name).map(|def| def.tables.clone()).unwrap_or_default();
+                self.databases.insert_mut(name.clone(), DatabaseDef { collation: *collation, tables });
+            }
+            Edit::RemoveDatabase { name } => {
+                if !self.databases.remove_mut(name) {
+                    return Err(format!("database '{name}' is removed, but was not there"));
+                }
+            }
+            Edit::PutTable { database, name, def } => {
+                let owner = self.databases.get(database);
+                let mut owner =
+                    owner.cloned().ok_or_else(|| format!("table '{name}' is in no database '{database}'"))?;
+                owner.tables.insert_mut(name.clone(), def.clone());
+                self.databases.insert_mut(database.clone(), owner);
+            }
+            Edit::RemoveTable { database, name } => {
+                let owner = self.databases.get(database).cloned();
+                let gone = || format!("table '{database}.{name}' is removed, but was not there");
+                let mut owner = owner.ok_or_else(gone)?;
+                if !owner.tables.remove_mut(name) {
+                    return Err(gone());
+                }
+                self.databases.insert_mut(database.clone(), owner);
+            }
+            Edit::LastRun(run) => self.last_run = Some(run.clone()),
+            Edit::Lost { space, why } => drop(self.lost.insert(*space, why.clone())),
+            Edit::Marks(marks) => {
+                for (space, number) in marks {
+                    self.marks.insert_mut(*space, *number);
+                }
+            }
+            Edit::AddPending(work) => self.pending.push(work.clone()),
+            Edit::RemovePending(work) => self.pending.retain(|other| other != work),
+            Edit::SnapshotEnd => {}
+        }
+        Ok(())
+    }
+
+    /// The edits that make this catalog of an empty one; one list for each record.
+    pub(super) fn snapshot_records(&self) -> impl Iterator<Item = Vec<Edit>> + '_ {
+        let directory = Edit::Directory { page_size: self.page_size, identity: self.identity.clone() };
+        let mut first = vec![directory, self.next_ids(), Edit::LogPosition(self.log_position)];
+        first.extend(self.databases.iter().map(|(name, def)| Edit::PutDatabase {
+            name: name.clone(),
+            collation: def.collation,
+        }));
+        first.extend(self.pending.iter().cloned().map(Edit::AddPending));
+        first.extend(self.last_run.clone().map(Edit::LastRun));
+        let spaces: BTreeSet<u32> = self.tables().map(|(_, _, def)| def.space).collect();
+        let lost = self.lost.iter().filter(|(space, _)| spaces.contains(space));
+        first.extend(lost.map(|(space, why)| Edit::Lost { space: *space, why: why.clone() }));
+        let marks = self.marks.iter().filter(|(space, _)| spaces.contains(space));
+        let marks: Vec<(u32, u64)> = marks.map(|(space, number)| (*space, *number)).collect();
+        first.extend(marks.chunks(MARKS_PER_EDIT).map(|some| Edit::Marks(some.to_vec())));
+        let table = |(database, name, def): (&String, &String, &Arc<TableDef>)| {
+            vec![Edit::PutTable { database: database.clone(), name: name.clone(), def: def.clone() }]
+        };
+        let tables = self
+            .databases
+            .iter()
+            .flat_map(|(database, def)| def.tables.iter().map(move |(name, def)| (database, name, def)));
+        std::iter::once(first).chain(tables.map(table)).chain(std::iter::once(vec![Edit::SnapshotEnd]))
+    }
+
+    fn next_ids(&self) -> Edit {
+        Edit::NextIds { table: self.next_table, index: self.next_index, space: self.next_space }
+    }
+}
+
+/// A change being made: a copy of the catalog to look at and to edit.
+pub struct Change {
+    data: CatalogData,
+    edits: Vec<Edit>,
+    /// Ids were taken.
+    takes_ids: bool,
+}
+
+impl Deref for Change {
+    type Target = CatalogData;
+    fn deref(&self) -> &CatalogData {
+        &self.data
+    }
+}
+
+impl Change {
+    pub(super) fn of(data: &CatalogData) -> Change {
+        Change { data: data.clone(), edits: Vec::new(), takes_ids: false }
+    }
+
+    /// The catalog after the change, and what makes it so.
+    pub(super) fn into_parts(mut self) -> (CatalogData, Vec<Edit>) {
+        if self.takes_ids {
+            self.edits.push(self.data.next_ids());
+        }
+        (self.data, self.edits)
+    }
+
+    fn edit(&mut self, edit: Edit) -> Result<(), Error> {
+        self.data.apply(&edit).map_err(|why| Error::Internal(format!("a change of the catalog: {why}")))?;
+        self.edits.push(edit);
+        Ok(())
+    }
+
+    /// Takes a table id.
+    pub fn take_table_id(&mut self) -> u64 {
+        self.takes_ids = true;
+        self.data.next_table += 1;
+        self.data.next_table - 1
+    }
+
+    /// Takes an index id.
+    pub fn take_index_id(&mut self) -> u64 {
+        self.takes_ids = true;
+        self.data.next_index += 1;
+        self.data.next_index - 1
+    }
+
+    /// Takes a tablespace id.
+    pub fn take_space_id(&mut self) -> u32 {
+        self.takes_ids = true;
+        self.data.next_space += 1;
+        self.data.next_space - 1
+    }
+
+    /// A database that must be there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`].
+    pub fn expect_database(&self, name: &str) -> Result<&DatabaseDef, Error> {
+        self.data.databases.get(name).ok_or_else(|| Error::NoSuchDatabase(name.to_owned()))
+    }
+
+    /// Makes a database, or changes its collation.
+    pub fn put_database(&mut self, name: &str, collation: Collation) -> Result<(), Error> {
+        self.edit(Edit::PutDatabase { name: name.to_owned(), collation })
+    }
+
+    /// Removes a database with all its tables.
+    pub fn remove_database(&mut self, name: &str) -> Result<(), Error> {
+        self.expect_database(name)?;
+        self.edit(Edit::RemoveDatabase { name: name.to_owned() })
+    }
+
+    /// Makes a table, or changes its definition.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`].
+    pub fn put_table(&mut self, database: &str, name: &str, def: Arc<TableDef>) -> Result<(), Error> {
+        self.expect_database(database)?;
+        self.edit(Edit::PutTable { database: database.to_owned(), name: name.to_owned(), def })
+    }
+
+    /// Removes a table, which is returned.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn remove_table(&mut self, database: &str, name: &str) -> Result<Arc<TableDef>, Error> {
+        let def = self.expect_database(database)?.tables.get(name).cloned();
+        let def = def.ok_or_else(|| Error::NoSuchTable(database.to_owned(), name.to_owned()))?;
+        self.edit(Edit::RemoveTable { database: database.to_owned(), name: name.to_owned() })?;
+        Ok(def)
+    }
+
+    /// Announces work on files.
+    pub fn begin(&mut self, work: Pending) -> Result<(), Error> {
+        self.edit(Edit::AddPending(work))
+    }
+
+    /// Takes work out that is done, or need not be done any more.
+    pub fn finish(&mut self, done: impl Fn(&Pending) -> bool) -> Result<(), Error> {
+        for work in self.data.pending.clone().into_iter().filter(|work| done(work)) {
+            self.edit(Edit::RemovePending(work))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the directory its identity.
+    pub fn set_identity(&mut self, identity: &str) -> Result<(), Error> {
+        self.edit(Edit::Directory { page_size: self.data.page_size, identity: Some(identity.to_owned()) })
+    }
+
+    /// Remembers how far this opening of the directory has come.
+    pub fn set_last_run(&mut self, run: LastRun) -> Result<(), Error> {
+        self.edit(Edit::LastRun(run))
+    }
+
+    /// Remembers that a tablespace has lost changes, unless that is known.
+    pub fn note_lost(&mut self, space: u32, why: &str) -> Result<(), Error> {
+        if self.data.lost.contains_key(&space) {
+            return Ok(());
+        }
+        self.edit(Edit::Lost { space, why: why.to_owned() })
+    }
+
+    /// Remembers that these files have a mark of this number.
+    pub fn note_marks(&mut self, spaces: &[u32], number: u64) -> Result<(), Error> {
+        for some in spaces.chunks(MARKS_PER_EDIT) {
+            self.edit(Edit::Marks(some.iter().map(|space| (*space, number)).collect()))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_log_position(&mut self, lsn: u64) -> Result<(), Error> {
+        self.edit(Edit::LogPosition(lsn))
+    }
+}
+
+/// Marks in one edit.
+const MARKS_PER_EDIT: usize = 1000;
+
+/// The catalog as one JSON document: what format 1 had on disk, and what people are shown.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Document {
+    pub format: u32,
+    pub written_by: String,
+    pub page_size: u32,
+    pub next_table: u64,
+    pub next_index: u64,
+    pub next_space: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    #[serde(default)]
+    pub log_position: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<u32, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<u32, u64>,
+    pub databases: BTreeMap<String, DocumentDatabase>,
+    #[serde(default)]
+    pub pending: Vec<Pending>,
+}
+
+/// A database of a [`Document`].
+#[derive(Serialize, Deserialize)]
+pub(super) struct DocumentDatabase {
+    pub collation: Collation,
+    #[serde(default)]
+    pub tables: BTreeMap<String, TableDef>,
+}
+
+impl From<&CatalogData> for Document {
+    fn from(data: &CatalogData) -> Document {
+        let tables = |def: &DatabaseDef| {
+            def.tables.iter().map(|(name, table)| (name.clone(), TableDef::clone(table))).collect()
+        };
+        let database = |(name, def): (&String, &DatabaseDef)| {
+            (name.clone(), DocumentDatabase { collation: def.collation, tables: tables(def) })
+        };
+        Document {
+            format: FORMAT,
+            written_by: env!("CARGO_PKG_VERSION").to_owned(),
+            page_size: data.page_size,
+            next_table: data.next_table,
+            next_index: data.next_index,
+            next_space: data.next_space,
+            identity: data.identity.clone(),
+            log_position: data.log_position,
+            last_run: data.last_run.clone(),
+            lost: data.lost.clone(),
+            marks: data.marks.iter().map(|(space, number)| (*space, *number)).collect(),
+            databases: data.databases.iter().map(database).collect(),
+            pending: data.pending.clone(),
+        }
+    }
+}
+
+impl From<Document> for CatalogData {
+    fn from(document: Document) -> CatalogData {
+        let tables = |tables: BTreeMap<String, TableDef>| {
+            tables.into_iter().map(|(name, def)| (name, Arc::new(def))).collect()
+        };
+        let database = |(name, def): (String, DocumentDatabase)| {
+            (name, DatabaseDef { collation: def.collation, tables: tables(def.tables) })
+        };
+        CatalogData {
+            page_size: document.page_size,
+            next_table: document.next_table,
+            next_index: document.next_index,
+            next_space: document.next_space,
+            identity: document.identity,
+            log_position: document.log_position,
+            last_run: document.last_run,
+            lost: document.lost,
+            marks: document.marks.into_iter().collect(),
+            databases: document.databases.into_iter().map(database).collect(),
+            pending: document.pending,
+        }
+    }
+}

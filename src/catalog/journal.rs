@@ -1,0 +1,317 @@
+//! The catalog file on disk: reading it, appending to it, writing it anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use disk::{File, OpenHow, Storage};
+use serde::{Deserialize, Serialize};
+
+use super::block::{self, BLOCK};
+use super::data::{CatalogData, Document, Edit};
+use super::{CATALOG_FILE, FORMAT, file::read_whole};
+use crate::error::Error;
+
+/// Bytes that are made ready at a time.
+const CHUNK: u64 = 64 << 10;
+/// Bytes behind the last record that only statements which remove something may take.
+const RESERVE: u64 = 64 << 10;
+/// The file is written anew when its records take more than this, and more than twice what a new one would.
+const REWRITE_MIN: u64 = 512 << 10;
+
+/// What the first block says: a line of JSON for people, blanks, and a checksum.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    #[serde(default)]
+    written_by: String,
+    #[serde(default)]
+    read_it_with: String,
+}
+
+fn header_block() -> Result<Vec<u8>, Error> {
+    let header = Header {
+        format: FORMAT,
+        written_by: env!("CARGO_PKG_VERSION").to_owned(),
+        read_it_with: "untorn inspect catalog DIRECTORY".to_owned(),
+    };
+    let mut block = to_json(&header)?;
+    block.push(b'\n');
+    block.resize(BLOCK - 4, b' ');
+    block.extend_from_slice(&crc32c::crc32c(&block).to_le_bytes());
+    Ok(block)
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value)
+        .map_err(|error| Error::Internal(format!("the catalog cannot be written as JSON: {error}")))
+}
+
+/// A catalog file as it was read.
+pub(super) struct Contents {
+    pub data: CatalogData,
+    /// Format of the file.
+    pub format: u32,
+    end: block::End,
+    /// Bytes of the file.
+    len: u64,
+    /// Bytes up to the end of what the file began with.
+    snapshot_len: u64,
+}
+
+/// Reads the bytes of a catalog file. `so_far` has what was understood, also when something is damaged.
+pub(super) fn parse(path: &Path, bytes: &[u8], so_far: &mut CatalogData) -> Result<Contents, Error> {
+    let damaged = |why: String| Error::Catalog {
+        path: path.to_owned(),
+        why: format!(
+            "it is damaged: {why}. Nothing was changed. Restore this file from a backup that is as new as the tables, or the \
+             whole directory; `untorn inspect catalog` shows what can still be read"
+        ),
+    };
+    let len = bytes.len() as u64;
+    let first_line = bytes.get(..BLOCK).and_then(|block| block.split(|byte| *byte == b'\n').next());
+    let header: Option<Header> = first_line.and_then(|line| serde_json::from_slice(line).ok());
+    let newer = |header: &Header| Error::NewerDirectory {
+        path: path.to_owned(),
+        found: header.format,
+        known: FORMAT,
+        written_by: header.written_by.clone(),
+    };
+    let Some(header) = header else {
+        // The number first: a newer format need not have the fields we know.
+        let head: Header = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        if head.format > FORMAT {
+            return Err(newer(&head));
+        }
+        let document: Document = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        *so_far = document.into();
+        let end = block::End { tail: 0, sequence: 1, torn_until: 0 };
+        return Ok(Contents { data: so_far.clone(), format: head.format, end, len, snapshot_len: len });
+    };
+    if header.format > FORMAT {
+        return Err(newer(&header));
+    }
+    let (text, sum) = bytes[..BLOCK].split_at(BLOCK - 4);
+    if crc32c::crc32c(text).to_le_bytes() != sum {
+        return Err(damaged("the checksum of its header is wrong".to_owned()));
+    }
+    let (mut read, mut snapshot_len) = (BLOCK as u64, 0);
+    let end = block::decode(bytes, |_, payload| {
+        let edits: Vec<Edit> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        read += block_bytes(payload.len());
+        for edit in &edits {
+            so_far.apply(edit)?;
+            if *edit == Edit::SnapshotEnd {
+                snapshot_len = read;
+            }
+        }
+        Ok(())
+    })
+    .map_err(damaged)?;
+    if snapshot_len == 0 {
+        return Err(damaged("it lacks the end of what it was begun with".to_owned()));
+    }
+    Ok(Contents { data: so_far.clone(), format: header.format, end, len, snapshot_len })
+}
+
+/// Bytes of a record with so many bytes of payload.
+fn block_bytes(payload: usize) -> u64 {
+    let mut bytes = Vec::new();
+    block::encode(&mut bytes, 0, &vec![0; payload]);
+    bytes.len() as u64
+}
+
+/// How appending a record ended, if not well.
+pub(super) enum Failure {
+    /// Nothing has happened.
+    Undone(Error),
+    /// Nobody can say any more what a crash would leave.
+    Uncertain(Error),
+}
+
+/// The file being appended to.
+pub(super) struct Journal {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    /// Not there in a new directory, and in one of an older format until it is written anew.
+    file: Option<Arc<dyn File>>,
+    /// Where the next record goes, and its number.
+    tail: u64,
+    sequence: u64,
+    /// Up to here blocks of a torn record have to be made zeros before anything is appended.
+    torn_until: u64,
+    /// Bytes of the file; those behind the tail are zeros.
+    allocated: u64,
+    snapshot_len: u64,
+    /// Edits that are made, but go into the file with the next record only.
+    pub unwritten: Vec<Edit>,
+}
+
+impl Journal {
+    /// A journal without a file yet.
+    pub fn new(storage: Arc<dyn Storage>, directory: &Path) -> Journal {
+        Journal {
+            storage,
+            directory: directory.to_owned(),
+            file: None,
+            tail: 0,
+            sequence: 1,
+            torn_until: 0,
+            allocated: 0,
+            snapshot_len: 0,
+            unwritten: Vec::new(),
+        }
+    }
+
+    /// Goes on behind what was read. The file is opened by the first change.
+    pub fn go_on(&mut self, contents: &Contents) -> Result<(), Error> {
+        if contents.format < FORMAT {
+            return Ok(());
+        }
+        self.file = Some(self.storage.open(&self.path(), OpenHow::EXISTING.buffered())?);
+        self.tail = contents.end.tail as u64;
+        self.sequence = contents.end.sequence;
+        self.torn_until = contents.end.torn_until as u64;
+        self.allocated = contents.len;
+        self.snapshot_len = contents.snapshot_len;
+        Ok(())
+    }
+
+    /// Whether there is a file of today's format.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(CATALOG_FILE)
+    }
+
+    /// Writes a record durably. `before` is the catalog without it, `after` with it.
+    pub fn append(&mut self, edits: &[Edit], before: &CatalogData, after: &CatalogData) -> Result<(), Failure> {
+        let Some(file) = self.file.clone() else { return self.rewrite(after) };
+        if self.tail > REWRITE_MIN && self.tail > 3 * self.snapshot_len {
+            // That it fails for want of room is no harm yet.
+            match self.rewrite(after) {
+                Err(Failure::Undone(error)) => tracing::warn!("the catalog could not be written anew: {error}"),
+                other => return other,
+            }
+        }
+        let all: Vec<&Edit> = self.unwritten.iter().chain(edits).collect();
+        let mut bytes = Vec::new();
+        block::encode(&mut bytes, self.sequence, &to_json(&all).map_err(Failure::Undone)?);
+        let makes = edits.iter().any(Edit::makes);
+        self.make_room(&file, bytes.len() as u64, makes).map_err(|error| Failure::Undone(error.into()))?;
+        if self.torn_until > self.tail {
+            let cleared = file.write_zeros(self.tail, self.torn_until).and_then(|()| file.sync_data());
+            // Nothing was ever acknowledged there, and a torn record stays one.
+            cleared.map_err(|error| Failure::Undone(error.into()))?;
+            self.torn_until = self.tail;
+        }
+        let Err((error, synced)) = write_durably(&*file, &bytes, self.tail) else {
+            self.tail += bytes.len() as u64;
+            self.sequence += 1;
+            self.unwritten.clear();
+            return Ok(());
+        };
+        // What arrived of it must not be taken for a record. A sync that failed says nothing of what is durable, and is not
+        // repeated: the file as it was without the record is made anew.
+        let end = self.tail + bytes.len() as u64;
+        if !synced && file.write_zeros(self.tail, end).and_then(|()| file.sync_data()).is_ok() {
+            return Err(Failure::Undone(error.into()));
+        }
+        match self.rewrite(before) {
+            Ok(()) => Err(Failure::Undone(error.into())),
+            Err(Failure::Undone(_) | Failure::Uncertain(_)) => Err(Failure::Uncertain(error.into())),
+        }
+    }
+
+    /// Makes sure that zeros are ready for so many bytes, a block behind them, and the reserve.
+    fn make_room(&mut self, file: &Arc<dyn File>, len: u64, makes: bool) -> disk::Result<()> {
+        let least = self.tail + len + BLOCK as u64;
+        let wanted = least + RESERVE;
+        if self.allocated >= wanted {
+            return Ok(());
+        }
+        let end = wanted.next_multiple_of(CHUNK);
+        match file.write_zeros(self.allocated, end).and_then(|()| file.sync_data()) {
+            Ok(()) => {
+                self.allocated = end;
+                Ok(())
+            }
+            Err(_) if !makes && self.allocated >= least => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the file anew with what the catalog has now. After a crash the old or the new one is there.
+    pub fn rewrite(&mut self, data: &CatalogData) -> Result<(), Failure> {
+        let made = self.write_beside(data).map_err(Failure::Undone)?;
+        let path = self.path();
+        if let Err(error) = self.storage.rename(&made.fresh, &path) {
+            // The name of the other file is not needed, nor does it do harm.
+            let _ = self.storage.remove(&made.fresh);
+            return Err(Failure::Undone(error.into()));
+        }
+        if let Err(error) = self.storage.sync_dir(&self.directory) {
+            return Err(Failure::Uncertain(error.into()));
+        }
+        self.file = Some(made.file);
+        (self.tail, self.sequence) = (made.tail, made.sequence);
+        (self.torn_until, self.allocated) = (made.tail, made.allocated);
+        self.snapshot_len = made.tail;
+        self.unwritten.clear();
+        Ok(())
+    }
+
+    fn write_beside(&self, data: &CatalogData) -> Result<Fresh, Error> {
+        let storage = &*self.storage;
+        let mut fresh = self.path().into_os_string();
+        fresh.push(".new");
+        let fresh = PathBuf::from(fresh);
+        let mut bytes = header_block()?;
+        let mut sequence = 1;
+        for edits in data.snapshot_records() {
+            block::encode(&mut bytes, sequence, &to_json(&edits)?);
+            sequence += 1;
+        }
+        let tail = bytes.len() as u64;
+        let allocated = (tail + BLOCK as u64 + RESERVE).next_multiple_of(CHUNK);
+        if storage.exists(&fresh)? {
+            storage.remove(&fresh)?;
+        }
+        let file = storage.open(&fresh, OpenHow::CREATE_NEW.buffered())?;
+        let written = file
+            .write_at(&bytes, 0)
+            .and_then(|()| file.write_zeros(tail, allocated))
+            .and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            drop(file);
+            let _ = storage.remove(&fresh);
+            return Err(error.into());
+        }
+        Ok(Fresh { fresh, file, tail, sequence, allocated })
+    }
+}
+
+/// A new file beside the old one.
+struct Fresh {
+    fresh: PathBuf,
+    file: Arc<dyn File>,
+    tail: u64,
+    sequence: u64,
+    allocated: u64,
+}
+
+/// Writes and syncs; with an error comes whether it is the sync's.
+fn write_durably(file: &dyn File, bytes: &[u8], at: u64) -> Result<(), (disk::Error, bool)> {
+    file.write_at(bytes, at).map_err(|error| (error, false))?;
+    file.sync_data().map_err(|error| (error, true))
+}
+
+/// Reads the catalog of a directory; `None` where there is none.
+pub(super) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<Contents>, Error> {
+    let path = directory.join(CATALOG_FILE);
+    if !storage.exists(&path)? {
+        return Ok(None);
+    }
+    parse(&path, &read_whole(storage, &path)?, &mut CatalogData::empty(0)).map(Some)
+}

@@ -1,0 +1,258 @@
+//! What statements that change definitions have in common: names, their locks, and where such a statement runs.
+//!
+//! A statement first takes the metadata locks of every name it touches, old and new, in one order for all; there it may wait,
+//! and be given up. What follows runs as a background task of its own, apart from the threads that serve clients: it blocks
+//! for files and syncs, and it must come to an end, done or undone, even when nobody waits for it any more.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::Event;
+use parking_lot::Mutex;
+
+use crate::catalog::CatalogData;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::metadata_deadlock::MetadataOwner;
+use crate::metadata_lock::{Access, Blocked, MetadataExclusive, MetadataLock, MetadataUse};
+use crate::table::{Table, file_name, table_file};
+use crate::timeout;
+use crate::transaction::Transaction;
+
+/// MySQL's limit of a name, in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// Bytes of a file name at most, on every file system that matters.
+const FILE_NAME_MAX: usize = 255;
+
+fn check_name(name: &str, suffix: &str) -> Result<()> {
+    if name.is_empty() || name.ends_with(' ') || name.contains(['\0', '\u{ffff}']) {
+        return Err(Error::WrongName(name.to_owned()));
+    }
+    if name.chars().count() > NAME_CHARS_MAX || file_name(name).len() + suffix.len() > FILE_NAME_MAX {
+        return Err(Error::NameTooLong(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Refuses what can be no table's name.
+pub(crate) fn check_table_name(name: &str) -> Result<()> {
+    check_name(name, ".ibd")
+}
+
+/// Refuses what can be no database's name.
+pub(crate) fn check_database_name(name: &str) -> Result<()> {
+    check_name(name, "")
+}
+
+/// A name to be locked: of a table, or of a database where `table` is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WantedName {
+    pub database: String,
+    pub table: String,
+    pub exclusive: bool,
+}
+
+impl WantedName {
+    /// A table's name, to change what it stands for.
+    pub fn table(database: &str, table: &str) -> WantedName {
+        WantedName { database: database.to_owned(), table: table.to_owned(), exclusive: true }
+    }
+
+    /// A database, to work on tables in it (`exclusive`: to make or drop it).
+    pub fn database(database: &str, exclusive: bool) -> WantedName {
+        WantedName { database: database.to_owned(), table: String::new(), exclusive }
+    }
+}
+
+/// Locked names; unlocked when dropped.
+#[derive(Default)]
+pub(crate) struct NameLocks {
+    _uses: Vec<MetadataUse>,
+    _exclusive: Vec<MetadataExclusive>,
+}
+
+impl NameLocks {
+    pub fn and(mut self, mut other: NameLocks) -> NameLocks {
+        self._uses.append(&mut other._uses);
+        self._exclusive.append(&mut other._exclusive);
+        self
+    }
+}
+
+impl Database {
+    /// The lock of a name.
+    pub(crate) fn name_lock(&self, database: &str, table: &str) -> Arc<MetadataLock> {
+        self.0.tables.locks.of(database, table)
+    }
+
+    /// In whose name a statement takes metadata locks.
+    fn metadata_owner(&self, session: Option<&Transaction>) -> Arc<MetadataOwner> {
+        match session {
+            Some(session) => session.metadata_owner().clone(),
+            None => self.0.tables.graph.owner(),
+        }
+    }
+
+    /// Takes a name exclusively; `session` may use it itself.
+    pub(crate) async fn lock_exclusively(
+        &self,
+        lock: &Arc<MetadataLock>,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<MetadataExclusive> {
+        self.lock_for(lock, &self.metadata_owner(session), session, timeout).await
+    }
+
+    async fn lock_for(
+        &self,
+        lock: &Arc<MetadataLock>,
+        owner: &Arc<MetadataOwner>,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<MetadataExclusive> {
+        if session.is_some_and(|session| session.holds_exclusively(lock)) {
+            return Ok(MetadataExclusive::held_by_session());
+        }
+        let deadline = self.0.environment.now() + timeout;
+        let own = session.map_or(0, |session| session.uses_of(lock));
+        let mut request = lock.request_exclusive(owner);
+        loop {
+            match request.grant(own) {
+                Ok(lock) => return Ok(lock),
+                Err(blocked) => self.wait_for_name(blocked, deadline).await?,
+            }
+        }
+    }
+
+    async fn wait_for_name(&self, blocked: Blocked, deadline: Duration) -> Result<()> {
+        match blocked {
+            Blocked::Wait(wait) => timeout::wait_until(&*self.0.environment, wait, deadline).await,
+            Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),
+        }
+    }
+
+    /// Locks all these names, or none. They are taken in their order, so that statements on the same names wait one for
+    /// the other and not for each other.
+    pub(crate) async fn lock_names(
+        &self,
+        mut wanted: Vec<WantedName>,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<NameLocks> {
+        // The stronger wish of the same name comes last.
+        wanted.sort();
+        wanted.dedup_by(|later, earlier| {
+            let same = later.database == earlier.database && later.table == earlier.table;
+            earlier.exclusive |= same && later.exclusive;
+            same
+        });
+        let owner = self.metadata_owner(session);
+        let deadline = self.0.environment.now() + timeout;
+        let mut locks = NameLocks::default();
+        for name in wanted {
+            let lock = self.name_lock(&name.database, &name.table);
+            let left = deadline.saturating_sub(self.0.environment.now());
+            if name.exclusive {
+                locks._exclusive.push(self.lock_for(&lock, &owner, session, left).await?);
+                continue;
+            }
+            let shared = loop {
+                match lock.share(Access::Read, &owner) {
+                    Ok(shared) => break shared,
+                    Err(blocked) => self.wait_for_name(blocked, deadline).await?,
+                }
+            };
+            locks._uses.push(shared);
+        }
+        Ok(locks)
+    }
+
+    /// The table of this name, locked exclusively.
+    ///
+    /// # Errors
+    /// [`Error::TablespaceDiscarded`] for one without a tablespace; no such table; a timeout; a deadlock.
+    pub(crate) async fn lock_current(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<(Arc<Table>, MetadataExclusive)> {
+        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
+        if table.def.discarded { Err(table.discarded_error()) } else { Ok((table, lock)) }
+    }
+
+    /// The same, also for a table whose tablespace was discarded.
+    pub(crate) async fn lock_any(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<(Arc<Table>, MetadataExclusive)> {
+        // Nobody waits for a name without a table.
+        self.table(database, name)?;
+        let lock = self.lock_exclusively(&self.name_lock(database, name), session, timeout).await?;
+        Ok((self.table(database, name)?, lock))
+    }
+
+    /// Runs what must not stop half-way as a task of its own, which may block for files, and waits for it.
+    pub(crate) async fn run_to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let event = Event::new();
+        let slot = Arc::new(Mutex::new(None));
+        let told = Told(event.clone());
+        let answer = slot.clone();
+        let task = async move {
+            let outcome = work.await;
+            *answer.lock() = Some(outcome);
+            drop(told);
+        };
+        self.0.environment.spawn_blocking("definition", Box::pin(task));
+        event.wait().await;
+        let outcome = slot.lock().take();
+        // The environment was shut down, or the task panicked.
+        outcome.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Refuses a name whose file is there, or being made, removed or renamed by another statement: a file that no table owns
+    /// is not ours to overwrite, nor to remove should the statement fail.
+    pub(crate) fn refuse_stray_file(&self, data: &CatalogData, database: &str, name: &str) -> Result<()> {
+        let path = table_file(database, name);
+        let unfinished = data.pending.iter().any(|work| work.paths().any(|other| *other == path));
+        let file = self.0.directory.join(&path);
+        if !unfinished && !self.0.environment.storage().exists(&file)? {
+            return Ok(());
+        }
+        Err(Error::Store(pagestore::Error::Tablespace {
+            file,
+            why: format!(
+                "the file is there, though there is no table '{name}': move it away, or start the database again if a statement that makes or drops that table failed before"
+            ),
+        }))
+    }
+
+    /// Where a table's file is, relative to the data directory. Usually where its name says; elsewhere when a file could not
+    /// be given its name.
+    pub(crate) fn present_file(&self, table: &Table) -> std::path::PathBuf {
+        let named = table.file();
+        let Some(space) = self.0.store.space(table.def.space) else { return named };
+        space.path.strip_prefix(&self.0.directory).map_or(named, ToOwned::to_owned)
+    }
+
+    pub(crate) fn definitions_changed(&self) {
+        self.0.tables.version.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+    }
+}
+
+/// Wakes the waiter also when a task is dropped unfinished.
+struct Told(Event);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}

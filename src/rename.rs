@@ -1,0 +1,212 @@
+//! RENAME TABLE: one table or several, all at once.
+//!
+//! The pairs are taken from left to right, as in MySQL, so that names may be swapped (`a TO t, b TO a, t TO b`); what counts is
+//! where each table is in the end. First every file is renamed, under pending entries that a start takes back: to its new
+//! name, or, where that is still the name of another table of the statement, to a name for the time being in the same
+//! directory. Whatever fails so far is undone. Then one record of the catalog renames the tables: that is the moment it
+//! happens. Then the names for the time being are replaced, which a start does too.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::Pending;
+use crate::database::Database;
+use crate::definition::{WantedName, check_table_name};
+use crate::error::{Error, Result};
+use crate::table::{Table, table_file};
+use crate::transaction::Transaction;
+use crate::truncate::temporary_file;
+
+/// Database and table.
+type Name = (String, String);
+
+/// One table's way.
+struct Move {
+    table: Arc<Table>,
+    from: Name,
+    to: Name,
+    /// Where its file is before, and after the first step.
+    old_path: PathBuf,
+    path: PathBuf,
+}
+
+impl Move {
+    fn space(&self) -> u32 {
+        self.table.def.space
+    }
+
+    fn final_path(&self) -> PathBuf {
+        table_file(&self.to.0, &self.to.1)
+    }
+}
+
+impl Database {
+    /// Renames a table, also to another database.
+    ///
+    /// # Errors
+    /// As [`Database::rename_tables`].
+    pub async fn rename_table(
+        &self,
+        from: (&str, &str),
+        to: (&str, &str),
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        self.rename_tables(&[(from, to)], session, timeout).await
+    }
+
+    /// Renames tables from left to right, all of them or none.
+    ///
+    /// # Errors
+    /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a deadlock, a file
+    /// system that refuses.
+    pub async fn rename_tables(
+        &self,
+        pairs: &[((&str, &str), (&str, &str))],
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let own = |(database, table): (&str, &str)| (database.to_owned(), table.to_owned());
+        let pairs: Vec<(Name, Name)> = pairs.iter().map(|(from, to)| (own(*from), own(*to))).collect();
+        let mut names = Vec::new();
+        for (from, to) in &pairs {
+            check_table_name(&to.1)?;
+            for name in [from, to] {
+                names.push(WantedName::database(&name.0, false));
+                names.push(WantedName::table(&name.0, &name.1));
+            }
+        }
+        // What is wrong now need not wait for anybody.
+        self.plan_moves(&pairs)?;
+        let locks = self.lock_names(names, session, timeout).await?;
+        let moves = self.plan_moves(&pairs)?;
+        let database = self.clone();
+        self.run_to_the_end(async move {
+            let _locks = locks;
+            database.rename_locked(moves).await
+        })
+        .await
+    }
+
+    /// Where each table goes in the end.
+    fn plan_moves(&self, pairs: &[(Name, Name)]) -> Result<Vec<Move>> {
+        let data = self.0.catalog.snapshot();
+        // Names that differ from the catalog: whose table is there now, if any.
+        let mut now: BTreeMap<Name, Option<Name>> = BTreeMap::new();
+        let at = |now: &BTreeMap<Name, Option<Name>>, name: &Name| match now.get(name) {
+            Some(origin) => origin.clone(),
+            None => data.table(&name.0, &name.1).map(|_| name.clone()),
+        };
+        for (from, to) in pairs {
+            if let Some(missing) = [from, to].into_iter().find(|name| !data.databases.contains_key(&name.0)) {
+                return Err(Error::NoSuchDatabase(missing.0.clone()));
+            }
+            let Some(origin) = at(&now, from) else {
+                return Err(Error::NoSuchTable(from.0.clone(), from.1.clone()));
+            };
+            if at(&now, to).is_some() {
+                return Err(Error::TableExists(to.0.clone(), to.1.clone()));
+            }
+            now.insert(from.clone(), None);
+            now.insert(to.clone(), Some(origin));
+        }
+        let mut moves = Vec::new();
+        for (to, origin) in &now {
+            let Some(from) = origin.clone().filter(|from| from != to) else { continue };
+            let table = self.table(&from.0, &from.1)?;
+            if table.def.discarded {
+                return Err(table.discarded_error());
+            }
+            let path = match now.contains_key(to) && data.table(&to.0, &to.1).is_some() {
+                true => temporary_file(&to.0, table.def.space),
+                false => table_file(&to.0, &to.1),
+            };
+            let old_path = self.present_file(&table);
+            moves.push(Move { table, from, to: to.clone(), old_path, path });
+        }
+        Ok(moves)
+    }
+
+    async fn rename_locked(&self, moves: Vec<Move>) -> Result<()> {
+        // All that may fail comes before the moment: so does opening the tables under their new names.
+        let mut fresh = Vec::new();
+        for step in &moves {
+            self.store_counter(&step.table).await?;
+            let table = self.assemble_table(&step.to.0, &step.to.1, step.table.def.clone()).await?;
+            table.note_rows(step.table.row_count_estimate() as i64);
+            fresh.push(table);
+        }
+        self.0.catalog.change(|change| {
+            for step in &moves {
+                if step.path == step.final_path() {
+                    self.refuse_stray_file(change, &step.to.0, &step.to.1)?;
+                }
+                let (from, to) = (step.old_path.clone(), step.path.clone());
+                change.begin(Pending::Rename { space: step.space(), from, to })?;
+            }
+            Ok(())
+        })?;
+        if let Err(error) = self.rename_files(&moves) {
+            self.take_files_back(&moves);
+            return Err(error);
+        }
+        for step in &moves {
+            self.forget_table(&step.table);
+        }
+        for table in &fresh {
+            self.publish_table(table);
+        }
+        self.definitions_changed();
+        for step in moves.iter().filter(|step| step.path != step.final_path()) {
+            // A start does it otherwise.
+            let _ = self.take_name(step.space(), &step.final_path());
+        }
+        Ok(())
+    }
+
+    /// Renames the files, and then the tables.
+    fn rename_files(&self, moves: &[Move]) -> Result<()> {
+        for step in moves {
+            self.0.store.rename_space(step.space(), &self.0.directory.join(&step.path))?;
+        }
+        self.0.catalog.change(|change| {
+            for step in moves {
+                change.finish(|work| work.moves() && work.space() == Some(step.space()))?;
+                change.remove_table(&step.from.0, &step.from.1)?;
+            }
+            for step in moves {
+                let space = step.space();
+                if step.path != step.final_path() {
+                    let (from, to) = (step.path.clone(), step.final_path());
+                    change.begin(Pending::Replace { space, from, to, replaced: 0 })?;
+                }
+                change.put_table(&step.to.0, &step.to.1, Arc::new(step.table.def.clone()))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives the files their old names again. Where that fails too the table goes on with its file under another name, and the
+    /// next start gives it back.
+    fn take_files_back(&self, moves: &[Move]) {
+        if self.0.catalog.is_uncertain() {
+            // After a crash the tables may have either name.
+            return;
+        }
+        for step in moves.iter().rev() {
+            let (space, old) = (step.space(), self.0.directory.join(&step.old_path));
+            // Also where it has that name: whether that is durable is not known.
+            match self.0.store.rename_space(space, &old) {
+                Ok(()) if step.old_path == step.table.file() => {
+                    self.finish_pending(|work| work.moves() && work.space() == Some(space));
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::error!("{} gets its name back at the next start: {error}", old.display());
+                }
+            }
+        }
+    }
+}

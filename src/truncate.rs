@@ -1,0 +1,99 @@
+//! TRUNCATE TABLE: a table gets new trees in a new file, which takes the place of the old one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::Pending;
+use crate::database::Database;
+use crate::ddl::{is_somebody_elses, take_ids};
+use crate::error::Result;
+use crate::table::{Table, file_name};
+use crate::transaction::Transaction;
+
+impl Database {
+    /// Empties a table: it gets new trees in a new file, and its counter starts again.
+    ///
+    /// # Errors
+    /// No such table, a timeout, a full disk: the table is as it was then.
+    pub async fn truncate_table(
+        &self,
+        database: &str,
+        name: &str,
+        session: Option<&Transaction>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+        let engine = self.clone();
+        self.run_to_the_end(async move {
+            let _lock = lock;
+            engine.truncate_locked(&table).await
+        })
+        .await
+    }
+
+    async fn truncate_locked(&self, table: &Arc<Table>) -> Result<()> {
+        let mut def = table.def.clone();
+        let mut fresh_path = Default::default();
+        self.0.catalog.change(|change| {
+            take_ids(change, &mut def);
+            fresh_path = temporary_file(&table.database, def.space);
+            change.begin(Pending::Create { space: def.space, path: fresh_path.clone() })
+        })?;
+        let (space, old_space) = (def.space, table.def.space);
+        let (old_path, final_path) = (self.present_file(table), table.file());
+        let made = async {
+            self.build_table(&fresh_path, &mut def).await?;
+            let fresh = self.assemble_table(&table.database, &table.name, def).await?;
+            self.0.catalog.change(|change| {
+                change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
+                change.begin(Pending::Drop { space: old_space, path: old_path.clone() })?;
+                let (from, to) = (fresh_path.clone(), final_path.clone());
+                change.begin(Pending::Replace { space, from, to, replaced: old_space })?;
+                change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+            })?;
+            Ok(fresh)
+        };
+        let fresh = match made.await {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                self.give_up_file(space, &fresh_path, is_somebody_elses(&error)).await;
+                return Err(error);
+            }
+        };
+        // Purge must not be at work on the pages when they go.
+        let _purge = self.0.system.pause_purge().await;
+        self.forget_table(table);
+        self.publish_table(&fresh);
+        self.definitions_changed();
+        // The table is empty, whatever becomes of the files: a start removes and renames what is left here.
+        let removed = self.0.store.drop_space(old_space).await;
+        if let Err(error) = &removed {
+            tracing::error!("the old file of a truncated table could not be removed: {error}");
+        }
+        let replaced = self.take_name(space, &final_path) && old_path == final_path;
+        if removed.is_ok() || replaced {
+            self.finish_pending(|work| work.space() == Some(old_space));
+        }
+        Ok(())
+    }
+
+    /// Gives a file that has a name for the time being the one its table has. Whether it has.
+    pub(crate) fn take_name(&self, space: u32, path: &Path) -> bool {
+        match self.0.store.rename_space(space, &self.0.directory.join(path)) {
+            Ok(()) => {
+                self.finish_pending(|work| work.moves() && work.space() == Some(space));
+                true
+            }
+            Err(error) => {
+                tracing::error!("the name of {} is settled at the next start: {error}", path.display());
+                false
+            }
+        }
+    }
+}
+
+/// The name of a file that is being made or has to make way: never a table's.
+pub(crate) fn temporary_file(database: &str, space: u32) -> std::path::PathBuf {
+    Path::new(&file_name(database)).join(format!("#untorn-{space}.ibd"))
+}
