@@ -196,8 +196,28 @@ impl Database {
         &self.0.directory
     }
 
+    /// Refuses what would change something after [`Database::close`].
+    pub(crate) fn refuse_after_close(&self) -> Result<()> {
+        if self.0.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or emptied.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`] when it was dropped.
+    pub(crate) fn successor(&self, table: &Table) -> Result<Arc<Table>> {
+        let is_same = |other: &Arc<Table>| other.def.lineage() == table.def.lineage();
+        if let Some(current) = self.table(&table.database, &table.name).ok().filter(is_same) {
+            return Ok(current);
+        }
+        let tables = self.0.tables.by_name.read();
+        let renamed = tables.values().find(|other| is_same(other)).cloned();
+        renamed.ok_or_else(|| Error::NoSuchTable(table.database.clone(), table.name.clone()))
+    }
+
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to recover.
-    /// Transactions still open are rolled back at the next start.
+    /// Transactions still open are rolled back at the next start; what they, or anybody, would do afterwards fails with
+    /// [`Error::Closed`].
     pub async fn close(&self) -> Result<()> {
         if self.0.closed.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -36,6 +36,7 @@ impl Database {
     /// # Errors
     /// [`Error::DatabaseExists`], [`Error::WrongName`], or a directory that cannot be made.
     pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
+        self.refuse_after_close()?;
         check_database_name(name)?;
         let lock = self.name_lock(name, "");
         let mut request = lock.request_exclusive(&self.0.tables.graph.owner());
@@ -81,7 +82,9 @@ impl Database {
             .and_then(|()| {
                 self.0.catalog.change(|change| {
                     let path = file_name(name);
-                    change.finish(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path))?;
+                    change.finish(
+                        |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                    )?;
                     change.put_database(name, collation)
                 })
             });
@@ -211,14 +214,18 @@ impl Database {
             };
             match removed {
                 Ok(()) => self.finish_pending(|work| work.space() == Some(def.space)),
-                Err(error) => tracing::error!("the file of a dropped table is removed at the next start: {error}"),
+                Err(error) => {
+                    tracing::error!("the file of a dropped table is removed at the next start: {error}")
+                }
             }
         }
         if let Some(name) = database {
             // Files that are not ours keep the directory; that is no error.
             let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
             let path = file_name(name);
-            self.finish_pending(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path));
+            self.finish_pending(
+                |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+            );
         }
         Ok(())
     }
@@ -258,9 +265,10 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
+        self.refuse_after_close()?;
         check_table_name(name)?;
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         let refuse = || match self.known_table(database, name) {
             Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
             Err(Error::NoSuchTable(..)) => Ok(()),
@@ -324,7 +332,8 @@ impl Database {
             Ok(())
         } else {
             // Made, but not opened, or removed already.
-            let gone = storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
+            let gone =
+                storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
             let synced = gone.and_then(|()| storage.sync_dir(file.parent().unwrap_or(&self.0.directory)));
             synced.map_err(Error::Disk)
         };
@@ -338,6 +347,7 @@ impl Database {
     pub(crate) async fn build_table(&self, path: &Path, def: &mut TableDef) -> Result<()> {
         let store = &self.0.store;
         let space = def.space;
+        def.born = self.0.system.birth_number().await?;
         store.create_space(space, &self.0.directory.join(path), fsp::INITIAL_PAGES)?;
         retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
@@ -417,9 +427,11 @@ impl Database {
                 unique: layout.def.unique,
                 tree: self.tree_of(&def, key.root, Arc::new(layout.def)),
                 columns: layout.sources,
+                born: key.born,
             });
         }
-        let rows = Arc::new(txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len()));
+        let rows = txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len());
+        let rows = Arc::new(rows.born_at(def.born));
         let auto_increment = match def.auto_increment_column().filter(|_| !def.discarded) {
             None => None,
             Some(column) => {
@@ -494,13 +506,14 @@ impl Database {
 
 /// Gives a definition fresh ids for itself, its tablespace and its indexes.
 pub(crate) fn take_ids(change: &mut Change, def: &mut TableDef) {
+    def.origin = def.lineage();
     def.id = change.take_table_id();
     def.space = change.take_space_id();
     if def.clustered_key().is_none() {
         def.hidden_clustered = Some((change.take_index_id(), 0));
     }
     for key in &mut def.keys {
-        key.id = change.take_index_id();
+        (key.id, key.born) = (change.take_index_id(), 0);
     }
 }
 

@@ -169,6 +169,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         own_environment: OnceLock::new(),
         _lock: lock,
     };
+    inner.tables.graph.look_at_rows(inner.system.row_waits());
     let opened = Database(Arc::new(inner));
     if level >= 4 {
         opened.0.catalog.freeze(level);

@@ -111,21 +111,36 @@ impl Pending {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Edit {
     /// What holds for the whole directory.
-    Directory { page_size: u32, identity: Option<String> },
+    Directory {
+        page_size: u32,
+        identity: Option<String>,
+    },
     /// The next unused ids.
-    NextIds { table: u64, index: u64, space: u32 },
+    NextIds {
+        table: u64,
+        index: u64,
+        space: u32,
+    },
     /// See [`super::Catalog::record_log_position`].
     LogPosition(u64),
-    PutDatabase { name: String, collation: Collation },
+    PutDatabase {
+        name: String,
+        collation: Collation,
+    },
     /// A database with all its tables.
-    RemoveDatabase { name: String },
+    RemoveDatabase {
+        name: String,
+    },
     PutTable {
         database: String,
         name: String,
         #[serde(with = "shared")]
         def: Arc<TableDef>,
     },
-    RemoveTable { database: String, name: String },
+    RemoveTable {
+        database: String,
+        name: String,
+    },
     /// See [`LastRun`].
     LastRun(LastRun),
     /// A tablespace has lost changes, and why.
@@ -141,7 +156,10 @@ pub(super) enum Edit {
 impl Edit {
     /// Whether it makes something, which has to leave room in the file for what removes things again.
     pub(super) fn makes(&self) -> bool {
-        matches!(self, Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. }))
+        matches!(
+            self,
+            Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. })
+        )
     }
 }
 
@@ -272,10 +290,11 @@ impl CatalogData {
     pub(super) fn snapshot_records(&self) -> impl Iterator<Item = Vec<Edit>> + '_ {
         let directory = Edit::Directory { page_size: self.page_size, identity: self.identity.clone() };
         let mut first = vec![directory, self.next_ids(), Edit::LogPosition(self.log_position)];
-        first.extend(self.databases.iter().map(|(name, def)| Edit::PutDatabase {
-            name: name.clone(),
-            collation: def.collation,
-        }));
+        first.extend(
+            self.databases
+                .iter()
+                .map(|(name, def)| Edit::PutDatabase { name: name.clone(), collation: def.collation }),
+        );
         first.extend(self.pending.iter().cloned().map(Edit::AddPending));
         first.extend(self.last_run.clone().map(Edit::LastRun));
         let spaces: BTreeSet<u32> = self.tables().map(|(_, _, def)| def.space).collect();

@@ -153,6 +153,7 @@ error_table! {
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
     CANT_CREATE_USER_WITH_GRANT = 1410, b"42000", "You are not allowed to create a user with GRANT";
     DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
+    TABLE_DEF_CHANGED = 1412, b"HY000", "Table definition has changed, please retry transaction";
     WRONG_STRING_LENGTH = 1470, b"HY000", "String '%' is too long for % (should be no longer than %)";
     TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
     TOO_BIG_PRECISION = 1426, b"42000", "Too-big precision % specified for '%'. Maximum is %.";

@@ -363,8 +363,8 @@ impl Session {
         let result = match failure {
             Failure::RolledBack(_) => {
                 self.explicit = false;
-                self.transaction.after_error(&untorn::engine::Error::Deadlock);
-                Ok(())
+                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
+                self.transaction.rollback().await
             }
             _ if !stays_open => self.transaction.rollback().await,
             _ => {
@@ -387,7 +387,8 @@ impl Session {
     fn abandon_transaction(&mut self) {
         self.explicit = false;
         self.read_only = false;
-        self.release_table_locks();
+        // Tables held by LOCK TABLES go with it: the rollback still changes them.
+        self.table_locks = None;
         self.transaction = self.state.database.transaction();
         self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
@@ -724,12 +725,14 @@ impl Session {
         self.read_only = false;
         self.next_isolation = None;
         self.next_read_only = None;
+        // Before the locks that keep others from the tables.
+        if let Err(error) = self.transaction.rollback().await {
+            tracing::error!(%error, "rolling back at the end of a session; its transaction is given up");
+            self.abandon_transaction();
+        }
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();
-        if let Err(error) = self.transaction.rollback().await {
-            tracing::error!(%error, "rolling back at the end of a session");
-        }
     }
 
     fn prepare_text(&self, sql: &[u8], modes: LexicalModes) -> Result<Prepared<PlannedStatement>, SqlError> {

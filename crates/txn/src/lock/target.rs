@@ -37,7 +37,7 @@ impl LockTarget {
     /// A number to spread targets by.
     #[cfg(not(loom))]
     pub fn spread(self) -> u64 {
-        self.hash()
+        self.place
     }
 
     /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can be in a deadlock with it.
