@@ -264,24 +264,30 @@ impl LeafCursor<'_> {
     /// [`Interrupt`] of the page store.
     #[inline]
     pub fn prev(&mut self) -> Result<bool, Interrupt> {
-        self.wake()?;
-        if !self.in_gap {
-            self.offset =
-                page::previous_record(self.page(), self.offset).map_err(|what| self.damaged(what))?;
+        // As often as the page changes while its left neighbour is latched.
+        loop {
+            self.wake()?;
+            if !self.in_gap {
+                self.offset =
+                    page::previous_record(self.page(), self.offset).map_err(|what| self.damaged(what))?;
+            }
+            if self.offset != header::INFIMUM {
+                self.in_gap = false;
+                return Ok(true);
+            }
+            if let Some(found) = self.previous_page()? {
+                return Ok(found);
+            }
         }
-        if self.offset == header::INFIMUM {
-            return self.previous_page();
-        }
-        self.in_gap = false;
-        Ok(true)
     }
 
-    fn previous_page(&mut self) -> Result<bool, Interrupt> {
+    /// Goes to the last record of the page before. `None`: look again from where the cursor is now.
+    fn previous_page(&mut self) -> Result<Option<bool>, Interrupt> {
         let left = fil::previous(self.page());
         self.offset = header::INFIMUM;
         self.in_gap = true;
         if left == fil::NULL_PAGE {
-            return Ok(false);
+            return Ok(Some(false));
         }
         let first = page::next_record(self.page(), header::INFIMUM).map_err(|what| self.damaged(what))?;
         if first == header::SUPREMUM {
@@ -297,11 +303,10 @@ impl LeafCursor<'_> {
             self.offset = page::last_record(&page).map_err(|what| self.tree.malformed(left, what))?;
             self.page = Some(page);
             self.in_gap = self.offset == header::INFIMUM;
-            return if self.in_gap { self.previous_page() } else { Ok(true) };
+            return Ok((!self.in_gap).then_some(true));
         }
         drop(page);
-        self.wake()?;
-        self.prev()
+        Ok(None)
     }
 
     /// Whether the page we came from is as it was, now that its left sibling is latched.

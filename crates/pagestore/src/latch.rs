@@ -1,45 +1,67 @@
 //! The page latch: shared or exclusive, one word, short.
 //!
 //! ```text
-//!  31         30        29 ............ 0
-//!  exclusive  parked    number of readers
+//!  31         30               29              28 ............ 0
+//!  exclusive  readers asleep   writer waits    number of readers
 //! ```
 //!
 //! A latch protects page bytes for as long as a few hundred instructions; it is never held across a wait, an await or
-//! I/O. Taking it uncontended is one compare-and-swap. `parked` says that a thread sleeps (or is about to) on this
-//! latch; whoever releases the latch for good clears the bit and wakes all sleepers, who compete again. A sleeper sets
-//! the bit first and sleeps only if, under the sleep queue's lock, the bit is still set and the latch still taken:
-//! a release in between either sees the bit, or is seen by the sleeper.
+//! I/O. Taking it uncontended is one compare-and-swap.
 //!
-//! Readers give way to a parked writer for a bounded number of spins and then go in with the other readers: a writer
-//! starves only under a stream of overlapping readers, and a thread that already reads never sleeps behind a writer
-//! that waits for it.
+//! **Who goes first.** A writer that cannot have the latch at once says so in the word, and from then on no reader comes in: those
+//! inside leave, the last of them wakes a writer. So a stream of overlapping readers, as many scans of one small table are, holds a
+//! writer up for no longer than the readers that were there before it. When a writer leaves it clears both flags and wakes all; they
+//! compete again, and a writer that loses says so again. So readers are not kept out by a row of writers either.
+//!
+//! **A reader that has the latch already** and takes it again would wait for the writer that waits for it. The latch order forbids that; should
+//! it happen, such a reader goes in past the writer after [`PATIENCE`], which is no deadlock but slow.
+//!
+//! **Sleeping.** Who is about to sleep sets its flag first and sleeps only if, under the sleep queue's lock, the flag is still set and the
+//! latch still taken: a release in between either sees the flag, or is seen by the sleeper.
+
+use std::time::Duration;
 
 use crate::sync::{AtomicU32, Ordering, spin};
 
 const EXCLUSIVE: u32 = 1 << 31;
-const PARKED: u32 = 1 << 30;
-const READERS: u32 = PARKED - 1;
+const READERS_ASLEEP: u32 = 1 << 30;
+const WRITER_WAITS: u32 = 1 << 29;
+const READERS: u32 = WRITER_WAITS - 1;
 #[cfg(not(loom))]
 const SPINS: u32 = 60;
 #[cfg(loom)]
-const SPINS: u32 = 1;
+const SPINS: u32 = 0;
+/// A reader that has slept so long goes in past waiting writers.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A shared/exclusive latch of four bytes.
 pub(crate) struct Latch {
     state: AtomicU32,
+    #[cfg(loom)]
+    lot: model::Lot,
+}
+
+/// Who sleeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sleeper {
+    Reader,
+    Writer,
 }
 
 impl Latch {
     pub(crate) fn new() -> Self {
-        Self { state: AtomicU32::new(0) }
+        Self {
+            state: AtomicU32::new(0),
+            #[cfg(loom)]
+            lot: model::Lot::default(),
+        }
     }
 
     /// Takes the latch for reading if no writer holds it or waits for it.
     #[inline]
     pub(crate) fn try_lock_shared(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
-        state & (EXCLUSIVE | PARKED) == 0
+        state & (EXCLUSIVE | WRITER_WAITS) == 0
             && self
                 .state
                 .compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed)
@@ -57,9 +79,9 @@ impl Latch {
     #[cold]
     fn lock_shared_slow(&self) {
         let mut spins = 0;
+        let mut barred = EXCLUSIVE | WRITER_WAITS;
         loop {
             let state = self.state.load(Ordering::Relaxed);
-            let barred = if spins < SPINS { EXCLUSIVE | PARKED } else { EXCLUSIVE };
             if state & barred == 0 {
                 let taken =
                     self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed);
@@ -69,8 +91,8 @@ impl Latch {
             } else if spins < SPINS {
                 spins += 1;
                 spin();
-            } else {
-                self.park(EXCLUSIVE);
+            } else if !self.sleep(Sleeper::Reader, READERS_ASLEEP, barred) {
+                barred = EXCLUSIVE;
             }
         }
     }
@@ -107,7 +129,7 @@ impl Latch {
                 spins += 1;
                 spin();
             } else {
-                self.park(EXCLUSIVE | READERS);
+                self.sleep(Sleeper::Writer, WRITER_WAITS, EXCLUSIVE | READERS);
             }
         }
     }
@@ -117,49 +139,58 @@ impl Latch {
     pub(crate) fn unlock_shared(&self) {
         let before = self.state.fetch_sub(1, Ordering::Release);
         debug_assert!(before & READERS > 0, "a latch was given up that nobody held for reading");
-        if before & PARKED != 0 && before & READERS == 1 {
-            self.wake();
+        if before & WRITER_WAITS != 0 && before & READERS == 1 {
+            // The flag stays: no reader comes in before the writer has had its turn.
+            self.wake_a_writer();
         }
     }
 
     /// Gives up the exclusive hold.
     #[inline]
     pub(crate) fn unlock_exclusive(&self) {
-        let before = self.state.fetch_and(!EXCLUSIVE, Ordering::Release);
+        let flags = EXCLUSIVE | READERS_ASLEEP | WRITER_WAITS;
+        let before = self.state.fetch_and(!flags, Ordering::Release);
         debug_assert!(before & EXCLUSIVE != 0, "a latch was given up that nobody held for writing");
-        if before & PARKED != 0 {
-            self.wake();
+        if before & (READERS_ASLEEP | WRITER_WAITS) != 0 {
+            self.wake_all();
         }
     }
 
-    /// Sleeps while any bit of `busy` is set. May return early.
-    #[cfg(not(loom))]
-    fn park(&self, busy: u32) {
+    /// Sets `flag` and sleeps while it is set and any bit of `busy` is. May return early. False: slept for [`PATIENCE`].
+    fn sleep(&self, who: Sleeper, flag: u32, busy: u32) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         if state & busy == 0 {
-            return;
+            return true;
         }
-        if state & PARKED == 0
+        if state & flag == 0
             && self
                 .state
-                .compare_exchange_weak(state, state | PARKED, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange_weak(state, state | flag, Ordering::Relaxed, Ordering::Relaxed)
                 .is_err()
         {
-            return;
+            return true;
         }
         let still = || {
             let state = self.state.load(Ordering::Relaxed);
-            state & PARKED != 0 && state & busy != 0
+            state & flag != 0 && state & busy != 0
         };
-        // A latch is held for microseconds. In debug builds a sleep of many seconds means that this thread, or one it
+        self.park(who, still)
+    }
+
+    #[cfg(not(loom))]
+    fn park(&self, who: Sleeper, still: impl Fn() -> bool) -> bool {
+        // A latch is held for microseconds. In debug builds a writer that sleeps for many seconds means that this thread, or one it
         // waits for, broke the latch order: say so instead of hanging.
-        let limit =
-            cfg!(debug_assertions).then(|| std::time::Instant::now() + std::time::Duration::from_secs(30));
-        // SAFETY: the key is the address of this latch, which only latches use as a key; the callbacks neither panic
+        let limit = match who {
+            Sleeper::Reader => Some(PATIENCE),
+            Sleeper::Writer => cfg!(debug_assertions).then_some(Duration::from_secs(30)),
+        };
+        let limit = limit.map(|limit| std::time::Instant::now() + limit);
+        // SAFETY: the key is an address within this latch, which only latches use as a key; the callbacks neither panic
         // nor park or unpark anything.
         let result = unsafe {
             parking_lot_core::park(
-                self.key(),
+                self.key(who),
                 still,
                 || {},
                 |_, _| {},
@@ -167,30 +198,78 @@ impl Latch {
                 limit,
             )
         };
+        let timed_out = matches!(result, parking_lot_core::ParkResult::TimedOut);
         assert!(
-            !matches!(result, parking_lot_core::ParkResult::TimedOut),
+            !timed_out || who == Sleeper::Reader,
             "a page latch was waited for 30 s: the latch order is broken somewhere"
         );
-    }
-
-    #[cfg(loom)]
-    fn park(&self, _busy: u32) {
-        loom::thread::yield_now();
+        !timed_out
     }
 
     #[cold]
-    fn wake(&self) {
-        self.state.fetch_and(!PARKED, Ordering::Relaxed);
-        // SAFETY: the key is the address of this latch; no callback.
+    fn wake_a_writer(&self) {
+        // SAFETY: the key is an address within this latch; the callback does nothing.
         #[cfg(not(loom))]
         unsafe {
-            parking_lot_core::unpark_all(self.key(), parking_lot_core::DEFAULT_UNPARK_TOKEN);
+            parking_lot_core::unpark_one(self.key(Sleeper::Writer), |_| {
+                parking_lot_core::DEFAULT_UNPARK_TOKEN
+            });
+        }
+        #[cfg(loom)]
+        self.lot.wake();
+    }
+
+    #[cold]
+    fn wake_all(&self) {
+        for who in [Sleeper::Writer, Sleeper::Reader] {
+            // SAFETY: the key is an address within this latch; no callback.
+            #[cfg(not(loom))]
+            unsafe {
+                parking_lot_core::unpark_all(self.key(who), parking_lot_core::DEFAULT_UNPARK_TOKEN);
+            }
+            #[cfg(loom)]
+            if who == Sleeper::Writer {
+                self.lot.wake();
+            }
         }
     }
 
+    /// Readers and writers sleep in queues of their own.
     #[cfg(not(loom))]
-    fn key(&self) -> usize {
-        std::ptr::from_ref(self) as usize
+    fn key(&self, who: Sleeper) -> usize {
+        std::ptr::from_ref(self).addr() + usize::from(who == Sleeper::Reader)
+    }
+}
+
+/// Sleeping as loom can explore it: one queue, in which all are woken. Nobody's patience ends.
+#[cfg(loom)]
+mod model {
+    use loom::sync::{Condvar, Mutex};
+
+    #[derive(Default)]
+    pub(super) struct Lot(Mutex<()>, Condvar);
+
+    #[allow(clippy::unwrap_used)]
+    impl Lot {
+        pub fn wake(&self) {
+            drop(self.0.lock().unwrap());
+            self.1.notify_all();
+        }
+
+        pub fn sleep(&self, still: impl Fn() -> bool) {
+            let guard = self.0.lock().unwrap();
+            if still() {
+                drop(self.1.wait(guard).unwrap());
+            }
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Latch {
+    fn park(&self, _who: Sleeper, still: impl Fn() -> bool) -> bool {
+        self.lot.sleep(still);
+        true
     }
 }
 
@@ -231,6 +310,66 @@ mod tests {
         assert_eq!(first.load(Ordering::Relaxed), writes as u64);
         assert_eq!(latch.state.load(Ordering::Relaxed), 0);
     }
+
+    /// Readers overlap all the time. Counted is who comes in although a writer has been waiting since before it asked.
+    #[test]
+    fn a_stream_of_readers_does_not_pass_a_waiting_writer() {
+        const WRITES: u64 = 50;
+        const LIMIT: u64 = 2_000_000;
+        let latch = Latch::new();
+        let (writes, reads, passed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let (latch, writes, reads, passed) = (&latch, &writes, &reads, &passed);
+                scope.spawn(move || {
+                    while writes.load(Ordering::SeqCst) < WRITES && reads.load(Ordering::Relaxed) < LIMIT {
+                        let turn = writes.load(Ordering::SeqCst);
+                        let waits = latch.state.load(Ordering::SeqCst) & WRITER_WAITS != 0;
+                        latch.lock_shared();
+                        // The writer counts with the latch held, so not while this thread reads.
+                        if waits && writes.load(Ordering::SeqCst) == turn {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                        reads.fetch_add(1, Ordering::Relaxed);
+                        (0..3).for_each(|_| std::thread::yield_now());
+                        latch.unlock_shared();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for _ in 0..WRITES {
+                    latch.lock_exclusive();
+                    writes.fetch_add(1, Ordering::SeqCst);
+                    latch.unlock_exclusive();
+                }
+            });
+        });
+        assert!(reads.load(Ordering::Relaxed) < LIMIT, "the writer starved");
+        // Only those whose patience ended, should this machine let nobody run for so long.
+        let passed = passed.load(Ordering::Relaxed);
+        assert!(passed <= WRITES, "{passed} readers passed the writer");
+    }
+
+    /// Should a thread read what it reads already, it does not wait for ever.
+    #[test]
+    fn a_reader_that_comes_again_gets_in_at_last() {
+        let latch = Latch::new();
+        latch.lock_shared();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                latch.lock_exclusive();
+                latch.unlock_exclusive();
+            });
+            while latch.state.load(Ordering::Relaxed) & WRITER_WAITS == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!latch.try_lock_shared());
+            latch.lock_shared();
+            latch.unlock_shared();
+            latch.unlock_shared();
+        });
+        assert_eq!(latch.state.load(Ordering::Relaxed), 0);
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -254,6 +393,72 @@ mod loom_tests {
         guarded.value.with_mut(|value| unsafe { *value += 1 });
         guarded.latch.unlock_exclusive();
         1
+    }
+
+    fn model(run: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(run);
+    }
+
+    /// Two writers and a reader that sleep and are woken: nobody sleeps for ever, and nothing of the flags is left.
+    #[test]
+    fn loom_nobody_sleeps_for_ever() {
+        model(|| {
+            let guarded = Arc::new(Guarded { latch: Latch::new(), value: UnsafeCell::new(0) });
+            let write = |guarded: &Guarded| {
+                guarded.latch.lock_exclusive();
+                guarded.value.with_mut(|value| unsafe { *value += 1 });
+                guarded.latch.unlock_exclusive();
+            };
+            let writer = {
+                let guarded = guarded.clone();
+                thread::spawn(move || write(&guarded))
+            };
+            let reader = {
+                let guarded = guarded.clone();
+                thread::spawn(move || {
+                    guarded.latch.lock_shared();
+                    assert!(guarded.value.with(|value| unsafe { *value }) <= 2);
+                    guarded.latch.unlock_shared();
+                })
+            };
+            write(&guarded);
+            writer.join().unwrap();
+            reader.join().unwrap();
+            assert_eq!(guarded.latch.state.load(Ordering::Relaxed), 0);
+            assert_eq!(guarded.value.with(|value| unsafe { *value }), 2);
+        });
+    }
+
+    /// A writer waits for a reader; another reader comes: it does not get in before the writer.
+    #[test]
+    fn loom_no_reader_passes_a_waiting_writer() {
+        model(|| {
+            let guarded = Arc::new(Guarded { latch: Latch::new(), value: UnsafeCell::new(0) });
+            guarded.latch.lock_shared();
+            let writer = {
+                let guarded = guarded.clone();
+                thread::spawn(move || {
+                    guarded.latch.lock_exclusive();
+                    guarded.value.with_mut(|value| unsafe { *value += 1 });
+                    guarded.latch.unlock_exclusive();
+                })
+            };
+            let late = {
+                let guarded = guarded.clone();
+                thread::spawn(move || {
+                    let waits = guarded.latch.state.load(Ordering::SeqCst) & WRITER_WAITS != 0;
+                    guarded.latch.lock_shared();
+                    let seen = guarded.value.with(|value| unsafe { *value });
+                    guarded.latch.unlock_shared();
+                    assert!(!waits || seen == 1, "it passed the writer");
+                })
+            };
+            guarded.latch.unlock_shared();
+            writer.join().unwrap();
+            late.join().unwrap();
+        });
     }
 
     #[test]

@@ -176,3 +176,53 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
         assert_empty(&table);
     });
 }
+
+/// A scan downwards locks the gap above its range, whose end is on another leaf than the range: a look at the first leaf tells
+/// which entry follows, the gap is locked with the second leaf latched, and the lock stands when the first leaf still says the same.
+#[test]
+fn loom_a_gap_that_reaches_over_to_the_next_leaf_is_guarded() {
+    model(3, || {
+        let table = LockTable::new(1);
+        // Whether the end of the range's leaf has an entry behind the range; the entry after that is on the next leaf.
+        let leaf = Arc::new(disk::sync::Mutex::new(false));
+        let (behind, next) = (target(1), target(2));
+        let scan = {
+            let (table, leaf) = (table.clone(), leaf.clone());
+            thread::spawn(move || {
+                let owner = Arc::new(Owner::default());
+                let gap = LockMode::new(true, Extent::Gap);
+                let mut confirm = None;
+                loop {
+                    let above = if *leaf.lock() { behind } else { next };
+                    let acquired = table.request(&owner, above, gap, WaitPolicy::Wait, &Place::default);
+                    assert!(matches!(acquired, Acquired::Granted { .. }), "a gap lock never waits");
+                    if confirm == Some(above) {
+                        break;
+                    }
+                    confirm = Some(above);
+                }
+                let first = *leaf.lock();
+                let second = *leaf.lock();
+                assert_eq!(first, second, "a phantom");
+                assert!(!second || confirm == Some(behind), "the gap above the range is not guarded");
+                table.release_all(&owner);
+            })
+        };
+        let owner = Arc::new(Owner::default());
+        loop {
+            let mut page = leaf.lock();
+            if table.has_gap_locks(INDEX)
+                && let Acquired::Wait(wait) = table.request_insert(&owner, next, &Place::default)
+            {
+                drop(page);
+                wait.wait_in_model();
+                continue;
+            }
+            *page = true;
+            break;
+        }
+        table.release_all(&owner);
+        scan.join().unwrap();
+        assert_empty(&table);
+    });
+}

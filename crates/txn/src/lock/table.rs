@@ -211,6 +211,14 @@ impl LockTable {
             Entry::Queue(queue) if queue.has_granted(owner, mode) => {
                 return Acquired::Granted { new: false };
             }
+            // Not a reason to make it a queue.
+            Entry::Single(single)
+                if policy != WaitPolicy::Wait
+                    && single.owner != owner.number()
+                    && mode.conflicts(single.mode, target.is_supremum()) =>
+            {
+                return Acquired::Refused;
+            }
             _ => {}
         }
         if self.is_full() {

@@ -6,10 +6,14 @@
 //! Under REPEATABLE READ and SERIALIZABLE the gaps are locked too: next-key locks on the way, a gap lock on what follows the range. A gap
 //! lock on an entry is taken while its leaf is latched, but the gap may reach over to the leaf before, where a row may be inserted
 //! between our look and our lock. So after a gap lock taken on another leaf than the entry before, the scan looks once more
-//! (`confirm`): an inserter that has not seen the lock is seen by the second look.
+//! (`confirm`): an inserter that has not seen the lock is seen by the second look. A backward scan does so for the entry above its range.
+//!
+//! At READ COMMITTED, a scan that changes what it finds may **look before it waits**: a row that is locked by another is judged by its newest
+//! committed version, and not waited for if that is not wanted (InnoDB's semi-consistent read).
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use btree::compare::SearchKey;
 use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
@@ -22,11 +26,12 @@ use super::view::{Row, Source};
 use super::write::{describe, describe_end, lock_clustered};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
+use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::TimeSlice;
 use crate::transaction::Transaction;
-use crate::version::Version;
+use crate::version::{Overlay, Version, Visible, find_visible};
 
 type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
 
@@ -59,6 +64,38 @@ struct Locker<'l> {
     rows: u64,
     /// The scan's position is that of a row about to be changed.
     seen: bool,
+    /// Rows that others have locked are looked at before they are waited for.
+    looks_first: bool,
+    peek: &'l mut Option<Peek>,
+}
+
+/// A look at the newest committed version of a row. Its view is open during the look only.
+struct Peek {
+    system: Arc<System>,
+    slot: Arc<ViewSlot>,
+    view: ReadView,
+    overlay: Overlay,
+}
+
+impl Peek {
+    fn new(system: &Arc<System>) -> Peek {
+        let slot = system.views.register();
+        Peek { system: system.clone(), slot, view: ReadView::default(), overlay: Overlay::default() }
+    }
+
+    fn find(&mut self, record: RecordRef<'_>, own_id: u64) -> Result<Visible, Interrupt> {
+        let Peek { system, slot, view, overlay } = self;
+        system.active.fill_view(view, own_id, |version| slot.0.store(version, Ordering::SeqCst));
+        let found = find_visible(&system.undo, record, view, overlay);
+        slot.0.store(NO_VIEW, Ordering::SeqCst);
+        found
+    }
+}
+
+impl Drop for Peek {
+    fn drop(&mut self) {
+        self.system.views.unregister(&self.slot);
+    }
 }
 
 pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
@@ -69,6 +106,7 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
     f: &mut F,
 ) -> Result<ScanState, Error> {
     let mut held = HeldWaits::new();
+    let mut peek = None;
     loop {
         if scan.progress == Progress::Finished {
             return Ok(ScanState::Finished);
@@ -76,13 +114,17 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
         transaction.check_killed()?;
         let system = transaction.inner().clone();
         let slice = transaction.slice().clone();
+        let gaps = !transaction.isolation().locks_records_only();
+        let waits = policy == WaitPolicy::Wait && scan.index == ScanIndex::Clustered;
         let mut locker = Locker {
+            looks_first: scan.looks_first && waits && !gaps,
+            peek: &mut peek,
             system: &system,
             owner: &transaction.owner,
             own_id: transaction.id().unwrap_or(0),
             exclusive,
             policy,
-            gaps: !transaction.isolation().locks_records_only(),
+            gaps,
             added: SmallVec::new(),
             rows: 0,
             seen: false,
@@ -128,6 +170,7 @@ fn turn(
         if let Some(turn) = lock_above(scan, locker, tree)? {
             return Ok(turn);
         }
+        // Confirmed; should this turn end before it has seen a row, the next begins with this again.
     }
     let bound = scan.far_bound().clone();
     let fields = bound_fields(&bound);
@@ -143,7 +186,20 @@ fn turn(
         let extent = extent_of(scan, locker, &table, record, exact);
         let mode = LockMode::new(locker.exclusive, extent);
         locker.added.clear();
-        match locker.lock_entry(scan, &table, &cursor, mode)? {
+        let looks_first = locker.looks_first && !exact;
+        let policy = if looks_first { WaitPolicy::SkipLocked } else { locker.policy };
+        let mut locked = locker.lock_entry(scan, &table, &cursor, mode, policy)?;
+        if looks_first && matches!(locked, Locked::Skip) {
+            match locker.peek(&table, record, f)? {
+                Control::SkipUnlock => {}
+                Control::Stop => {
+                    scan.progress = Progress::Finished;
+                    return Ok(Turn::State(ScanState::Finished));
+                }
+                _ => locked = locker.lock_entry(scan, &table, &cursor, mode, locker.policy)?,
+            }
+        }
+        match locked {
             Locked::Held => {}
             Locked::Wait(wait) => return Ok(Turn::Lock(wait)),
             Locked::Skip => {
@@ -265,8 +321,9 @@ fn lock_end(
     Ok(Turn::State(ScanState::Finished))
 }
 
-/// Locks the gap above the range, before a backward scan begins.
-fn lock_above(scan: &Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Option<Turn>, Interrupt> {
+/// Locks the gap above the range, before a backward scan begins. The entry above may be on the next leaf, and a row may come to the end of
+/// the range's own leaf between our look and our lock: the lock stands when a second look finds the same entry.
+fn lock_above(scan: &mut Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Option<Turn>, Interrupt> {
     let cursor = match scan.near_bound() {
         Bound::Unbounded => None,
         Bound::Included(key) => Some(tree.seek(&key.fields(), Seek::After)?),
@@ -277,10 +334,14 @@ fn lock_above(scan: &Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Optio
         None => LockTarget::supremum(tree.def().id),
     };
     let mode = LockMode::new(locker.exclusive, Extent::Gap);
-    Ok(match locker.request(target, mode, &|| describe_end(tree.def())) {
-        Locked::Wait(wait) => Some(Turn::Lock(wait)),
-        _ => None,
-    })
+    if let Locked::Wait(wait) = locker.request(target, mode, &|| describe_end(tree.def())) {
+        return Ok(Some(Turn::Lock(wait)));
+    }
+    if scan.confirm == Some(target) {
+        return Ok(None);
+    }
+    scan.confirm = Some(target);
+    Ok(Some(Turn::Again))
 }
 
 /// Whether the scan is for one value of a unique key.
@@ -363,13 +424,14 @@ impl Locker<'_> {
         table: &Table,
         cursor: &LeafCursor<'_>,
         mode: LockMode,
+        policy: WaitPolicy,
     ) -> Result<Locked, Interrupt> {
         let record = cursor.record();
         let target = self.system.locks.target_of(record);
         let locked = match scan.index {
             ScanIndex::Clustered => {
                 let (system, owner, id) = (self.system, self.owner, self.own_id);
-                let acquired = lock_clustered(system, owner, id, record, mode, self.policy);
+                let acquired = lock_clustered(system, owner, id, record, mode, policy);
                 self.note(acquired, target, mode)
             }
             ScanIndex::Secondary(number) => {
@@ -388,6 +450,18 @@ impl Locker<'_> {
             }
         };
         if matches!(locked, Locked::Skip) { self.refused() } else { Ok(locked) }
+    }
+
+    /// Shows the newest committed version of a row that is locked by another transaction. [`Control::SkipUnlock`]: there is none, or
+    /// it is not wanted.
+    fn peek(&mut self, table: &Table, record: RecordRef<'_>, f: Callback<'_>) -> Result<Control, Interrupt> {
+        let peek = self.peek.get_or_insert_with(|| Peek::new(self.system));
+        let overlay = match peek.find(record, self.own_id)? {
+            Visible::Nothing => return Ok(Control::SkipUnlock),
+            Visible::Newest => None,
+            Visible::Older => Some(&peek.overlay),
+        };
+        Ok(f(&Row { table, source: Source::Peeked(Version { record, overlay }) }))
     }
 
     /// Shows the locked entry's row, locking that too if the entry is a secondary index's.

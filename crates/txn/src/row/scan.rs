@@ -113,6 +113,7 @@ pub struct Scan {
     pub(super) direction: Direction,
     pub(super) mode: ReadMode,
     pub(super) index_only: bool,
+    pub(super) looks_first: bool,
     pub(super) progress: Progress,
     pub(super) position: SavedPosition,
     /// A gap lock has been taken on this entry across a page boundary; it stands if the entry is still what follows the
@@ -157,6 +158,7 @@ impl Scan {
             direction,
             mode,
             index_only,
+            looks_first: false,
             progress: Progress::Start,
             position: SavedPosition::default(),
             confirm: None,
@@ -180,6 +182,13 @@ impl Scan {
             }
             _ => super::consistent_scan::run(self, transaction, f).await,
         }
+    }
+
+    /// A locking scan of the clustered index at READ COMMITTED shows a row that another transaction has locked in its newest committed
+    /// version first ([`Row::is_peeked`]), and waits for it only if the callback does not answer [`Control::SkipUnlock`]: a
+    /// *semi-consistent read*. For statements that change what they find.
+    pub fn look_before_waiting(&mut self) {
+        self.looks_first = true;
     }
 
     /// Starts the same scan over another range, keeping its buffers.

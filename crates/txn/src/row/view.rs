@@ -8,6 +8,8 @@ use crate::version::Version;
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Clustered(Version<'a>),
+    /// The newest committed version of a row that another transaction has locked.
+    Peeked(Version<'a>),
     /// An entry of `secondaries[n]`, trusted as it is.
     Entry(usize, RecordRef<'a>),
 }
@@ -26,7 +28,9 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn column(&self, column: u16) -> FieldRef<'a> {
         match self.source {
-            Source::Clustered(version) => version.field(self.table.field_of_column(column)),
+            Source::Clustered(version) | Source::Peeked(version) => {
+                version.field(self.table.field_of_column(column))
+            }
             Source::Entry(number, record) => {
                 let columns = &self.table.secondaries[number].columns;
                 let whole =
@@ -42,7 +46,7 @@ impl<'a> Row<'a> {
     pub fn columns(&self) -> impl Iterator<Item = (u16, FieldRef<'a>)> + 'a {
         let table = self.table;
         let (version, entry) = match self.source {
-            Source::Clustered(version) => (Some(version), None),
+            Source::Clustered(version) | Source::Peeked(version) => (Some(version), None),
             Source::Entry(number, record) => (None, Some((number, record))),
         };
         let clustered = version.into_iter().flat_map(move |version| {
@@ -63,7 +67,7 @@ impl<'a> Row<'a> {
     pub fn clustered_key(&self, key: &mut OwnedKey) {
         key.clear();
         match self.source {
-            Source::Clustered(version) => {
+            Source::Clustered(version) | Source::Peeked(version) => {
                 (0..self.table.key_fields).for_each(|field| key.push(version.field(field).inline()));
             }
             Source::Entry(number, record) => {
@@ -72,6 +76,12 @@ impl<'a> Row<'a> {
                 clustered.iter().for_each(|field| key.push(*field));
             }
         }
+    }
+
+    /// Whether the row is another transaction's for now, and this its newest committed version, shown by a scan that
+    /// [looks before it waits](crate::Scan::look_before_waiting): nothing may be done with it but to say whether it is wanted.
+    pub fn is_peeked(&self) -> bool {
+        matches!(self.source, Source::Peeked(_))
     }
 
     /// The table.

@@ -249,6 +249,7 @@ impl Executor<'_> {
         let needed = needed_columns(target, assignments);
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &needed);
+        cursor.look_before_waiting();
         let sorts = !target.order.is_empty();
         let mut gathered = match (gather, sorts) {
             (_, true) => Some(RowSorter::of_first(state, limit)),
@@ -265,6 +266,10 @@ impl Executor<'_> {
                     let row_cx = Context { rows: &views, ..cx };
                     if !conditions.is_empty() && !all_true(conditions, &row_cx)? {
                         return Ok(Flow::Skip);
+                    }
+                    if matches!(view, RowView::Stored(row, _) if row.is_peeked()) {
+                        // It is wanted: it will be shown again when it is locked.
+                        return Ok(Flow::Next);
                     }
                     let changes = match compute {
                         Some(compute) => compute(&view, &row_cx)?,

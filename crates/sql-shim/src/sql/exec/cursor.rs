@@ -50,6 +50,7 @@ pub struct Cursor {
     long_columns: Vec<u16>,
     /// Needed columns.
     needed: Vec<u16>,
+    looks_first: bool,
 }
 
 impl Cursor {
@@ -79,7 +80,14 @@ impl Cursor {
             spare: None,
             long_columns: needed.iter().filter(may_be_long).copied().collect(),
             needed: needed.to_vec(),
+            looks_first: false,
         }
+    }
+
+    /// Rows that others have locked are shown in their committed version before they are waited for, at READ COMMITTED
+    /// ([`Scan::look_before_waiting`]). The callback must do nothing with a [peeked](Row::is_peeked) row but judge it.
+    pub fn look_before_waiting(&mut self) {
+        self.looks_first = true;
     }
 
     /// Starts again over other ranges.
@@ -108,7 +116,7 @@ impl Cursor {
         loop {
             if self.scan.is_none() {
                 let Some(range) = self.ranges.next() else { return Ok(false) };
-                self.scan = Some(match self.spare.take() {
+                let mut scan = match self.spare.take() {
                     Some(mut scan) => {
                         scan.reset(range);
                         scan
@@ -121,7 +129,11 @@ impl Cursor {
                         self.mode,
                         self.covering,
                     ),
-                });
+                };
+                if self.looks_first {
+                    scan.look_before_waiting();
+                }
+                self.scan = Some(scan);
             }
             let Some(scan) = self.scan.as_mut() else { return Ok(false) };
             let columns = &self.table.def.columns;
@@ -134,6 +146,10 @@ impl Cursor {
                     if !long_columns.is_empty()
                         && long_columns.iter().any(|c| matches!(row.column(*c), FieldRef::External { .. }))
                     {
+                        if row.is_peeked() {
+                            // It cannot be judged here.
+                            return Control::Continue;
+                        }
                         copied = Some(copy(row, columns.len(), needed));
                         row.clustered_key(last);
                         return Control::Pause;
