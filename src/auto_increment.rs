@@ -6,8 +6,10 @@
 //! any commit that uses it. After a crash counting goes on behind the stored value: numbers may be skipped, none
 //! is ever given twice. How far ahead depends on what the column's type has left, so that crashes cannot use up a
 //! small one. A clean close and an export store the exact value.
+//!
+//! The stored value is read when the counter is wanted for the first time: opening a table reads no page.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use disk::PageId;
@@ -36,6 +38,8 @@ pub struct AutoIncrement {
     root: PageId,
     /// Greatest value of the column's type.
     value_max: u64,
+    /// Whether the stored value was read.
+    loaded: AtomicBool,
     /// Next value to give out.
     next: AtomicU64,
     /// Values up to this one may be given out.
@@ -43,25 +47,43 @@ pub struct AutoIncrement {
 }
 
 impl AutoIncrement {
-    /// Reads the counter of the table whose clustered root this is.
-    pub async fn open(store: &PageStore, root: PageId, value_max: u64) -> Result<AutoIncrement> {
-        let last = retry(|| {
-            let page = store.read(root)?;
-            Ok::<u64, pagestore::Interrupt>(
-                page[ROOT_OFFSET..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)),
-            )
-        })
-        .await?;
-        Ok(AutoIncrement {
-            root,
-            value_max,
-            next: AtomicU64::new(last.saturating_add(1)),
-            stored: AtomicU64::new(last),
-        })
+    /// The counter of the table whose clustered root this is.
+    pub(crate) fn new(root: PageId, value_max: u64) -> AutoIncrement {
+        let (next, stored) = (AtomicU64::new(0), AtomicU64::new(0));
+        AutoIncrement { root, value_max, loaded: AtomicBool::new(false), next, stored }
     }
 
-    /// The value the next row would get.
-    pub fn next(&self) -> u64 {
+    fn load_step(&self, store: &PageStore) -> std::result::Result<(), pagestore::Interrupt> {
+        let last = stored_in(&store.read(self.root)?);
+        // Others may have done so before, and gone on.
+        self.next.fetch_max(last.saturating_add(1), Ordering::AcqRel);
+        self.stored.fetch_max(last, Ordering::AcqRel);
+        self.loaded.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes sure that the stored value was read.
+    pub(crate) async fn load(&self, store: &PageStore) -> Result<()> {
+        if self.loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        retry(|| self.load_step(store)).await?;
+        Ok(())
+    }
+
+    /// The value the next row would get. Blocks for the read of a page when nobody has wanted to know before; 0 when that
+    /// fails.
+    pub fn next(&self, store: &PageStore) -> u64 {
+        while !self.loaded.load(Ordering::Acquire) {
+            match self.load_step(store) {
+                Ok(()) => {}
+                Err(pagestore::Interrupt::Wait(wait)) => store.environment().block_until(wait.event()),
+                Err(pagestore::Interrupt::Error(error)) => {
+                    tracing::warn!("an AUTO_INCREMENT counter cannot be read: {error}");
+                    return 0;
+                }
+            }
+        }
         self.next.load(Ordering::Relaxed)
     }
 
@@ -70,6 +92,7 @@ impl AutoIncrement {
     /// # Errors
     /// [`Error::AutoIncrementExhausted`] when the column's type has no greater value.
     pub async fn take(&self, store: &PageStore, count: u64) -> Result<u64> {
+        self.load(store).await?;
         let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
             let end = next.checked_add(count)?;
             (end - 1 <= self.value_max).then_some(end)
@@ -81,6 +104,7 @@ impl AutoIncrement {
 
     /// Notes that a row was given this value explicitly: the counter goes on behind it.
     pub async fn used(&self, store: &PageStore, value: u64) -> Result<()> {
+        self.load(store).await?;
         let value = value.min(self.value_max);
         if value < self.next.load(Ordering::Relaxed) {
             return Ok(());
@@ -91,6 +115,7 @@ impl AutoIncrement {
 
     /// Goes on with `next`, which may be less than before. Nobody else may use the table, and it must have no greater value.
     pub(crate) async fn set(&self, store: &PageStore, next: u64) -> Result<()> {
+        self.load(store).await?;
         let last = next.saturating_sub(1).min(self.value_max);
         self.next.store(last.saturating_add(1), Ordering::Relaxed);
         self.store(store, last, true).await
@@ -107,7 +132,10 @@ impl AutoIncrement {
 
     /// Stores the exact value, for a clean close or an export.
     pub async fn store_exact(&self, store: &PageStore) -> Result<()> {
-        let last = self.next().saturating_sub(1);
+        if !self.loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let last = self.next.load(Ordering::Relaxed).saturating_sub(1);
         if last == self.stored.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -118,7 +146,7 @@ impl AutoIncrement {
         retry(|| {
             let mut mtr = store.mtr()?;
             let root = mtr.x(self.root)?;
-            let before = mtr.page(root)[ROOT_OFFSET..].first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+            let before = stored_in(mtr.page(root));
             if last > before || lower {
                 mtr.write_u64(root, ROOT_OFFSET, last);
                 mtr.commit();
@@ -133,6 +161,10 @@ impl AutoIncrement {
         }
         Ok(())
     }
+}
+
+fn stored_in(root: &[u8]) -> u64 {
+    root[ROOT_OFFSET..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 impl Database {

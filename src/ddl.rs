@@ -389,15 +389,6 @@ impl Database {
         .await
     }
 
-    pub(crate) async fn open_tree(
-        &self,
-        space: u32,
-        root: u32,
-        def: Arc<btree::IndexDef>,
-    ) -> Result<Arc<Tree>> {
-        Ok(Arc::new(retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?))
-    }
-
     /// Opens a table of the catalog and makes it known. The handle it replaces must have stored its counter
     /// ([`Database::store_counter`]), or the new one goes on at the value stored ahead.
     pub(crate) async fn open_table_handle(
@@ -411,14 +402,14 @@ impl Database {
         Ok(table)
     }
 
-    /// Opens the trees of a table that nobody else knows of yet.
+    /// Puts together a table that nobody else knows of yet. Reads nothing: what is wrong with its file, or its pages, is told to
+    /// who uses it.
     pub(crate) async fn assemble_table(
         &self,
         database: &str,
         name: &str,
         def: TableDef,
     ) -> Result<Arc<Table>> {
-        let store = &self.0.store;
         let clustered = layout::clustered(&def);
         let root = match (def.clustered_key(), def.hidden_clustered) {
             (Some(key), _) => key.root,
@@ -427,14 +418,14 @@ impl Database {
                 return Err(Error::Internal(format!("table '{database}.{name}' has no clustered index")));
             }
         };
-        let tree = self.tree_of(&def, root, Arc::new(clustered.def)).await?;
+        let tree = self.tree_of(&def, root, Arc::new(clustered.def));
         let mut secondaries = Vec::with_capacity(def.secondary_keys().len());
         for key in def.secondary_keys() {
             let layout = layout::secondary(&def, key);
             secondaries.push(txn::Secondary {
                 user_fields: layout.def.n_user_key,
                 unique: layout.def.unique,
-                tree: self.tree_of(&def, key.root, Arc::new(layout.def)).await?,
+                tree: self.tree_of(&def, key.root, Arc::new(layout.def)),
                 columns: layout.sources,
                 born: key.born,
             });
@@ -445,7 +436,7 @@ impl Database {
             None => None,
             Some(column) => {
                 let most = auto_increment_max(&def, column);
-                Some(AutoIncrement::open(store, PageId::new(def.space, root), most).await?)
+                Some(AutoIncrement::new(PageId::new(def.space, root), most))
             }
         };
         Ok(Arc::new(Table {
@@ -460,11 +451,12 @@ impl Database {
         }))
     }
 
-    async fn tree_of(&self, def: &TableDef, root: u32, index: Arc<btree::IndexDef>) -> Result<Arc<Tree>> {
-        if def.discarded {
-            return Ok(Arc::new(Tree::absent(&self.0.store, def.space, index)));
-        }
-        self.open_tree(def.space, root, index).await
+    fn tree_of(&self, def: &TableDef, root: u32, index: Arc<btree::IndexDef>) -> Arc<Tree> {
+        let store = &self.0.store;
+        Arc::new(match def.discarded {
+            true => Tree::absent(store, def.space, index),
+            false => Tree::unread(store, def.space, root, index),
+        })
     }
 
     /// Makes an open table the one of its name.

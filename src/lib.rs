@@ -41,6 +41,7 @@ mod metadata_lock;
 mod open;
 mod options;
 mod protection;
+mod provenance;
 mod rename;
 mod report;
 mod retry;

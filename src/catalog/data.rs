@@ -1,6 +1,6 @@
 //! What the catalog knows, and the edits that change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
 use crate::error::Error;
+use crate::provenance::LastRun;
 use crate::schema::TableDef;
 use crate::types::Collation;
 
@@ -140,6 +141,12 @@ pub(super) enum Edit {
         database: String,
         name: String,
     },
+    /// See [`LastRun`].
+    LastRun(LastRun),
+    /// A tablespace has lost changes, and why.
+    Lost { space: u32, why: String },
+    /// Tablespaces and their marks.
+    Marks(Vec<(u32, u64)>),
     AddPending(Pending),
     RemovePending(Pending),
     /// The end of what a newly written file begins with.
@@ -190,6 +197,13 @@ pub struct CatalogData {
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
     /// Unfinished work on files.
     pub pending: Vec<Pending>,
+    /// The last time the directory was open. Missing in directories of earlier versions.
+    pub last_run: Option<LastRun>,
+    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
+    /// their places now is without them.
+    pub lost: BTreeMap<u32, String>,
+    /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not used again.
+    pub marks: RedBlackTreeMapSync<u32, u64>,
 }
 
 impl CatalogData {
@@ -204,6 +218,9 @@ impl CatalogData {
             log_position: 0,
             databases: RedBlackTreeMapSync::new_sync(),
             pending: Vec::new(),
+            last_run: None,
+            lost: BTreeMap::new(),
+            marks: RedBlackTreeMapSync::new_sync(),
         }
     }
 
@@ -255,6 +272,13 @@ impl CatalogData {
                 }
                 self.databases.insert_mut(database.clone(), owner);
             }
+            Edit::LastRun(run) => self.last_run = Some(run.clone()),
+            Edit::Lost { space, why } => drop(self.lost.insert(*space, why.clone())),
+            Edit::Marks(marks) => {
+                for (space, number) in marks {
+                    self.marks.insert_mut(*space, *number);
+                }
+            }
             Edit::AddPending(work) => self.pending.push(work.clone()),
             Edit::RemovePending(work) => self.pending.retain(|other| other != work),
             Edit::SnapshotEnd => {}
@@ -272,6 +296,13 @@ impl CatalogData {
                 .map(|(name, def)| Edit::PutDatabase { name: name.clone(), collation: def.collation }),
         );
         first.extend(self.pending.iter().cloned().map(Edit::AddPending));
+        first.extend(self.last_run.clone().map(Edit::LastRun));
+        let spaces: BTreeSet<u32> = self.tables().map(|(_, _, def)| def.space).collect();
+        let lost = self.lost.iter().filter(|(space, _)| spaces.contains(space));
+        first.extend(lost.map(|(space, why)| Edit::Lost { space: *space, why: why.clone() }));
+        let marks = self.marks.iter().filter(|(space, _)| spaces.contains(space));
+        let marks: Vec<(u32, u64)> = marks.map(|(space, number)| (*space, *number)).collect();
+        first.extend(marks.chunks(MARKS_PER_EDIT).map(|some| Edit::Marks(some.to_vec())));
         let table = |(database, name, def): (&String, &String, &Arc<TableDef>)| {
             vec![Edit::PutTable { database: database.clone(), name: name.clone(), def: def.clone() }]
         };
@@ -399,10 +430,34 @@ impl Change {
         self.edit(Edit::Directory { page_size: self.data.page_size, identity: Some(identity.to_owned()) })
     }
 
+    /// Remembers how far this opening of the directory has come.
+    pub fn set_last_run(&mut self, run: LastRun) -> Result<(), Error> {
+        self.edit(Edit::LastRun(run))
+    }
+
+    /// Remembers that a tablespace has lost changes, unless that is known.
+    pub fn note_lost(&mut self, space: u32, why: &str) -> Result<(), Error> {
+        if self.data.lost.contains_key(&space) {
+            return Ok(());
+        }
+        self.edit(Edit::Lost { space, why: why.to_owned() })
+    }
+
+    /// Remembers that these files have a mark of this number.
+    pub fn note_marks(&mut self, spaces: &[u32], number: u64) -> Result<(), Error> {
+        for some in spaces.chunks(MARKS_PER_EDIT) {
+            self.edit(Edit::Marks(some.iter().map(|space| (*space, number)).collect()))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn set_log_position(&mut self, lsn: u64) -> Result<(), Error> {
         self.edit(Edit::LogPosition(lsn))
     }
 }
+
+/// Marks in one edit.
+const MARKS_PER_EDIT: usize = 1000;
 
 /// The catalog as one JSON document: what format 1 had on disk, and what people are shown.
 #[derive(Serialize, Deserialize)]
@@ -417,6 +472,12 @@ pub(super) struct Document {
     pub identity: Option<String>,
     #[serde(default)]
     pub log_position: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<u32, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<u32, u64>,
     pub databases: BTreeMap<String, DocumentDatabase>,
     #[serde(default)]
     pub pending: Vec<Pending>,
@@ -447,6 +508,9 @@ impl From<&CatalogData> for Document {
             next_space: data.next_space,
             identity: data.identity.clone(),
             log_position: data.log_position,
+            last_run: data.last_run.clone(),
+            lost: data.lost.clone(),
+            marks: data.marks.iter().map(|(space, number)| (*space, *number)).collect(),
             databases: data.databases.iter().map(database).collect(),
             pending: data.pending.clone(),
         }
@@ -468,6 +532,9 @@ impl From<Document> for CatalogData {
             next_space: document.next_space,
             identity: document.identity,
             log_position: document.log_position,
+            last_run: document.last_run,
+            lost: document.lost,
+            marks: document.marks.into_iter().collect(),
             databases: document.databases.into_iter().map(database).collect(),
             pending: document.pending,
         }

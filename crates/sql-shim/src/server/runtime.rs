@@ -114,7 +114,6 @@ pub fn start<F: SessionFactory>(
     server: &Arc<Server>,
     factory: &Arc<F>,
 ) -> io::Result<Running> {
-    raise_file_limit();
     let mut tcp = Vec::new();
     for address in &options.addresses {
         tcp.push(bind(SocketAddr::new(*address, options.port))?);
@@ -154,17 +153,6 @@ fn bind_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(path, everyone).map_err(context)?;
     Ok(listener)
-}
-
-/// As many open files as the hard limit allows: each connection is one.
-fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-        && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_err()
-    {
-        tracing::warn!(soft, hard, "cannot raise the limit of open files");
-    }
 }
 
 fn start_worker<F: SessionFactory>(
