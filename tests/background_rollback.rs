@@ -46,12 +46,14 @@ async fn sum(database: &Database) -> i64 {
     let table = database.table("test", "t").unwrap();
     let mut transaction = database.transaction();
     let mut sum = 0;
-    let add = |row: &[Value<'_>]| {
-        let Value::Int(counter) = row[1] else { panic!("{row:?}") };
-        sum += counter;
-        true
-    };
-    transaction.for_each(&table, &Range::all(), add).await.unwrap();
+    transaction
+        .for_each(&table, &Range::all(), |row| {
+            let Value::Int(counter) = row[1] else { panic!("{row:?}") };
+            sum += counter;
+            true
+        })
+        .await
+        .unwrap();
     sum
 }
 
