@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::block_on;
-use txn::{Durability, Isolation};
+use txn::{Durability, Isolation, OnDuplicate};
 
 use crate::database::Database;
 use crate::error::Result;
@@ -18,7 +18,12 @@ use crate::types::Value;
 /// How long DDL waits for transactions that use the table.
 const DDL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A transaction of a thread. Dropped without [`BlockingTransaction::commit`] it is rolled back.
+/// A transaction of a thread. Dropped without [`BlockingTransaction::commit`] it is rolled back, in the background: its locks
+/// may last a moment longer ([`BlockingTransaction::rollback`] returns when they are gone).
+///
+/// After [`engine::Error::Deadlock`](crate::engine::Error::Deadlock) nothing of it is left, and every further call fails, `commit`
+/// included: roll it back and begin again.
+#[must_use = "dropped without commit it is rolled back"]
 pub struct BlockingTransaction(Transaction);
 
 impl Database {
@@ -64,6 +69,11 @@ impl BlockingTransaction {
         block_on(self.0.insert(table, values))
     }
 
+    /// Inserts a row that is updated next if it is there already: it is locked for that.
+    pub(crate) fn insert_to_put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        block_on(self.0.insert_with(table, values, OnDuplicate::Change))
+    }
+
     /// The row with this primary key, as the isolation level shows it.
     pub fn get(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
         block_on(self.0.get(table, key, Lock::None))
@@ -74,7 +84,7 @@ impl BlockingTransaction {
         block_on(self.0.get(table, key, Lock::Exclusive))
     }
 
-    /// Shows the rows of a range to `f` until it says `false`.
+    /// See [`Transaction::for_each`].
     pub fn for_each(
         &mut self,
         table: &Arc<Table>,

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use disk::Environment;
 use pagestore::{CleanTier, PageSize, PageStore, RecoverySummary};
 
-use crate::catalog::Catalog;
 use crate::database::Database;
-use crate::error::Result;
 use crate::options::Options;
 use crate::status::Figure;
 
@@ -67,25 +65,18 @@ impl CleanTierOptions {
 pub(crate) struct Tier {
     tier: Arc<bpe::Tier>,
     directory: PathBuf,
-    /// Identity to be written into a catalog that has none.
-    fresh_identity: Option<String>,
 }
 
 impl Tier {
     /// Opens the tier, which serves nothing yet.
     pub fn open(
         environment: &Arc<dyn Environment>,
-        catalog: &Catalog,
+        identity: &str,
         page_size: PageSize,
         options: &Options,
     ) -> Tier {
-        let known = catalog.snapshot().identity.clone();
-        let fresh_identity = known
-            .is_none()
-            .then(|| format!("{:016x}{:016x}", environment.random_u64(), environment.random_u64()));
-        let identity = known.or_else(|| fresh_identity.clone()).unwrap_or_default();
         let wanted = &options.clean_tier;
-        let mut settings = bpe::Options::new(page_size, identity_at(&identity, &options.directory));
+        let mut settings = bpe::Options::new(page_size, identity_at(identity, &options.directory));
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
         settings.size = wanted.size(options.buffer_pool_bytes);
         // A forced recovery may leave changes out that the tier's pages have.
@@ -93,11 +84,7 @@ impl Tier {
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
         settings.memory_max = Some(memory_max(options.buffer_pool_bytes));
-        Tier {
-            tier: bpe::Tier::open(environment.clone(), settings),
-            directory: options.directory.clone(),
-            fresh_identity,
-        }
+        Tier { tier: bpe::Tier::open(environment.clone(), settings), directory: options.directory.clone() }
     }
 
     /// Bytes of memory it takes out of the buffer pool's.
@@ -125,14 +112,6 @@ impl Tier {
     /// Recovery is over.
     pub fn recovered(&self, summary: &RecoverySummary) {
         self.tier.recovered(summary.checkpoint, summary.end, summary.run);
-    }
-
-    /// Writes the directory's identity into a catalog that has none.
-    pub fn store_identity(&self, catalog: &Catalog) -> Result<()> {
-        match &self.fresh_identity {
-            None => Ok(()),
-            Some(identity) => catalog.change(|change| change.set_identity(identity)),
-        }
     }
 
     /// For the start-up log: nothing without a tier.

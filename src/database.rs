@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
+use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
 
@@ -32,13 +33,14 @@ pub struct Database(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub environment: Arc<dyn Environment>,
     pub directory: PathBuf,
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     pub tables: Arc<Tables>,
     pub store: Arc<PageStore>,
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
     pub writer: dblwr::ProtectedWriter,
     pub clean_tier: Tier,
+    pub marks: Arc<Marks>,
     pub report: OpenReport,
     /// Level of forced recovery.
     pub force_recovery: u8,
@@ -66,7 +68,17 @@ pub(crate) struct Tables {
 
 impl txn::TableSource for Tables {
     fn table(&self, id: u64) -> Option<Arc<txn::Table>> {
-        self.by_id.read().get(&id).cloned()
+        let table = self.by_id.read().get(&id).cloned()?;
+        // For those who undo and purge, a table without its file is like one that was dropped: nothing is left to be done there,
+        // and the others must not wait for it.
+        let tree = &table.clustered;
+        match tree.store().ensure_open(tree.space()) {
+            Err(error @ pagestore::Error::Tablespace { .. }) => {
+                tracing::error!("nothing is rolled back or purged in a table: {error}");
+                None
+            }
+            _ => Some(table),
+        }
     }
 
     fn hold(&self, id: u64) -> Option<txn::TableHold> {
@@ -94,6 +106,8 @@ impl Database {
     /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
     /// that do not fit it; the message names the file and says what can be done.
     pub fn open(options: Options) -> Result<Database> {
+        // Before the first table's file is opened; crash recovery may need them all.
+        disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
         let database = disk::block_on(Database::open_in(environment.clone(), options))?;
@@ -182,8 +196,28 @@ impl Database {
         &self.0.directory
     }
 
+    /// Refuses what would change something after [`Database::close`].
+    pub(crate) fn refuse_after_close(&self) -> Result<()> {
+        if self.0.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or emptied.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`] when it was dropped.
+    pub(crate) fn successor(&self, table: &Table) -> Result<Arc<Table>> {
+        let is_same = |other: &Arc<Table>| other.def.lineage() == table.def.lineage();
+        if let Some(current) = self.table(&table.database, &table.name).ok().filter(is_same) {
+            return Ok(current);
+        }
+        let tables = self.0.tables.by_name.read();
+        let renamed = tables.values().find(|other| is_same(other)).cloned();
+        renamed.ok_or_else(|| Error::NoSuchTable(table.database.clone(), table.name.clone()))
+    }
+
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to recover.
-    /// Transactions still open are rolled back at the next start.
+    /// Transactions still open are rolled back at the next start; what they, or anybody, would do afterwards fails with
+    /// [`Error::Closed`].
     pub async fn close(&self) -> Result<()> {
         if self.0.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -193,8 +227,23 @@ impl Database {
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
             self.store_counter(table).await?;
         }
+        // Levels from 4 on change nothing, the catalog included.
+        let undo = match self.0.force_recovery {
+            0..=3 => {
+                self.0.marks.stop();
+                self.0.store.flush_all().await?;
+                self.0.marks.mark().await;
+                Some(provenance::undo_mark(&self.0.store).await?)
+            }
+            _ => None,
+        };
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;
+        if let Some(undo) = undo
+            && self.0.store.status().pages_dirty == 0
+        {
+            provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
+        }
         self.0.clean_tier.close(self.0.redo.current()).await;
         if self.0.force_recovery == 6 {
             crate::forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;

@@ -36,6 +36,7 @@ impl Database {
     /// # Errors
     /// [`Error::DatabaseExists`], [`Error::WrongName`], or a directory that cannot be made.
     pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
+        self.refuse_after_close()?;
         check_database_name(name)?;
         let lock = self.name_lock(name, "");
         let mut request = lock.request_exclusive(&self.0.tables.graph.owner());
@@ -81,7 +82,9 @@ impl Database {
             .and_then(|()| {
                 self.0.catalog.change(|change| {
                     let path = file_name(name);
-                    change.finish(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path))?;
+                    change.finish(
+                        |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                    )?;
                     change.put_database(name, collation)
                 })
             });
@@ -211,14 +214,18 @@ impl Database {
             };
             match removed {
                 Ok(()) => self.finish_pending(|work| work.space() == Some(def.space)),
-                Err(error) => tracing::error!("the file of a dropped table is removed at the next start: {error}"),
+                Err(error) => {
+                    tracing::error!("the file of a dropped table is removed at the next start: {error}")
+                }
             }
         }
         if let Some(name) = database {
             // Files that are not ours keep the directory; that is no error.
             let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
             let path = file_name(name);
-            self.finish_pending(|work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path));
+            self.finish_pending(
+                |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+            );
         }
         Ok(())
     }
@@ -258,9 +265,10 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
+        self.refuse_after_close()?;
         check_table_name(name)?;
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         let refuse = || match self.known_table(database, name) {
             Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
             Err(Error::NoSuchTable(..)) => Ok(()),
@@ -324,7 +332,8 @@ impl Database {
             Ok(())
         } else {
             // Made, but not opened, or removed already.
-            let gone = storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
+            let gone =
+                storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
             let synced = gone.and_then(|()| storage.sync_dir(file.parent().unwrap_or(&self.0.directory)));
             synced.map_err(Error::Disk)
         };
@@ -338,6 +347,7 @@ impl Database {
     pub(crate) async fn build_table(&self, path: &Path, def: &mut TableDef) -> Result<()> {
         let store = &self.0.store;
         let space = def.space;
+        def.born = self.0.system.birth_number().await?;
         store.create_space(space, &self.0.directory.join(path), fsp::INITIAL_PAGES)?;
         retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
@@ -379,15 +389,6 @@ impl Database {
         .await
     }
 
-    pub(crate) async fn open_tree(
-        &self,
-        space: u32,
-        root: u32,
-        def: Arc<btree::IndexDef>,
-    ) -> Result<Arc<Tree>> {
-        Ok(Arc::new(retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?))
-    }
-
     /// Opens a table of the catalog and makes it known. The handle it replaces must have stored its counter
     /// ([`Database::store_counter`]), or the new one goes on at the value stored ahead.
     pub(crate) async fn open_table_handle(
@@ -401,14 +402,14 @@ impl Database {
         Ok(table)
     }
 
-    /// Opens the trees of a table that nobody else knows of yet.
+    /// Puts together a table that nobody else knows of yet. Reads nothing: what is wrong with its file, or its pages, is told to
+    /// who uses it.
     pub(crate) async fn assemble_table(
         &self,
         database: &str,
         name: &str,
         def: TableDef,
     ) -> Result<Arc<Table>> {
-        let store = &self.0.store;
         let clustered = layout::clustered(&def);
         let root = match (def.clustered_key(), def.hidden_clustered) {
             (Some(key), _) => key.root,
@@ -417,23 +418,25 @@ impl Database {
                 return Err(Error::Internal(format!("table '{database}.{name}' has no clustered index")));
             }
         };
-        let tree = self.tree_of(&def, root, Arc::new(clustered.def)).await?;
+        let tree = self.tree_of(&def, root, Arc::new(clustered.def));
         let mut secondaries = Vec::with_capacity(def.secondary_keys().len());
         for key in def.secondary_keys() {
             let layout = layout::secondary(&def, key);
             secondaries.push(txn::Secondary {
                 user_fields: layout.def.n_user_key,
                 unique: layout.def.unique,
-                tree: self.tree_of(&def, key.root, Arc::new(layout.def)).await?,
+                tree: self.tree_of(&def, key.root, Arc::new(layout.def)),
                 columns: layout.sources,
+                born: key.born,
             });
         }
-        let rows = Arc::new(txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len()));
+        let rows = txn::Table::new(def.id, tree, clustered.sources, secondaries, def.columns.len());
+        let rows = Arc::new(rows.born_at(def.born));
         let auto_increment = match def.auto_increment_column().filter(|_| !def.discarded) {
             None => None,
             Some(column) => {
                 let most = auto_increment_max(&def, column);
-                Some(AutoIncrement::open(store, PageId::new(def.space, root), most).await?)
+                Some(AutoIncrement::new(PageId::new(def.space, root), most))
             }
         };
         Ok(Arc::new(Table {
@@ -448,11 +451,12 @@ impl Database {
         }))
     }
 
-    async fn tree_of(&self, def: &TableDef, root: u32, index: Arc<btree::IndexDef>) -> Result<Arc<Tree>> {
-        if def.discarded {
-            return Ok(Arc::new(Tree::absent(&self.0.store, def.space, index)));
-        }
-        self.open_tree(def.space, root, index).await
+    fn tree_of(&self, def: &TableDef, root: u32, index: Arc<btree::IndexDef>) -> Arc<Tree> {
+        let store = &self.0.store;
+        Arc::new(match def.discarded {
+            true => Tree::absent(store, def.space, index),
+            false => Tree::unread(store, def.space, root, index),
+        })
     }
 
     /// Makes an open table the one of its name.
@@ -502,13 +506,14 @@ impl Database {
 
 /// Gives a definition fresh ids for itself, its tablespace and its indexes.
 pub(crate) fn take_ids(change: &mut Change, def: &mut TableDef) {
+    def.origin = def.lineage();
     def.id = change.take_table_id();
     def.space = change.take_space_id();
     if def.clustered_key().is_none() {
         def.hidden_clustered = Some((change.take_index_id(), 0));
     }
     for key in &mut def.keys {
-        key.id = change.take_index_id();
+        (key.id, key.born) = (change.take_index_id(), 0);
     }
 }
 

@@ -114,8 +114,10 @@ impl Database {
         if session.is_some_and(|session| session.holds_exclusively(lock)) {
             return Ok(MetadataExclusive::held_by_session());
         }
+        self.refuse_after_close()?;
         let deadline = self.0.environment.now() + timeout;
-        let own = session.map_or(0, |session| session.uses_of(lock));
+        // A session that has changed rows would undo them with the definition it knows: it waits for itself, in vain.
+        let own = session.filter(|session| !session.state().has_log()).map_or(0, |own| own.uses_of(lock));
         let mut request = lock.request_exclusive(owner);
         loop {
             match request.grant(own) {
@@ -140,6 +142,7 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<NameLocks> {
+        self.refuse_after_close()?;
         // The stronger wish of the same name comes last.
         wanted.sort();
         wanted.dedup_by(|later, earlier| {

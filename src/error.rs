@@ -29,6 +29,14 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         why: String,
     },
+    /// A file of the directory is missing where it must not be, or is not the one that belongs there.
+    #[error("{file}: {why}", file = file.display())]
+    WrongFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// The data directory was written by a newer version.
     #[error(
         "{path} is of format {found} (written by version {written_by}), this version knows formats up to {known}: \

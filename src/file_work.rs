@@ -47,7 +47,9 @@ pub(crate) fn finish(
                 done.push(entry);
             }
             Ok(false) => {}
-            Err(error) => tracing::error!("{entry:?}, begun before the last stop, is left for the next start: {error}"),
+            Err(error) => {
+                tracing::error!("{entry:?}, begun before the last stop, is left for the next start: {error}")
+            }
         }
     }
     if !look_only && !done.is_empty() {

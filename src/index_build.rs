@@ -52,7 +52,9 @@ impl HalfBuilt {
             for (tree, pending) in trees {
                 match database.free_tree(&tree, &pending).await {
                     Ok(()) => {}
-                    Err(error) => tracing::error!("an index that was not built after all is freed at the next start: {error}"),
+                    Err(error) => tracing::error!(
+                        "an index that was not built after all is freed at the next start: {error}"
+                    ),
                 }
             }
             drop(lock);
@@ -134,11 +136,16 @@ impl Database {
                 old_trees.push((table.rows.secondaries[at].tree.clone(), pending));
             }
         }
-        let added = self.with_ids(added).await?;
+        let mut added = self.with_ids(added).await?;
+        if !added.is_empty() {
+            // The rows are read as they are now. What views see that are open already is not among the entries.
+            let born = self.0.system.birth_number().await?;
+            added.iter_mut().for_each(|key| key.born = born);
+        }
         let new_ids: Vec<u64> = added.iter().map(|key| key.id).collect();
         def.keys.extend(added);
         def.sort_keys();
-        def.validate()?;
+        def.validate_for(self.0.store.page_size().bytes())?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             return Err(Error::Setting {
@@ -216,7 +223,8 @@ impl Database {
         }
         // What the catalog names must be there after a crash.
         self.make_durable().await?;
-        let (engine, work) = (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
+        let (engine, work) =
+            (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
         self.run_to_the_end(async move {
             engine.0.catalog.change(|change| work.into_iter().try_for_each(|work| change.begin(work)))
         })
@@ -334,6 +342,10 @@ impl Database {
             }
             let values: SmallVec<[FieldRef<'_>; 8]> = values.into_iter().map(FieldRef::from).collect();
             record.encode(index, &values).map_err(|error| Error::Internal(error.to_string()))?;
+            let bytes = record.size();
+            if bytes > tree.max_record_size() {
+                return Err(Error::Transaction(txn::Error::RowTooLarge { table: index.id, bytes }));
+            }
             if index.unique {
                 before.clear();
                 before.extend_from_slice(entry);

@@ -149,13 +149,28 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
         }
     }
 
-    /// Sets the value of a key; true if the key is new.
-    pub fn put(&self, transaction: &mut BlockingTransaction, key: &K, value: &V) -> Result<bool> {
-        if transaction.update(&self.table, &[key.to_value()], &[("v", value.to_value())])? {
-            return Ok(false);
+    /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing what others
+    /// put in between.
+    pub fn get_for_update(&self, transaction: &mut BlockingTransaction, key: &K) -> Result<Option<V>> {
+        match transaction.get_for_update(&self.table, &[key.to_value()])? {
+            Some(row) => Ok(Some(self.pair(row)?.1)),
+            None => Ok(None),
         }
-        transaction.insert(&self.table, &[key.to_value(), value.to_value()])?;
-        Ok(true)
+    }
+
+    /// Sets the value of a key, whether it is there or not; true if the key is new.
+    pub fn put(&self, transaction: &mut BlockingTransaction, key: &K, value: &V) -> Result<bool> {
+        loop {
+            if transaction.update(&self.table, &[key.to_value()], &[("v", value.to_value())])? {
+                return Ok(false);
+            }
+            match transaction.insert_to_put(&self.table, &[key.to_value(), value.to_value()]) {
+                Ok(_) => return Ok(true),
+                // Somebody else has put it in between. It is locked now, so it stays to be updated.
+                Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Removes a key; false if it was not there.

@@ -1,4 +1,22 @@
 //! Untorn: an embeddable InnoDB.
+//!
+//! [`Database::open`] opens a data directory. [`Database::begin`] gives a [`BlockingTransaction`], whose calls park the
+//! thread while they wait; [`Database::key_value`] a typed map on top of it. [`Database::transaction`] gives the same
+//! operations as futures ([`Transaction`]). They run on any executor, are `Send`, and block no thread but for the files
+//! of a definition that changes.
+//!
+//! **Dropping futures.** Every future of this crate may be dropped at any await. An operation of a transaction that was
+//! cut is undone, whole, before the next one or the commit does anything. A commit that was cut has not begun, or is
+//! complete but for the wait for durability. A change of a definition that was cut goes on to its end, or is taken back.
+//!
+//! **Dropping transactions.** A transaction with changes that is dropped is rolled back in the background. Its row locks last
+//! until that is done, and so does its use of tables: DDL on them waits.
+//!
+//! **Errors.** An operation that fails has undone its own changes, and the transaction goes on. Only
+//! [`engine::Error::Deadlock`] ends it: all further calls fail until it is rolled back or begun again.
+//!
+//! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles of tables
+//! ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
 
 mod auto_increment;
 mod blocking;
@@ -23,6 +41,7 @@ mod metadata_lock;
 mod open;
 mod options;
 mod protection;
+mod provenance;
 mod rename;
 mod report;
 mod retry;

@@ -6,15 +6,19 @@
 //! holds what it waits for, or asked for it with precedence, and so on. Waits begin and are searched one at a time, so the last
 //! one sees all others. An owner between two tries of the same wait is not in the graph; it looks again when it comes back.
 //!
+//! A transaction may also wait for a row lock in such a cycle: [`txn::RowWaits`] says who does and for whom, and tells when such a
+//! wait begins, which may be the last one too. The victim is always one that waits for a metadata lock.
+//!
 //! The victim is the one that is cheapest to repeat: a transaction that wants to use a table before a statement that wants one
 //! for itself (as in MySQL), and among equals the one whose wait closed the cycle. It learns of it as
 //! [`Blocked::Deadlock`], error 1213.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Event, Wait};
 use parking_lot::Mutex;
+use txn::{OutsideWaits, RowOwner, RowWaits};
 
 use crate::metadata_lock::{Blocked, MetadataLock};
 
@@ -83,6 +87,8 @@ pub struct MetadataOwner {
     waits: Mutex<Option<(Arc<MetadataLock>, Waited)>>,
     /// Its wait has to end in an error.
     victim: AtomicBool,
+    /// Its session in the table of row locks, if it is one.
+    rows: Option<RowOwner>,
 }
 
 /// A hold as a number: locks are aligned, so that their low bits are free.
@@ -141,7 +147,7 @@ impl MetadataOwner {
         *self.waits.lock() = Some((lock.clone(), waited));
         waiting.push(self.clone());
         let entered = Entered { graph: graph.clone(), owner: self.clone() };
-        if break_cycles(&waiting, self) {
+        if graph.break_cycles(&waiting, self) {
             drop(waiting);
             drop(entered);
             return Blocked::Deadlock;
@@ -155,6 +161,7 @@ impl MetadataOwner {
 #[derive(Default)]
 pub struct MetadataGraph {
     waiting: Mutex<Vec<Arc<MetadataOwner>>>,
+    rows: OnceLock<RowWaits>,
 }
 
 impl MetadataGraph {
@@ -164,9 +171,29 @@ impl MetadataGraph {
         Arc::default()
     }
 
+    /// Looks at waits for row locks as well.
+    pub fn look_at_rows(self: &Arc<Self>, rows: RowWaits) {
+        let this: Weak<Self> = Arc::downgrade(self);
+        rows.listen(this);
+        let _ = self.rows.set(rows);
+    }
+
     /// A new owner.
     pub fn owner(self: &Arc<Self>) -> Arc<MetadataOwner> {
+        self.make_owner(None)
+    }
+
+    /// A new owner that stands for a session in the table of row locks.
+    pub fn owner_of(self: &Arc<Self>, rows: RowOwner) -> Arc<MetadataOwner> {
+        let owner = self.make_owner(Some(rows.clone()));
+        let companion: Weak<MetadataOwner> = Arc::downgrade(&owner);
+        rows.set_companion(companion);
+        owner
+    }
+
+    fn make_owner(self: &Arc<Self>, rows: Option<RowOwner>) -> Arc<MetadataOwner> {
         Arc::new(MetadataOwner {
+            rows,
             graph: Arc::downgrade(self),
             slots: Default::default(),
             more: Mutex::default(),
@@ -192,57 +219,92 @@ impl Drop for Entered {
     }
 }
 
-/// Ends the waits of others until no cycle goes through `start` any more; true if `start` itself has to give up.
-fn break_cycles(waiting: &[Arc<MetadataOwner>], start: &Arc<MetadataOwner>) -> bool {
-    loop {
-        let Some(cycle) = find_cycle(waiting, start) else { return false };
-        let weight = |owner: &Arc<MetadataOwner>| owner.waits.lock().as_ref().map_or(0, |(_, w)| w.weight());
-        // The start is the first, and the first of the lightest is taken.
-        let Some(victim) = cycle.iter().min_by_key(|owner| weight(owner)) else { return false };
-        tracing::debug!(owners = cycle.len(), "deadlock of metadata locks");
-        if Arc::ptr_eq(victim, start) {
-            return true;
+impl OutsideWaits for MetadataGraph {
+    fn row_wait_begins(&self, waiter: &RowOwner) {
+        let waiting = self.waiting.lock();
+        if waiting.is_empty() {
+            return;
         }
-        victim.victim.store(true, Ordering::Release);
-        let lock = victim.waits.lock().as_ref().map(|(lock, _)| lock.clone());
-        if let Some(lock) = lock {
-            lock.wake_all();
+        if let Some(waiter) = of_rows(waiter) {
+            self.break_cycles(&waiting, &waiter);
         }
     }
 }
 
-/// The owners of a cycle through `start`, `start` first. Those that have to give up already take part in none.
-fn find_cycle(waiting: &[Arc<MetadataOwner>], start: &Arc<MetadataOwner>) -> Option<Vec<Arc<MetadataOwner>>> {
-    // Owners reached, each with the number of the one it was reached from.
-    let mut steps = vec![(start.clone(), 0)];
-    let mut at = 0;
-    while at < steps.len() {
-        let owner = steps[at].0.clone();
-        let waited = owner.waits.lock().clone();
-        if let Some((lock, waited)) = waited {
-            for other in waiting.iter().filter(|other| !other.victim.load(Ordering::Acquire)) {
-                if Arc::ptr_eq(other, &owner) || !stands_in_the_way(other, &lock, waited) {
-                    continue;
-                }
-                if Arc::ptr_eq(other, start) {
-                    return Some(path(&steps, at));
-                }
-                if !steps.iter().any(|(known, _)| Arc::ptr_eq(known, other)) {
-                    steps.push((other.clone(), at));
-                }
+/// The owner of a session in the table of row locks.
+fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
+    rows.companion()?.downcast().ok()
+}
+
+impl MetadataGraph {
+    /// Ends the waits of others until no cycle goes through `start` any more; true if `start` itself has to give up.
+    fn break_cycles(&self, waiting: &[Arc<MetadataOwner>], start: &Arc<MetadataOwner>) -> bool {
+        let for_rows = self.rows.get().map(RowWaits::waiting).unwrap_or_default();
+        let for_rows: Vec<_> = for_rows.iter().filter_map(of_rows).collect();
+        loop {
+            let Some(cycle) = self.find_cycle(waiting, &for_rows, start) else { return false };
+            let weight = |owner: &&Arc<MetadataOwner>| owner.waits.lock().as_ref().map(|(_, w)| w.weight());
+            // The start is the first, and the first of the lightest is taken. Who waits for a row is not ours to end.
+            let victims = cycle.iter().filter(|owner| weight(owner).is_some());
+            let Some(victim) = victims.min_by_key(weight) else { return false };
+            tracing::debug!(owners = cycle.len(), "deadlock of metadata locks");
+            if Arc::ptr_eq(victim, start) {
+                return true;
+            }
+            victim.victim.store(true, Ordering::Release);
+            let lock = victim.waits.lock().as_ref().map(|(lock, _)| lock.clone());
+            if let Some(lock) = lock {
+                lock.wake_all();
             }
         }
-        at += 1;
     }
-    None
+
+    /// The owners of a cycle through `start`, `start` first. Those that have to give up already take part in none.
+    fn find_cycle(
+        &self,
+        waiting: &[Arc<MetadataOwner>],
+        for_rows: &[Arc<MetadataOwner>],
+        start: &Arc<MetadataOwner>,
+    ) -> Option<Vec<Arc<MetadataOwner>>> {
+        // Owners reached, each with the number of the one it was reached from.
+        let mut steps = vec![(start.clone(), 0)];
+        let mut at = 0;
+        while at < steps.len() {
+            let owner = steps[at].0.clone();
+            let waited = owner.waits.lock().clone();
+            let others: Vec<Arc<MetadataOwner>> = match waited {
+                Some((lock, waited)) => {
+                    let all = waiting.iter().chain(for_rows);
+                    all.filter(|other| stands_in_the_way(other, &lock, waited)).cloned().collect()
+                }
+                None => {
+                    let rows = owner.rows.as_ref().zip(self.rows.get());
+                    let blockers = rows.map(|(rows, table)| table.blockers(rows)).unwrap_or_default();
+                    blockers.iter().filter_map(of_rows).collect()
+                }
+            };
+            for other in others {
+                if Arc::ptr_eq(&other, &owner) || other.victim.load(Ordering::Acquire) {
+                    continue;
+                }
+                if Arc::ptr_eq(&other, start) {
+                    return Some(path(&steps, at));
+                }
+                if !steps.iter().any(|(known, _)| Arc::ptr_eq(known, &other)) {
+                    steps.push((other, at));
+                }
+            }
+            at += 1;
+        }
+        None
+    }
 }
 
 fn stands_in_the_way(other: &Arc<MetadataOwner>, lock: &Arc<MetadataLock>, waited: Waited) -> bool {
-    let asks_first = other
-        .waits
-        .lock()
-        .as_ref()
-        .is_some_and(|(theirs, request)| Arc::ptr_eq(theirs, lock) && waited.blocked_by_request(*request));
+    let asks_first =
+        other.waits.lock().as_ref().is_some_and(|(theirs, request)| {
+            Arc::ptr_eq(theirs, lock) && waited.blocked_by_request(*request)
+        });
     asks_first || other.blocks(lock, waited)
 }
 
@@ -334,7 +396,8 @@ mod tests {
         let graph = MetadataGraph::new();
         let locks: Vec<_> = (0..20).map(|_| Arc::new(MetadataLock::default())).collect();
         let (one, two) = (graph.owner(), graph.owner());
-        let mut uses: Vec<_> = locks.iter().map(|lock| lock.share(Access::Read, &one).ok().unwrap()).collect();
+        let mut uses: Vec<_> =
+            locks.iter().map(|lock| lock.share(Access::Read, &one).ok().unwrap()).collect();
         let extra = Arc::new(MetadataLock::default());
         let _has = extra.request_exclusive(&two).grant(0).ok().unwrap();
         for lock in &locks {

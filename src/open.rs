@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
+use crate::provenance::{self, Identity, Marks};
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::table::table_file;
@@ -48,7 +49,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     remove_temporary_files(&*storage, &directory)?;
     forced_recovery::remove_scratch_log(&*storage, &directory)?;
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
-    let catalog = Catalog::open(storage.clone(), &directory, wanted_page)?;
+    let catalog = Arc::new(Catalog::open(storage.clone(), &directory, wanted_page)?);
     if exists {
         // A process that was killed may have replaced the catalog without making that durable; what is done to files
         // on the ground of what it says must not outlive it.
@@ -69,11 +70,16 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     })?;
     let level = options.force_recovery;
     let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
-    let spaces = space_files(&*storage, &directory, &catalog, &elsewhere, level > 0)?;
-    let log = open_redo(&environment, &directory, &options, page_bytes)?;
+    let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
+    let identity = Identity::of(&catalog, &environment);
+    let log = open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
+    let undo_file = directory.join(UNDO_FILE);
+    if exists && level < 5 {
+        provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
+    }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let clean_tier = Tier::open(&environment, &catalog, page_size, &options);
+    let clean_tier = Tier::open(&environment, &identity.text, page_size, &options);
     let tier_bytes = clean_tier.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     clean_tier.attach(&store);
@@ -83,16 +89,29 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
             store.poison(why);
         }
     });
-    let spaces: Vec<(u32, PathBuf)> = spaces.into_iter().collect();
-    let undo_file = directory.join(UNDO_FILE);
     let unrestored_pages = restored.unrestored;
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
+    for (space, path) in &spaces {
+        let mark = provenance::expected_mark(&catalog.snapshot(), &identity, *space);
+        store.add_space(*space, path, mark)?;
+    }
+    if level == 0 {
+        for (space, why) in &catalog.snapshot().lost {
+            store.refuse_space(*space, &lost_for_good(why));
+        }
+    }
     let recovered = match level {
-        6 => store.open_without_redo(&spaces).map(|()| RecoverySummary::default()),
-        _ => store.recover(&spaces),
+        6 => Ok(RecoverySummary::default()),
+        _ => store.recover_noting(&[], &mut |space, why| note_lost(&catalog, space, why)),
     };
     let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
+    for (space, why) in &recovered.lost_spaces {
+        store.refuse_space(*space, &lost_for_good(why));
+    }
+    if exists && level < 6 {
+        provenance::log_is_open(&catalog, &identity, &log)?;
+    }
     clean_tier.recovered(&recovered);
     if level >= 4 {
         store.refuse_changes(&format!("innodb_force_recovery is {level}"));
@@ -104,10 +123,17 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;
     system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
+    let marks = Marks::new(&store, &catalog, &identity);
     if level < 4 {
-        // The first version of the catalog: from here on the directory is one of ours. Or that of today's format.
+        marks.mark_undo().await?;
+    }
+    if !exists {
+        // The first version of the catalog: from here on the directory is one of ours.
+        provenance::log_is_open(&catalog, &identity, &log)?;
+    }
+    if level < 4 {
+        // One of an older format is written anew.
         catalog.settle()?;
-        clean_tier.store_identity(&catalog)?;
     }
     let report = OpenReport {
         directory: directory.clone(),
@@ -135,6 +161,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         system,
         writer,
         clean_tier,
+        marks,
         report: OpenReport::default(),
         force_recovery: level,
         unchecked_sizes: options.unchecked_sizes,
@@ -142,6 +169,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         own_environment: OnceLock::new(),
         _lock: lock,
     };
+    inner.tables.graph.look_at_rows(inner.system.row_waits());
     let opened = Database(Arc::new(inner));
     if level >= 4 {
         opened.0.catalog.freeze(level);
@@ -156,6 +184,9 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     // Nobody else has a clone yet but the table handles, which keep none.
     inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
+    if level == 0 {
+        inner.marks.spawn();
+    }
     inner.report =
         OpenReport { rolled_back, protection, left_out, took: environment.now() - started, ..report };
     Ok(Database(Arc::new(inner)))
@@ -251,13 +282,13 @@ fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Sen
     })
 }
 
-/// Every tablespace file by its id. Missing ones are left out when they may be.
+/// Every tablespace file by its id. Those of tables are not looked at: a missing one is its table's trouble, when that is
+/// used.
 fn space_files(
     storage: &dyn Storage,
     directory: &Path,
     catalog: &Catalog,
     elsewhere: &Elsewhere,
-    may_miss: bool,
 ) -> Result<BTreeMap<u32, PathBuf>> {
     let mut files = BTreeMap::new();
     let undo = directory.join(UNDO_FILE);
@@ -272,18 +303,6 @@ fn space_files(
             Some(path) => directory.join(path),
             None => directory.join(table_file(database, name)),
         };
-        if !storage.exists(&path)? && may_miss {
-            continue;
-        }
-        if !storage.exists(&path)? {
-            return Err(Error::Catalog {
-                path: directory.join(CATALOG_FILE),
-                why: format!(
-                    "it lists table '{database}.{name}', but its file {} is not there. Put the file back, or restore the directory from a backup",
-                    path.display()
-                ),
-            });
-        }
         files.insert(def.space, path);
     }
     Ok(files)
@@ -313,6 +332,8 @@ fn restore_torn_pages(
         let Some(path) = spaces.get(&page.space) else { return Ok(None) };
         let file = match open_files.get(&page.space) {
             Some(file) => file,
+            // Nothing can be put back into a file that is not there.
+            None if !storage.exists(path)? => return Ok(None),
             None => open_files.entry(page.space).or_insert(storage.open(path, OpenHow::EXISTING)?),
         };
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
@@ -332,6 +353,8 @@ fn open_redo(
     environment: &Arc<dyn Environment>,
     directory: &Path,
     options: &Options,
+    catalog: Option<&Catalog>,
+    identity: &Identity,
     page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
     if options.force_recovery == 6 {
@@ -342,12 +365,31 @@ fn open_redo(
         // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
         buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
+        owner: identity.owner,
         ..redo::Options::default()
     };
-    Ok(match RedoLog::exists(environment, directory)? {
-        true => RedoLog::open(environment, directory, settings)?,
-        false => RedoLog::create(environment, directory, settings)?,
-    })
+    match catalog {
+        Some(catalog) => provenance::open_log(environment, directory, settings, catalog, identity),
+        None => Ok(RedoLog::create(environment, directory, settings)?),
+    }
+}
+
+/// Remembers that a table lost the changes that the redo log has of it, before the log gives them up. The undo tablespace cannot
+/// do without.
+fn note_lost(catalog: &Catalog, space: u32, why: &str) -> std::result::Result<(), pagestore::Error> {
+    let refuse = |why: String| Err(pagestore::Error::Recovery(why));
+    if space == txn::UNDO_SPACE {
+        return refuse(format!("the undo tablespace cannot be used: {why}"));
+    }
+    let noted = catalog.change(|change| change.note_lost(space, why));
+    noted.or_else(|error| refuse(error.to_string()))
+}
+
+fn lost_for_good(why: &str) -> String {
+    format!(
+        "it lost changes when the redo log was applied, because at that time it could not be used ({why}); what is there now is without \
+         them. DROP or TRUNCATE the table, or restore the whole data directory from a backup; innodb_force_recovery=1 reads what is there"
+    )
 }
 
 fn open_writer(
@@ -377,11 +419,14 @@ fn open_store(
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
     let defaults = pagestore::Options::default();
+    let open_files = options.open_files();
+    environment.storage().set_open_files_max(open_files);
     let settings = pagestore::Options {
         pool_bytes: options.buffer_pool_bytes as usize,
         tier_bytes: tier_bytes as usize,
         page_size,
         skip_corrupt: options.force_recovery > 0,
+        open_files,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults
     };
@@ -396,7 +441,8 @@ fn describe_io(storage: &dyn Storage, directory: &Path) -> String {
     if direct { "direct".to_owned() } else { "buffered: the file system refuses direct I/O".to_owned() }
 }
 
-/// Opens the tables. Returns those that cannot be opened, which forced recovery leaves out.
+/// Makes the tables known. Their files are opened when they are used. Returns those that cannot be put together, which forced
+/// recovery leaves out.
 async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> Result<Vec<String>> {
     let inner = &database.0;
     let mut left_out = Vec::new();

@@ -44,6 +44,9 @@ pub struct Options {
     pub force_recovery: u8,
     /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub clean_tier: CleanTierOptions,
+    /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the process may open
+    /// counts. More than that are open only while they are used, or hold writes that are not synced yet.
+    pub open_files: usize,
     /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
     pub purge_threads: usize,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
@@ -101,6 +104,7 @@ impl Options {
             doublewrite_pages: 128,
             force_recovery: 0,
             clean_tier: CleanTierOptions::default(),
+            open_files: 4000,
             lock_wait_timeout: Duration::from_secs(50),
             lock_memory_bytes: default_lock_memory(memory_bytes()),
             purge_threads: 4,
@@ -145,6 +149,12 @@ impl Options {
     pub fn force_recovery(mut self, level: u8) -> Options {
         self.force_recovery = level;
         self
+    }
+
+    /// Files of tables that are really open at a time.
+    pub(crate) fn open_files(&self) -> usize {
+        let possible = usize::try_from(disk::raise_file_limit() / 2).unwrap_or(usize::MAX);
+        self.open_files.min(possible).max(10)
     }
 
     /// Where the doublewrite files live.

@@ -1,18 +1,25 @@
 //! Rows by value: insert, get, update, delete and range reads with [`Value`]s, for programs that embed the engine.
 //!
 //! The functions here are `async` and block no thread; [`crate::BlockingTransaction`] has the same ones for
-//! programs without an executor. A function that fails has undone its own changes; the transaction goes on,
-//! except after a deadlock, which has rolled all of it back.
+//! programs without an executor. A function that fails, or whose future is dropped, has undone its own changes; the
+//! transaction goes on, except after a deadlock, which has rolled all of it back.
+//!
+//! Each function is a statement: at READ COMMITTED it sees what is committed when it begins. At SERIALIZABLE a plain
+//! read inside a transaction locks what it reads, as `FOR SHARE` does.
+//!
+//! A [`Table`] handle stays good while DDL goes on: a function waits for DDL that is at work on the table, and goes on
+//! with what the table has become (another index, another name, no rows). Only a dropped table is an error.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
-use txn::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
+use txn::{Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
 use crate::schema::KeyDef;
 use crate::table::Table;
+use crate::timeout::wait_until;
 use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
 
@@ -195,18 +202,88 @@ fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> 
     })
 }
 
+/// A statement under way: ended, also when its future is dropped, it gives up its read view where the level says so,
+/// and after a deadlock the uses of tables.
+struct Statement<'t>(&'t mut Transaction);
+
+impl Drop for Statement<'_> {
+    fn drop(&mut self) {
+        self.0.rows().end_statement();
+        if self.0.state().is_rolled_back() {
+            self.0.release_ended();
+        }
+    }
+}
+
+/// Rows copied under a page latch, to be shown when it is gone.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<(OwnedRow, Vec<OffPage>)>,
+    rows_max: usize,
+    bytes: usize,
+    failure: Option<Error>,
+}
+
+/// Rows of the first batch; each one after may have twice as many, up to the second number.
+const BATCH_ROWS: (usize, usize) = (4, 128);
+/// A batch ends with the row that makes it so large.
+const BATCH_BYTES: usize = 64 << 10;
+
+impl Batch {
+    fn take(&mut self, table: &Table, row: &Row<'_>) -> Control {
+        let mut off_page = Vec::new();
+        let values = match copy_row(table, row, &mut off_page) {
+            Ok(values) => values,
+            Err(error) => {
+                self.failure = Some(error);
+                return Control::Stop;
+            }
+        };
+        self.bytes += values.iter().map(value_bytes).sum::<usize>();
+        let full = self.rows.len() + 1 >= self.rows_max || self.bytes >= BATCH_BYTES || !off_page.is_empty();
+        self.rows.push((values, off_page));
+        if full { Control::Pause } else { Control::Continue }
+    }
+}
+
+fn value_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Bytes(bytes) => bytes.len(),
+        _ => size_of::<Value<'_>>(),
+    }
+}
+
 impl Transaction {
-    /// Runs one change; on failure everything it did is undone.
-    async fn undone_on_failure<T>(&mut self, mark: txn::UndoMark, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result {
-            match error {
-                Error::Transaction(error @ (txn::Error::Deadlock | txn::Error::LockTableFull)) => {
-                    self.after_error(error);
+    /// Begins a statement on a table: waits for DDL that is at work on it, and finds what it has become.
+    async fn statement(&mut self, table: &Arc<Table>) -> Result<(Statement<'_>, Arc<Table>)> {
+        self.database().refuse_after_close()?;
+        let statement = Statement(self);
+        let mut table = table.clone();
+        let mut deadline = None;
+        loop {
+            match statement.0.use_table(&table) {
+                Ok(()) => return Ok((statement, table)),
+                Err(NotUsable::Discarded) => return Err(table.discarded_error()),
+                Err(NotUsable::Deadlock) => {
+                    // As after a deadlock of row locks: nothing of the transaction is left.
+                    statement.0.rows().roll_back_as_victim().await?;
+                    return Err(Error::Transaction(txn::Error::Deadlock));
                 }
-                _ => self.rollback_to(mark).await?,
+                Err(NotUsable::Stale) => table = statement.0.database().successor(&table)?,
+                Err(NotUsable::Wait(wait)) => {
+                    let environment = statement.0.database().environment().clone();
+                    let patience = statement.0.state().lock_wait_timeout();
+                    let until = *deadline.get_or_insert_with(|| environment.now() + patience);
+                    wait_until(&*environment, wait, until).await?;
+                }
             }
         }
-        result
+    }
+
+    /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
+    fn read_lock(&self, wanted: Lock) -> Lock {
+        let serializable = self.state().isolation() == Isolation::Serializable && self.is_active();
+        if serializable && wanted == Lock::None { Lock::Share } else { wanted }
     }
 
     /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
@@ -215,16 +292,27 @@ impl Transaction {
     /// # Errors
     /// [`txn::Error::DuplicateKey`], values that do not fit, lock waits.
     pub async fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        self.insert_with(table, values, OnDuplicate::Refuse).await
+    }
+
+    /// As [`Transaction::insert`]; `on_duplicate` says how a row that is there already is to be locked.
+    pub(crate) async fn insert_with(
+        &mut self,
+        table: &Arc<Table>,
+        values: &[Value<'_>],
+        on_duplicate: OnDuplicate,
+    ) -> Result<Option<u64>> {
         if values.len() != table.def.columns.len() {
             return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
         }
-        self.use_or_fail(table)?;
+        let (statement, table) = self.statement(table).await?;
+        let table = &table;
         let mut encoded = Encoded::default();
         let mut generated = None;
         for (at, value) in values.iter().enumerate() {
             let mut value = value.clone();
             if let (true, Some(counter)) = (table.def.columns[at].auto_increment, &table.auto_increment) {
-                let store = self.database().store().clone();
+                let store = statement.0.database().store().clone();
                 match value {
                     Value::Null | Value::Int(0) | Value::UInt(0) => {
                         let next = counter.take(&store, 1).await?;
@@ -238,9 +326,7 @@ impl Transaction {
             }
             encoded.push(table, at as u16, &value)?;
         }
-        let mark = self.statement_mark();
-        let result = txn::insert(self.rows(), &table.rows, &encoded.fields()).await;
-        self.undone_on_failure(mark, result.map_err(Error::Transaction)).await?;
+        txn::insert_with(statement.0.rows(), &table.rows, &encoded.fields(), on_duplicate).await?;
         table.note_rows(1);
         Ok(generated)
     }
@@ -252,57 +338,67 @@ impl Transaction {
         key: &[Value<'_>],
         lock: Lock,
     ) -> Result<Option<OwnedRow>> {
-        let mut found = None;
-        let range = Range::all().equal(key.to_vec()).lock(lock);
-        self.for_each(table, &range, |row| {
-            found = Some(row);
-            false
+        let (statement, table) = self.statement(table).await?;
+        let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock));
+        let mut scan = statement.0.scan(&table, &range)?;
+        let mut off_page = Vec::new();
+        let mut copied = None;
+        scan.run(statement.0.rows(), &mut |row| {
+            copied = Some(copy_row(&table, row, &mut off_page));
+            Control::Stop
         })
         .await?;
-        Ok(found)
+        let Some(copied) = copied else { return Ok(None) };
+        let mut values = copied?;
+        statement.0.complete_row(&table, &mut values, off_page).await?;
+        Ok(Some(values))
     }
 
-    /// Shows the rows of a range to `f` until it says `false`.
+    /// Shows the rows of a range to `f` until it says `false`. No page is held meanwhile: `f` may do with the database
+    /// what it likes, through other transactions. Rows that are locked are locked one by one, as they are shown.
     pub async fn for_each(
         &mut self,
         table: &Arc<Table>,
         range: &Range<'_>,
         mut f: impl FnMut(OwnedRow) -> bool,
     ) -> Result<()> {
-        self.use_or_fail(table)?;
-        let mut scan = self.scan(table, range)?;
+        let (statement, table) = self.statement(table).await?;
+        let range = Range { lock: statement.0.read_lock(range.lock), ..range.clone() };
+        let mut scan = statement.0.scan(&table, &range)?;
+        let (first, most) = if range.lock == Lock::None { BATCH_ROWS } else { (1, 1) };
+        let mut batch = Batch { rows_max: first, ..Batch::default() };
         loop {
-            let mut off_page = Vec::new();
-            let mut copied = None;
-            let state = scan
-                .run(self.rows(), &mut |row| {
-                    match copy_row(table, row, &mut off_page) {
-                        Ok(values) if off_page.is_empty() => {
-                            if f(values) {
-                                Control::Continue
-                            } else {
-                                Control::Stop
-                            }
-                        }
-                        // Long columns are read outside the page latch.
-                        other => {
-                            copied = Some(other);
-                            Control::Pause
-                        }
-                    }
-                })
-                .await?;
-            let Some(copied) = copied else { return Ok(()) };
-            let mut values = copied?;
-            for field in off_page {
-                let bytes =
-                    txn::fetch_external(self.rows(), &table.rows, &field.prefix, &field.reference).await?;
-                values[field.column] = decode(table, field.column, &bytes)?;
+            let state = scan.run(statement.0.rows(), &mut |row| batch.take(&table, row)).await?;
+            for (mut values, off_page) in batch.rows.drain(..) {
+                statement.0.complete_row(&table, &mut values, off_page).await?;
+                if !f(values) {
+                    return Ok(());
+                }
             }
-            if !f(values) || state == ScanState::Finished {
+            if let Some(error) = batch.failure {
+                return Err(error);
+            }
+            if state == ScanState::Finished {
                 return Ok(());
             }
+            batch.bytes = 0;
+            batch.rows_max = (batch.rows_max * 2).min(most);
         }
+    }
+
+    /// Reads the long columns of a row that was copied, with no page latched.
+    async fn complete_row(
+        &mut self,
+        table: &Arc<Table>,
+        values: &mut OwnedRow,
+        off_page: Vec<OffPage>,
+    ) -> Result<()> {
+        for field in off_page {
+            let bytes =
+                txn::fetch_external(self.rows(), &table.rows, &field.prefix, &field.reference).await?;
+            values[field.column] = decode(table, field.column, &bytes)?;
+        }
+        Ok(())
     }
 
     fn scan(&self, table: &Arc<Table>, range: &Range<'_>) -> Result<Scan> {
@@ -339,7 +435,8 @@ impl Transaction {
         key: &[Value<'_>],
         changes: &[(&str, Value<'_>)],
     ) -> Result<bool> {
-        self.use_or_fail(table)?;
+        let (statement, table) = self.statement(table).await?;
+        let table = &table;
         let key = encode_key(table, clustered_parts(table)?, key)?;
         let mut encoded = Encoded::default();
         let mut columns = Vec::with_capacity(changes.len());
@@ -352,42 +449,26 @@ impl Transaction {
             columns.push(column);
         }
         let changes: Vec<(u16, Field<'_>)> = columns.into_iter().zip(encoded.fields()).collect();
-        let mark = self.statement_mark();
-        let result = txn::update(self.rows(), &table.rows, &key.fields(), &changes).await;
-        found(self.undone_on_failure(mark, result.map_err(Error::Transaction)).await)
+        found(txn::update(statement.0.rows(), &table.rows, &key.fields(), &changes).await)
     }
 
     /// Deletes the row with this primary key; false if there is none.
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
-        self.use_or_fail(table)?;
-        let key = encode_key(table, clustered_parts(table)?, key)?;
-        let mark = self.statement_mark();
-        let result = txn::delete(self.rows(), &table.rows, &key.fields()).await;
-        let deleted = found(self.undone_on_failure(mark, result.map_err(Error::Transaction)).await)?;
+        let (statement, table) = self.statement(table).await?;
+        let key = encode_key(&table, clustered_parts(&table)?, key)?;
+        let deleted = found(txn::delete(statement.0.rows(), &table.rows, &key.fields()).await)?;
         if deleted {
             table.note_rows(-1);
         }
         Ok(deleted)
     }
-
-    /// Uses a table that the caller holds a handle of. DDL that is at work on it, or has replaced it, is an
-    /// error here: get a new handle by [`Transaction::open_table`], which waits.
-    fn use_or_fail(&mut self, table: &Arc<Table>) -> Result<()> {
-        self.use_table(table).map_err(|why| match why {
-            NotUsable::Discarded => table.discarded_error(),
-            NotUsable::Deadlock => Error::Transaction(txn::Error::Deadlock),
-            NotUsable::Wait(_) | NotUsable::Stale => {
-                Error::NoSuchTable(table.database.clone(), table.name.clone())
-            }
-        })
-    }
 }
 
 /// A missing row is an answer here, not an error.
-fn found(result: Result<()>) -> Result<bool> {
+fn found(result: std::result::Result<(), txn::Error>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
-        Err(Error::Transaction(txn::Error::RowNotFound { .. })) => Ok(false),
-        Err(error) => Err(error),
+        Err(txn::Error::RowNotFound { .. }) => Ok(false),
+        Err(error) => Err(Error::Transaction(error)),
     }
 }

@@ -104,6 +104,14 @@ pub struct KeyDef {
     /// Page number of the root; 0 until the table is created.
     #[serde(default)]
     pub root: u32,
+    /// When it was added to a table that was there, as a number of the transaction system; 0 otherwise. Read views that
+    /// are older must not use it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub born: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A table.
@@ -115,6 +123,9 @@ pub struct TableDef {
     /// Tablespace id; 0 until created.
     #[serde(default)]
     pub space: u32,
+    /// The first id of a table that has got another one since (TRUNCATE, IMPORT); 0 for one that has not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub origin: u64,
     /// Columns in order.
     pub columns: Vec<ColumnDef>,
     /// Keys: the primary key first if there is one, then unique keys, then the others, each in the order given
@@ -131,6 +142,10 @@ pub struct TableDef {
     /// Seconds since 1970 of the creation.
     #[serde(default)]
     pub created_unix_s: u64,
+    /// When its rows began: created, truncated or imported, as a number of the transaction system. Read views that are
+    /// older see nothing of them, nor of what was there before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub born: u64,
     /// DISCARD TABLESPACE took its file away; it has no rows until another one is imported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
@@ -161,9 +176,9 @@ pub enum SchemaError {
     /// A key prefix on a column that has none, or longer than the column.
     #[error("incorrect prefix key; the used key part '{0}' isn't a string or the prefix is too long")]
     WrongPrefix(String),
-    /// A key part wider than 3072 bytes, or all of them together.
-    #[error("specified key was too long; max key length is 3072 bytes")]
-    KeyTooLong,
+    /// A key part wider than so many bytes, or all of them together.
+    #[error("specified key was too long; max key length is {0} bytes")]
+    KeyTooLong(u32),
     /// AUTO_INCREMENT on more than one column, on a type that cannot count, or without a key.
     #[error("incorrect table definition; there can be only one auto column and it must be defined as a key")]
     WrongAutoIncrement,
@@ -178,8 +193,14 @@ pub enum SchemaError {
     TooMany(&'static str),
 }
 
-/// InnoDB's limit of a key in bytes, for DYNAMIC tables and 16 KiB pages.
-const KEY_BYTES_MAX: u32 = 3072;
+/// InnoDB's limit of a key in bytes, for DYNAMIC tables: two entries must fit a page, each with a key and a primary key.
+fn key_bytes_max(page_bytes: usize) -> u32 {
+    match page_bytes {
+        ..=4096 => 768,
+        ..=8192 => 1536,
+        _ => 3072,
+    }
+}
 
 impl TableDef {
     /// A table of these columns with no keys yet, in `utf8mb4_general_ci`.
@@ -187,12 +208,14 @@ impl TableDef {
         TableDef {
             id: 0,
             space: 0,
+            origin: 0,
             columns,
             keys: Vec::new(),
             hidden_clustered: None,
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             created_unix_s: 0,
+            born: 0,
             discarded: false,
         }
     }
@@ -208,7 +231,7 @@ impl TableDef {
             .iter()
             .map(|name| KeyPart { column: self.column_number(name).unwrap_or(u16::MAX), prefix_chars: None })
             .collect();
-        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0 });
+        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0, born: 0 });
         self.sort_keys();
         self
     }
@@ -275,6 +298,11 @@ impl TableDef {
         u16::try_from(at).ok()
     }
 
+    /// What stays of a table's identity as long as it exists, whatever its name and its id.
+    pub fn lineage(&self) -> u64 {
+        if self.origin == 0 { self.id } else { self.origin }
+    }
+
     /// Bytes of a key part at most.
     pub fn key_part_bytes(&self, part: &KeyPart) -> u32 {
         let kind = &self.columns[usize::from(part.column)].kind;
@@ -284,7 +312,16 @@ impl TableDef {
         }
     }
 
-    /// Checks the definition; what it returns as fine can be created.
+    /// Checks the definition; what it returns as fine can be created where pages have so many bytes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, see [`SchemaError`].
+    pub fn validate_for(&self, page_bytes: usize) -> Result<(), SchemaError> {
+        self.validate()?;
+        self.validate_key_lengths(key_bytes_max(page_bytes))
+    }
+
+    /// Checks the definition but for what depends on the size of pages.
     ///
     /// # Errors
     /// The first thing that is wrong, see [`SchemaError`].
@@ -318,23 +355,24 @@ impl TableDef {
             if key.parts.is_empty() || key.parts.len() > 16 {
                 return Err(SchemaError::TooMany("key parts"));
             }
-            let mut bytes = 0;
             for part in &key.parts {
                 if let (KeyKind::Primary, Some(_), Some(column)) =
                     (key.kind, part.prefix_chars, self.columns.get(usize::from(part.column)))
                 {
                     return Err(SchemaError::PrimaryPrefix(column.name.clone()));
                 }
-                bytes += self.validate_key_part(part)?;
-            }
-            if bytes > KEY_BYTES_MAX {
-                return Err(SchemaError::KeyTooLong);
+                self.validate_key_part(part)?;
             }
         }
         Ok(())
     }
 
-    fn validate_key_part(&self, part: &KeyPart) -> Result<u32, SchemaError> {
+    fn validate_key_lengths(&self, most: u32) -> Result<(), SchemaError> {
+        let length = |key: &KeyDef| key.parts.iter().map(|part| self.key_part_bytes(part)).sum::<u32>();
+        if self.keys.iter().any(|key| length(key) > most) { Err(SchemaError::KeyTooLong(most)) } else { Ok(()) }
+    }
+
+    fn validate_key_part(&self, part: &KeyPart) -> Result<(), SchemaError> {
         let Some(column) = self.columns.get(usize::from(part.column)) else {
             return Err(SchemaError::NoSuchColumn(format!("#{}", part.column)));
         };
@@ -352,7 +390,7 @@ impl TableDef {
             }
             None => {}
         }
-        Ok(self.key_part_bytes(part))
+        Ok(())
     }
 
     fn validate_auto_increment(&self) -> Result<(), SchemaError> {

@@ -49,6 +49,11 @@ impl Table {
         });
     }
 
+    /// The value that AUTO_INCREMENT gives the next row, in a table that has such a column. May block for the read of a page.
+    pub fn next_auto_increment(&self) -> Option<u64> {
+        Some(self.auto_increment.as_ref()?.next(self.rows.clustered.store()))
+    }
+
     /// Where its file is, relative to the data directory.
     pub fn file(&self) -> PathBuf {
         table_file(&self.database, &self.name)

@@ -14,7 +14,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{
-    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse, ReadLockRequest,
+    Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse,
+    ReadLockRequest,
 };
 use crate::table::Table;
 
@@ -40,6 +41,19 @@ impl From<Blocked> for NotUsable {
 }
 
 /// A session's transaction object, one transaction at a time, reusable.
+///
+/// Dropped while its transaction has changes, it is rolled back in the background; its row locks and its uses of
+/// tables last until that is done.
+///
+/// **Every future of it may be dropped at any await** (a timeout, a `select!`). An operation that was cut is undone,
+/// whole, before the next one or the commit does anything. A `rollback` that was cut can only be repeated; a
+/// `commit` that was cut has either not begun (the transaction goes on: [`Transaction::is_active`]) or is complete but for
+/// the wait for durability.
+///
+/// **A deadlock rolls back the whole transaction.** The operation that met it fails with [`txn::Error::Deadlock`];
+/// whatever follows, `commit` too, fails with [`txn::Error::RolledBack`] until [`Transaction::rollback`] or
+/// [`Transaction::begin`].
+#[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     database: Database,
     inner: txn::Transaction,
@@ -113,10 +127,11 @@ fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
 impl Database {
     /// A transaction object; nothing is begun yet.
     pub fn transaction(&self) -> Transaction {
+        let inner = txn::Transaction::new(&self.0.system);
         Transaction {
             database: self.clone(),
-            inner: txn::Transaction::new(&self.0.system),
-            owner: self.0.tables.graph.owner(),
+            owner: self.0.tables.graph.owner_of(inner.row_owner()),
+            inner,
             uses: SmallVec::new(),
             held: Vec::new(),
         }
@@ -162,6 +177,8 @@ impl Transaction {
         access: Access,
     ) -> std::result::Result<(), NotUsable> {
         if let Some((_, used)) = self.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
+            // Only DDL of this very session can have replaced it.
+            usable(table)?;
             return match access {
                 Access::Read => Ok(()),
                 Access::Write => used.upgrade().map_err(NotUsable::from),
@@ -194,7 +211,8 @@ impl Transaction {
                     crate::timeout::wait_until(&*environment, wait, deadline).await?;
                 }
                 Err(NotUsable::Deadlock) => {
-                    self.rollback().await?;
+                    let ending = Ending(self);
+                    ending.0.inner.roll_back_as_victim().await?;
                     return Err(Error::Transaction(TransactionError::Deadlock));
                 }
             }
@@ -242,25 +260,26 @@ impl Transaction {
         self.inner.statement_mark()
     }
 
-    /// Commits, and ends the uses of tables.
+    /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes on.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
-        let result = self.inner.commit(durability).await;
-        self.uses.clear();
-        result.map_err(Error::Transaction)
+        self.database.refuse_after_close()?;
+        let ending = Ending(self);
+        ending.0.inner.commit(durability).await.map_err(Error::Transaction)
     }
 
     /// Commits in the calling thread, which leads the log write itself when the log is idle.
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
-        let result = self.inner.commit_blocking(durability);
-        self.uses.clear();
-        result.map_err(Error::Transaction)
+        self.database.refuse_after_close()?;
+        let ending = Ending(self);
+        ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)
     }
 
-    /// Rolls back, and ends the uses of tables.
+    /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop the
+    /// transaction, which leaves it to the background.
     pub async fn rollback(&mut self) -> Result<()> {
-        let result = self.inner.rollback().await;
-        self.uses.clear();
-        result.map_err(Error::Transaction)
+        self.database.refuse_after_close()?;
+        let ending = Ending(self);
+        ending.0.inner.rollback().await.map_err(Error::Transaction)
     }
 
     /// Undoes what was done since the mark (a failed statement).
@@ -268,11 +287,38 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
-    /// To be called when a statement failed with this error: a deadlock or a full lock table has ended the whole
-    /// transaction, so its uses of tables end too.
+    /// To be called when a statement failed with this error and the caller has been told: a deadlock or a full lock
+    /// table has ended the whole transaction, so its uses of tables end too. What comes next is another transaction.
     pub fn after_error(&mut self, error: &TransactionError) {
         if matches!(error, TransactionError::Deadlock | TransactionError::LockTableFull) {
+            self.inner.acknowledge_rollback();
+            self.release_ended();
+        }
+    }
+
+    /// Ends the uses of tables if nothing of the transaction is left that needs them.
+    pub(crate) fn release_ended(&mut self) {
+        if !self.inner.has_log() && !self.inner.is_active() {
             self.uses.clear();
+        }
+    }
+}
+
+/// An end under way. Whether it succeeds, fails or is dropped: the uses of tables end with the transaction.
+struct Ending<'t>(&'t mut Transaction);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.release_ended();
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.inner.has_log() {
+            // It is rolled back in the background: until then the tables are still being changed.
+            let kept = (std::mem::take(&mut self.uses), std::mem::take(&mut self.held));
+            self.inner.keep_for_rollback(Box::new(kept));
         }
     }
 }

@@ -285,6 +285,7 @@ fn change_index(environment: &SimulatedEnvironment, db: &Database, wanted: bool)
                 parts: vec![part(1), part(0)],
                 id: 0,
                 root: 0,
+                born: 0,
             };
             db.create_index("test", "t", key, None, PATIENCE).await
         })

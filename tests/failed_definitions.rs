@@ -91,7 +91,7 @@ impl Statement {
             Statement::Index => {
                 let parts = vec![KeyPart { column: 1, prefix_chars: None }];
                 let name = "extra".to_owned();
-                let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0 };
+                let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
                 db.create_index("test", "t", key, None, PATIENCE).await
             }
         }
@@ -392,7 +392,10 @@ fn a_name_that_no_file_can_have_is_refused_before_anything_happens() {
         assert!(matches!(renamed, Err(Error::NameTooLong(_))), "{renamed:?}");
         let made = db.create_table("test", &long, table_def()).await;
         assert!(matches!(made, Err(Error::NameTooLong(_))), "{made:?}");
-        assert!(matches!(db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin), Err(Error::NameTooLong(_))));
+        assert!(matches!(
+            db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin),
+            Err(Error::NameTooLong(_))
+        ));
         assert_eq!(environment.disk().calls(), first);
         assert_eq!(everything(&db).await, before);
         let fits = "\u{8868}".repeat(50);

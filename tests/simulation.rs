@@ -118,6 +118,7 @@ async fn definitions(db: Database) {
                 parts: vec![part(1), part(0)],
                 id: 0,
                 root: 0,
+                born: 0,
             };
             db.create_index("test", "t", key, None, DDL_PATIENCE).await
         };
@@ -317,6 +318,8 @@ fn history(seed: u64) {
         journals = states.iter().map(|state| state.borrow().clone()).collect();
         let after = environment.disk().crash(random.next_u64());
         drop(db);
+        // A statement under way is a task, which has the database.
+        environment.shutdown();
         environment = SimulatedEnvironment::with_storage(random.next_u64(), after);
     }
     let shared: Arc<dyn Environment> = environment.clone();

@@ -148,7 +148,7 @@ fn sample_is_imported(ibd: &[u8], cfg: Option<&[u8]>) {
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(listed(found), *expected);
         }
-        assert_eq!(db.table("test", "t").unwrap().auto_increment.as_ref().unwrap().next(), 701);
+        assert_eq!(db.table("test", "t").unwrap().next_auto_increment(), Some(701));
         change_rows(&db).await;
         check(&db).await;
         db.close().await.unwrap();

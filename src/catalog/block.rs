@@ -46,7 +46,8 @@ fn look_at(block: &[u8]) -> Found<'_> {
     if block.iter().all(|byte| *byte == 0) {
         return Found::Zeros;
     }
-    let word = |at: usize| block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+    let word =
+        |at: usize| block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
     let (Some(sum), Some(low), Some(high), Some(index), Some(count), Some(len)) =
         (word(0), word(8), word(12), word(16), word(20), word(24))
     else {
@@ -76,7 +77,10 @@ pub(super) struct End {
 ///
 /// # Errors
 /// What is damaged, and where.
-pub(super) fn decode(bytes: &[u8], mut take: impl FnMut(u64, &[u8]) -> Result<(), String>) -> Result<End, String> {
+pub(super) fn decode(
+    bytes: &[u8],
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
+) -> Result<End, String> {
     let (mut tail, mut sequence) = (BLOCK, 1);
     let mut payload = Vec::new();
     loop {
@@ -113,7 +117,11 @@ pub(super) fn decode(bytes: &[u8], mut take: impl FnMut(u64, &[u8]) -> Result<()
 fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String> {
     let rest = bytes.get(tail..).unwrap_or_default();
     if rest.len() < BLOCK || rest.len() % BLOCK != 0 {
-        return Err(format!("it ends at byte {} without the room that is always kept behind record {}: it was cut", bytes.len(), sequence - 1));
+        return Err(format!(
+            "it ends at byte {} without the room that is always kept behind record {}: it was cut",
+            bytes.len(),
+            sequence - 1
+        ));
     }
     let mut until = tail;
     let mut zeros = false;
@@ -127,10 +135,14 @@ fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String
                 until = place + BLOCK;
             }
             Found::Whole { sequence: number, .. } => {
-                return Err(format!("record {number} (at byte {place}) is there, but record {sequence}, which comes before it, is not"));
+                return Err(format!(
+                    "record {number} (at byte {place}) is there, but record {sequence}, which comes before it, is not"
+                ));
             }
             Found::Damaged => {
-                return Err(format!("the block at byte {place} (of record {sequence} or a later one) is damaged"));
+                return Err(format!(
+                    "the block at byte {place} (of record {sequence} or a later one) is damaged"
+                ));
             }
         }
     }

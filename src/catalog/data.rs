@@ -1,6 +1,6 @@
 //! What the catalog knows, and the edits that change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
 use crate::error::Error;
+use crate::provenance::LastRun;
 use crate::schema::TableDef;
 use crate::types::Collation;
 
@@ -110,21 +111,42 @@ impl Pending {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Edit {
     /// What holds for the whole directory.
-    Directory { page_size: u32, identity: Option<String> },
+    Directory {
+        page_size: u32,
+        identity: Option<String>,
+    },
     /// The next unused ids.
-    NextIds { table: u64, index: u64, space: u32 },
+    NextIds {
+        table: u64,
+        index: u64,
+        space: u32,
+    },
     /// See [`super::Catalog::record_log_position`].
     LogPosition(u64),
-    PutDatabase { name: String, collation: Collation },
+    PutDatabase {
+        name: String,
+        collation: Collation,
+    },
     /// A database with all its tables.
-    RemoveDatabase { name: String },
+    RemoveDatabase {
+        name: String,
+    },
     PutTable {
         database: String,
         name: String,
         #[serde(with = "shared")]
         def: Arc<TableDef>,
     },
-    RemoveTable { database: String, name: String },
+    RemoveTable {
+        database: String,
+        name: String,
+    },
+    /// See [`LastRun`].
+    LastRun(LastRun),
+    /// A tablespace has lost changes, and why.
+    Lost { space: u32, why: String },
+    /// Tablespaces and their marks.
+    Marks(Vec<(u32, u64)>),
     AddPending(Pending),
     RemovePending(Pending),
     /// The end of what a newly written file begins with.
@@ -134,7 +156,10 @@ pub(super) enum Edit {
 impl Edit {
     /// Whether it makes something, which has to leave room in the file for what removes things again.
     pub(super) fn makes(&self) -> bool {
-        matches!(self, Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. }))
+        matches!(
+            self,
+            Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. })
+        )
     }
 }
 
@@ -172,6 +197,13 @@ pub struct CatalogData {
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
     /// Unfinished work on files.
     pub pending: Vec<Pending>,
+    /// The last time the directory was open. Missing in directories of earlier versions.
+    pub last_run: Option<LastRun>,
+    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
+    /// their places now is without them.
+    pub lost: BTreeMap<u32, String>,
+    /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not used again.
+    pub marks: RedBlackTreeMapSync<u32, u64>,
 }
 
 impl CatalogData {
@@ -186,6 +218,9 @@ impl CatalogData {
             log_position: 0,
             databases: RedBlackTreeMapSync::new_sync(),
             pending: Vec::new(),
+            last_run: None,
+            lost: BTreeMap::new(),
+            marks: RedBlackTreeMapSync::new_sync(),
         }
     }
 
@@ -237,6 +272,13 @@ impl CatalogData {
                 }
                 self.databases.insert_mut(database.clone(), owner);
             }
+            Edit::LastRun(run) => self.last_run = Some(run.clone()),
+            Edit::Lost { space, why } => drop(self.lost.insert(*space, why.clone())),
+            Edit::Marks(marks) => {
+                for (space, number) in marks {
+                    self.marks.insert_mut(*space, *number);
+                }
+            }
             Edit::AddPending(work) => self.pending.push(work.clone()),
             Edit::RemovePending(work) => self.pending.retain(|other| other != work),
             Edit::SnapshotEnd => {}
@@ -248,11 +290,19 @@ impl CatalogData {
     pub(super) fn snapshot_records(&self) -> impl Iterator<Item = Vec<Edit>> + '_ {
         let directory = Edit::Directory { page_size: self.page_size, identity: self.identity.clone() };
         let mut first = vec![directory, self.next_ids(), Edit::LogPosition(self.log_position)];
-        first.extend(self.databases.iter().map(|(name, def)| Edit::PutDatabase {
-            name: name.clone(),
-            collation: def.collation,
-        }));
+        first.extend(
+            self.databases
+                .iter()
+                .map(|(name, def)| Edit::PutDatabase { name: name.clone(), collation: def.collation }),
+        );
         first.extend(self.pending.iter().cloned().map(Edit::AddPending));
+        first.extend(self.last_run.clone().map(Edit::LastRun));
+        let spaces: BTreeSet<u32> = self.tables().map(|(_, _, def)| def.space).collect();
+        let lost = self.lost.iter().filter(|(space, _)| spaces.contains(space));
+        first.extend(lost.map(|(space, why)| Edit::Lost { space: *space, why: why.clone() }));
+        let marks = self.marks.iter().filter(|(space, _)| spaces.contains(space));
+        let marks: Vec<(u32, u64)> = marks.map(|(space, number)| (*space, *number)).collect();
+        first.extend(marks.chunks(MARKS_PER_EDIT).map(|some| Edit::Marks(some.to_vec())));
         let table = |(database, name, def): (&String, &String, &Arc<TableDef>)| {
             vec![Edit::PutTable { database: database.clone(), name: name.clone(), def: def.clone() }]
         };
@@ -380,10 +430,34 @@ impl Change {
         self.edit(Edit::Directory { page_size: self.data.page_size, identity: Some(identity.to_owned()) })
     }
 
+    /// Remembers how far this opening of the directory has come.
+    pub fn set_last_run(&mut self, run: LastRun) -> Result<(), Error> {
+        self.edit(Edit::LastRun(run))
+    }
+
+    /// Remembers that a tablespace has lost changes, unless that is known.
+    pub fn note_lost(&mut self, space: u32, why: &str) -> Result<(), Error> {
+        if self.data.lost.contains_key(&space) {
+            return Ok(());
+        }
+        self.edit(Edit::Lost { space, why: why.to_owned() })
+    }
+
+    /// Remembers that these files have a mark of this number.
+    pub fn note_marks(&mut self, spaces: &[u32], number: u64) -> Result<(), Error> {
+        for some in spaces.chunks(MARKS_PER_EDIT) {
+            self.edit(Edit::Marks(some.iter().map(|space| (*space, number)).collect()))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn set_log_position(&mut self, lsn: u64) -> Result<(), Error> {
         self.edit(Edit::LogPosition(lsn))
     }
 }
+
+/// Marks in one edit.
+const MARKS_PER_EDIT: usize = 1000;
 
 /// The catalog as one JSON document: what format 1 had on disk, and what people are shown.
 #[derive(Serialize, Deserialize)]
@@ -398,6 +472,12 @@ pub(super) struct Document {
     pub identity: Option<String>,
     #[serde(default)]
     pub log_position: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost: BTreeMap<u32, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<u32, u64>,
     pub databases: BTreeMap<String, DocumentDatabase>,
     #[serde(default)]
     pub pending: Vec<Pending>,
@@ -428,6 +508,9 @@ impl From<&CatalogData> for Document {
             next_space: data.next_space,
             identity: data.identity.clone(),
             log_position: data.log_position,
+            last_run: data.last_run.clone(),
+            lost: data.lost.clone(),
+            marks: data.marks.iter().map(|(space, number)| (*space, *number)).collect(),
             databases: data.databases.iter().map(database).collect(),
             pending: data.pending.clone(),
         }
@@ -449,6 +532,9 @@ impl From<Document> for CatalogData {
             next_space: document.next_space,
             identity: document.identity,
             log_position: document.log_position,
+            last_run: document.last_run,
+            lost: document.lost,
+            marks: document.marks.into_iter().collect(),
             databases: document.databases.into_iter().map(database).collect(),
             pending: document.pending,
         }

@@ -186,12 +186,19 @@ impl Journal {
     }
 
     /// Writes a record durably. `before` is the catalog without it, `after` with it.
-    pub fn append(&mut self, edits: &[Edit], before: &CatalogData, after: &CatalogData) -> Result<(), Failure> {
+    pub fn append(
+        &mut self,
+        edits: &[Edit],
+        before: &CatalogData,
+        after: &CatalogData,
+    ) -> Result<(), Failure> {
         let Some(file) = self.file.clone() else { return self.rewrite(after) };
         if self.tail > REWRITE_MIN && self.tail > 3 * self.snapshot_len {
             // That it fails for want of room is no harm yet.
             match self.rewrite(after) {
-                Err(Failure::Undone(error)) => tracing::warn!("the catalog could not be written anew: {error}"),
+                Err(Failure::Undone(error)) => {
+                    tracing::warn!("the catalog could not be written anew: {error}")
+                }
                 other => return other,
             }
         }

@@ -192,7 +192,9 @@ impl Catalog {
             Failure::Uncertain(error) => {
                 self.uncertain.store(true, Ordering::Release);
                 if let Some(stop) = self.stop.get() {
-                    stop(&format!("a change of the catalog could neither be made durable nor taken back: {error}"));
+                    stop(&format!(
+                        "a change of the catalog could neither be made durable nor taken back: {error}"
+                    ));
                 }
                 error
             }
@@ -200,7 +202,8 @@ impl Catalog {
     }
 
     fn is_stopped(&self) -> Error {
-        let why = "a change could neither be made durable nor taken back: start the database again".to_owned();
+        let why =
+            "a change could neither be made durable nor taken back: start the database again".to_owned();
         Error::Catalog { path: self.path.clone(), why }
     }
 }

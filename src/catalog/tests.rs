@@ -86,7 +86,8 @@ fn a_power_loss_at_any_sync_leaves_one_of_two_catalogs() {
     let states = states.lock();
     for (at, (moment, reached)) in moments.lock().iter().enumerate() {
         for crash in (0..6).map(Crash::Random).chain([Crash::ProcessOnly, Crash::Exactly(0)]) {
-            let left = open(&moment.crash(crash).0).unwrap_or_else(|error| panic!("sync {at}, {crash:?}: {error}"));
+            let left =
+                open(&moment.crash(crash).0).unwrap_or_else(|error| panic!("sync {at}, {crash:?}: {error}"));
             let left = left.snapshot();
             let before = &states[reached - 1];
             let known = left == *before || states.get(*reached).is_some_and(|after| left == *after);
@@ -114,7 +115,8 @@ fn any_failing_call_leaves_memory_and_disk_alike() {
                 assert_eq!(result.is_err(), catalog.snapshot() == before);
             }
             for seed in 0..4 {
-                let left = open(&disk.crash(seed)).unwrap_or_else(|error| panic!("call {call}, {kind:?}: {error}"));
+                let left =
+                    open(&disk.crash(seed)).unwrap_or_else(|error| panic!("call {call}, {kind:?}: {error}"));
                 let same = left.snapshot() == catalog.snapshot();
                 assert!(same || catalog.is_uncertain(), "call {call}, {kind:?}, crash {seed}");
                 put(&left, 50, 1).unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pagestore::fsp;
+use pagestore::{PageStore, fsp};
 
 use crate::database::Database;
 use crate::error::Result;
@@ -18,8 +18,28 @@ pub struct ExportHold {
     database: Database,
     table: Arc<Table>,
     cfg: PathBuf,
+    _still: Still,
     _purge: txn::PurgePause,
     _lock: MetadataExclusive,
+}
+
+/// Nobody marks the file.
+struct Still {
+    store: Arc<PageStore>,
+    space: u32,
+}
+
+impl Still {
+    fn of(store: &Arc<PageStore>, space: u32) -> Still {
+        store.hold_still(space, true);
+        Still { store: store.clone(), space }
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        self.store.hold_still(self.space, false);
+    }
 }
 
 impl Database {
@@ -37,10 +57,12 @@ impl Database {
         let (table, lock) = self.lock_current(database, name, session, timeout).await?;
         self.0.system.purge_all().await?;
         let purge = self.0.system.pause_purge().await;
+        let still = Still::of(&self.0.store, table.def.space);
         let mut next = 0;
         self.store_counter(&table).await?;
         if let Some(counter) = &table.auto_increment {
-            next = counter.next();
+            counter.load(&self.0.store).await?;
+            next = counter.next(&self.0.store);
         }
         // Servers want the size in the header and the size of the file to agree.
         let store = &self.0.store;
@@ -56,7 +78,7 @@ impl Database {
         let description = super::describe(&table.def, database, name, "untorn", next, page_size);
         let cfg = self.0.directory.join(table.file()).with_extension("cfg");
         crate::catalog::write_atomically(&**self.0.environment.storage(), &cfg, &description.to_bytes())?;
-        Ok(ExportHold { database: self.clone(), table, cfg, _purge: purge, _lock: lock })
+        Ok(ExportHold { database: self.clone(), table, cfg, _still: still, _purge: purge, _lock: lock })
     }
 }
 

@@ -157,7 +157,8 @@ impl Database {
         // What an earlier import left would be taken for the description of the next file.
         let cfg = self.0.directory.join(table.file()).with_extension("cfg");
         let storage = self.0.environment.storage();
-        let removed = storage.exists(&cfg).and_then(|there| if there { storage.remove(&cfg) } else { Ok(()) });
+        let removed =
+            storage.exists(&cfg).and_then(|there| if there { storage.remove(&cfg) } else { Ok(()) });
         if let Err(error) = removed {
             tracing::error!("{} is left from the discarded tablespace: remove it: {error}", cfg.display());
         }
@@ -198,8 +199,10 @@ impl Database {
         let cfg_path = path.with_extension("cfg");
         let cfg = self.read_cfg(table, &cfg_path)?;
         let survey = verify::survey(&source).await?;
-        let (def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
-        let mut copy = HalfCopied { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+        let (mut def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
+        let mut copy =
+            HalfCopied { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+        def.born = self.0.system.birth_number().await?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
             if let Some((root, _)) = survey.sdi_root {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::{AlignedBuf, File, IoBuf, IoKind, OpenHow, OpenMode, Storage, submit_one};
+use disk::{AlignedBuf, File, IoBuf, IoKind, OpenHow, Storage, submit_one};
 use parking_lot::Mutex;
 
 use super::{Place, TEMPORARY_PREFIX, length_of};
@@ -32,7 +32,7 @@ impl TemporaryFile {
         let number = NEXT_FILE.fetch_add(1, Ordering::Relaxed);
         let path = place.directory.join(format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id()));
         // What lies there under this name is of a process that ended before it could remove it.
-        let how = OpenHow { mode: OpenMode::CreateNew, direct: false };
+        let how = OpenHow::CREATE_NEW.buffered();
         if place.storage.exists(&path)? {
             place.storage.remove(&path)?;
         }

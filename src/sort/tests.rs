@@ -1,3 +1,6 @@
+//! Sorting, in memory and spilled, against plain sorting.
+#![allow(clippy::unwrap_used)]
+
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -32,6 +32,13 @@ pub fn definition() -> TableDef {
     // key name_1 (name(20), s)
     let parts =
         vec![KeyPart { column: 3, prefix_chars: Some(20) }, KeyPart { column: 2, prefix_chars: None }];
-    table.keys.push(KeyDef { name: "name_1".to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0 });
+    table.keys.push(KeyDef {
+        name: "name_1".to_owned(),
+        kind: KeyKind::Secondary,
+        parts,
+        id: 0,
+        root: 0,
+        born: 0,
+    });
     table.key("dt_1", KeyKind::Secondary, &["dt"])
 }

@@ -177,7 +177,11 @@ fn measure(
     server.feed("", "CREATE DATABASE latency")?;
     let mut worker = server.connect(Some("latency"))?;
     fill(&mut worker, setup.rows)?;
-    let mut table = vec![("nothing", beside(&server, setup, || Ok(thread::sleep(IDLE)))?)];
+    let idle = || {
+        thread::sleep(IDLE);
+        Ok(())
+    };
+    let mut table = vec![("nothing", beside(&server, setup, idle)?)];
     for case in cases(setup) {
         eprintln!("{name}: {}", case.name);
         for sql in &case.before {

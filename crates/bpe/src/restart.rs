@@ -118,7 +118,7 @@ pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), Stri
 /// Whether a file is a map of some tier, or empty, so that it may be emptied or removed.
 pub(crate) fn is_map(file: &dyn File) -> disk::Result<bool> {
     if file.len()? < FRAME_ALIGNMENT as u64 {
-        return Ok(file.is_empty()?);
+        return file.is_empty();
     }
     let mut block = AlignedBuf::zeroed(FRAME_ALIGNMENT);
     file.read_at(&mut block, 0)?;

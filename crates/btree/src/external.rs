@@ -134,6 +134,7 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
     /// [`Interrupt`] of the page store, with nothing changed.
     pub fn begin(&mut self, mtr: &mut Mtr<'_>) -> Result<Reference, Interrupt> {
         assert!(self.ends.is_none(), "a chain begins once");
+        self.tree.read_root()?;
         self.write_page(mtr)?;
         Ok(self.reference())
     }
@@ -173,7 +174,7 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
         };
         fsp::reserve(mtr, tree.space, 1, Reserve::OffPage)?;
         let hint = self.ends.map_or(0, |(_, last)| last + 1);
-        let page = fsp::allocate_page(mtr, tree.leaf_segment, hint, Direction::None)?;
+        let page = fsp::allocate_page(mtr, tree.leaf_segment(), hint, Direction::None)?;
         let number = mtr.page_id(page).page;
         mtr.write_u16(page, fil::TYPE, fil::kind::BLOB);
         let mut header = [0xFF; DATA - PART_LENGTH];
@@ -254,6 +255,7 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.
     pub fn free_chain_step(&self, reference: Reference) -> Result<bool, Interrupt> {
+        self.read_root()?;
         let mut mtr = self.store.mtr()?;
         let (head, mut next) = self.latch_part(&mut mtr, reference.page)?;
         let mut pages: SmallVec<[PageHandle; PAGES_PER_STEP]> = SmallVec::new();
@@ -264,12 +266,12 @@ impl Tree {
         }
         for page in &pages {
             let number = mtr.page_id(*page).page;
-            fsp::prepare_free(&mut mtr, self.leaf_segment, number)?;
+            fsp::prepare_free(&mut mtr, self.leaf_segment(), number)?;
         }
         if !pages.is_empty() {
             mtr.write_u32(head, NEXT_PAGE, next);
             for page in pages {
-                fsp::free_page(&mut mtr, self.leaf_segment, page)?;
+                fsp::free_page(&mut mtr, self.leaf_segment(), page)?;
             }
         }
         mtr.commit();
@@ -281,10 +283,11 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed; a page that the segment does not have.
     pub fn free_leaf_segment_page(&self, number: u32) -> Result<(), Interrupt> {
+        self.read_root()?;
         let mut mtr = self.store.mtr()?;
         let page = mtr.x(self.page_id(number))?;
-        fsp::prepare_free(&mut mtr, self.leaf_segment, number)?;
-        fsp::free_page(&mut mtr, self.leaf_segment, page)?;
+        fsp::prepare_free(&mut mtr, self.leaf_segment(), number)?;
+        fsp::free_page(&mut mtr, self.leaf_segment(), page)?;
         mtr.commit();
         Ok(())
     }
@@ -303,8 +306,9 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store; a damaged chain.
     pub fn prepare_free_chain_head(&self, mtr: &mut Mtr<'_>, reference: Reference) -> Result<(), Interrupt> {
+        self.read_root()?;
         self.latch_part(mtr, reference.page)?;
-        fsp::prepare_free(mtr, self.leaf_segment, reference.page)
+        fsp::prepare_free(mtr, self.leaf_segment(), reference.page)
     }
 
     /// Frees the first page of a chain: in the mini-transaction that also removes the reference.
@@ -316,7 +320,7 @@ impl Tree {
             Some(page) => page,
             None => self.latch_part(mtr, reference.page)?.0,
         };
-        fsp::free_page(mtr, self.leaf_segment, page)
+        fsp::free_page(mtr, self.leaf_segment(), page)
     }
 }
 

@@ -84,20 +84,20 @@ impl StructureGuard<'_> {
             StructureChange::Insert { .. } => {
                 let extents = fsp::extents_for_insert(tree.height());
                 fsp::reserve(mtr, tree.space, extents, Reserve::Normal)?;
-                fsp::prepare(mtr, tree.leaf_segment, leaf)?;
-                fsp::prepare(mtr, tree.top_segment, tree.root)?;
+                fsp::prepare(mtr, tree.leaf_segment(), leaf)?;
+                fsp::prepare(mtr, tree.top_segment(), tree.root)?;
             }
             StructureChange::Restore { .. } => {
                 let extents = fsp::extents_for_delete(tree.height());
                 fsp::reserve(mtr, tree.space, extents, Reserve::Cleaning)?;
-                fsp::prepare(mtr, tree.leaf_segment, leaf)?;
-                fsp::prepare(mtr, tree.top_segment, tree.root)?;
+                fsp::prepare(mtr, tree.leaf_segment(), leaf)?;
+                fsp::prepare(mtr, tree.top_segment(), tree.root)?;
             }
             StructureChange::Remove => {
                 let extents = fsp::extents_for_delete(tree.height());
                 fsp::reserve(mtr, tree.space, extents, Reserve::Cleaning)?;
                 if leaf != tree.root {
-                    fsp::prepare_free(mtr, tree.leaf_segment, leaf)?;
+                    fsp::prepare_free(mtr, tree.leaf_segment(), leaf)?;
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! The tree as an object: where it lies, what it is made of, how it begins and ends.
 //!
 //! A tree has two segments of its tablespace: one for leaves and off-page values, one for all other pages. The root
-//! belongs to the second one even while it is a leaf, its number never changes, and it stores where both segments are.
+//! belongs to the second one even while it is a leaf, its number never changes, and it stores where both segments are. A tree
+//! learns that from the first look at its root, which every way to a leaf begins with, so opening one reads nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use pagestore::fsp::{self, Direction, SegmentHeader};
 use pagestore::page as fil;
@@ -21,14 +22,20 @@ pub struct Tree {
     pub(crate) space: u32,
     pub(crate) root: u32,
     pub(crate) def: Arc<IndexDef>,
-    pub(crate) leaf_segment: SegmentHeader,
-    pub(crate) top_segment: SegmentHeader,
+    segments: OnceLock<Segments>,
     /// Held by whoever changes node pointers or sibling links, from before the first latch to after the commit.
     pub(crate) structure: Mutex<()>,
     /// Level of the root as last seen; a hint for sizes, never relied on for correctness.
     pub(crate) root_level: AtomicU32,
     /// Counts structure changes, for those who read a tree in steps.
     pub(crate) structure_version: AtomicU64,
+}
+
+/// What the root says of its tree.
+#[derive(Clone, Copy)]
+struct Segments {
+    leaf: SegmentHeader,
+    top: SegmentHeader,
 }
 
 impl std::fmt::Debug for Tree {
@@ -57,7 +64,9 @@ impl Tree {
         image::write_image(&mut MtrPage::new(mtr, handle), builder.finish(false));
         mtr.write(handle, header::SEGMENT_LEAF, &leaf_segment.to_bytes());
         mtr.write(handle, header::SEGMENT_TOP, &top_segment.to_bytes());
-        Ok(Tree::assemble(store, id, def, leaf_segment, top_segment, 0))
+        let tree = Tree::unread(store, space, id.page, def);
+        let _ = tree.segments.set(Segments { leaf: leaf_segment, top: top_segment });
+        Ok(tree)
     }
 
     /// Opens the tree whose root is page `root`.
@@ -70,48 +79,69 @@ impl Tree {
         root: u32,
         def: Arc<IndexDef>,
     ) -> Result<Tree, Interrupt> {
-        let id = PageId { space, page: root };
-        let page = store.read(id)?;
-        let leaf_segment = SegmentHeader::read(&page, header::SEGMENT_LEAF);
-        let top_segment = SegmentHeader::read(&page, header::SEGMENT_TOP);
-        let level = header::level(&page);
-        let tree = Tree::assemble(store, id, def, leaf_segment, top_segment, level);
+        let tree = Tree::unread(store, space, root, def);
+        let page = store.read(tree.page_id(root))?;
         tree.check_page(&page, root)?;
-        if fil::previous(&page) != fil::NULL_PAGE || fil::next(&page) != fil::NULL_PAGE {
-            return Err(tree.corrupt(root, "the root of an index has neighbours"));
-        }
-        if leaf_segment.space != space || top_segment.space != space {
-            return Err(tree.corrupt(root, "the root's segments are in another tablespace"));
-        }
+        drop(page);
         Ok(tree)
+    }
+
+    /// A tree whose root is page `root`, which nobody has looked at yet. The first who does checks it.
+    pub fn unread(store: &Arc<PageStore>, space: u32, root: u32, def: Arc<IndexDef>) -> Tree {
+        Tree {
+            store: Arc::clone(store),
+            space,
+            root,
+            def,
+            segments: OnceLock::new(),
+            structure: Mutex::new(()),
+            root_level: AtomicU32::new(0),
+            structure_version: AtomicU64::new(0),
+        }
     }
 
     /// A tree without pages: that of a table whose tablespace was discarded. Reading it fails, as its tablespace is not
     /// open.
     pub fn absent(store: &Arc<PageStore>, space: u32, def: Arc<IndexDef>) -> Tree {
-        let nowhere = SegmentHeader { space, page: fil::NULL_PAGE, offset: 0 };
-        Tree::assemble(store, PageId { space, page: fil::NULL_PAGE }, def, nowhere, nowhere, 0)
+        Tree::unread(store, space, fil::NULL_PAGE, def)
     }
 
-    fn assemble(
-        store: &Arc<PageStore>,
-        root: PageId,
-        def: Arc<IndexDef>,
-        leaf_segment: SegmentHeader,
-        top_segment: SegmentHeader,
-        level: u16,
-    ) -> Tree {
-        Tree {
-            store: Arc::clone(store),
-            space: root.space,
-            root: root.page,
-            def,
-            leaf_segment,
-            top_segment,
-            structure: Mutex::new(()),
-            root_level: AtomicU32::new(u32::from(level)),
-            structure_version: AtomicU64::new(0),
+    /// Reads the root unless somebody did before. For those who need the segments without having been on any page.
+    ///
+    /// # Errors
+    /// As [`Tree::open`].
+    pub fn read_root(&self) -> Result<(), Interrupt> {
+        if self.segments.get().is_some() {
+            return Ok(());
         }
+        self.check_page(&self.store.read(self.page_id(self.root))?, self.root)
+    }
+
+    /// The first look at the root.
+    #[cold]
+    fn learn(&self, page: &[u8]) -> Result<(), Interrupt> {
+        if fil::previous(page) != fil::NULL_PAGE || fil::next(page) != fil::NULL_PAGE {
+            return Err(self.corrupt(self.root, "the root of an index has neighbours"));
+        }
+        let leaf = SegmentHeader::read(page, header::SEGMENT_LEAF);
+        let top = SegmentHeader::read(page, header::SEGMENT_TOP);
+        if leaf.space != self.space || top.space != self.space {
+            return Err(self.corrupt(self.root, "the root's segments are in another tablespace"));
+        }
+        if self.segments.set(Segments { leaf, top }).is_ok() {
+            self.root_level.fetch_max(u32::from(header::level(page)), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The segment of the leaves and of off-page values.
+    pub(crate) fn leaf_segment(&self) -> SegmentHeader {
+        self.segments().0
+    }
+
+    /// The segment of all other pages.
+    pub(crate) fn top_segment(&self) -> SegmentHeader {
+        self.segments().1
     }
 
     /// Frees some of the tree's pages in a mini-transaction of its own; `true` when nothing is left. Nobody may use the tree
@@ -120,7 +150,8 @@ impl Tree {
     /// # Errors
     /// [`Interrupt`] of the page store: await and call again.
     pub fn destroy_step(&self) -> Result<bool, Interrupt> {
-        let segments = [(self.leaf_segment, None), (self.top_segment, Some(self.root))];
+        self.read_root()?;
+        let segments = [(self.leaf_segment(), None), (self.top_segment(), Some(self.root))];
         for (segment, keep) in segments {
             let mut mtr = self.store.mtr()?;
             // The root says where the segments are, so it goes last; a finished segment's inode has no id any more.
@@ -134,7 +165,7 @@ impl Tree {
             }
         }
         let mut mtr = self.store.mtr()?;
-        let done = fsp::free_segment_step(&mut mtr, self.top_segment, None)?;
+        let done = fsp::free_segment_step(&mut mtr, self.top_segment(), None)?;
         mtr.commit();
         Ok(done)
     }
@@ -166,9 +197,11 @@ impl Tree {
         &self.store
     }
 
-    /// Where the segment of the leaves is, and that of the other pages.
+    /// Where the segment of the leaves is, and that of the other pages; nowhere as long as nobody has looked at the root
+    /// ([`Tree::read_root`]).
     pub fn segments(&self) -> (SegmentHeader, SegmentHeader) {
-        (self.leaf_segment, self.top_segment)
+        let nowhere = SegmentHeader { space: self.space, page: fil::NULL_PAGE, offset: 0 };
+        self.segments.get().map_or((nowhere, nowhere), |segments| (segments.leaf, segments.top))
     }
 
     /// Levels of the tree as last seen.
@@ -219,7 +252,7 @@ impl Tree {
 
     /// The segment that pages of a level belong to (the root excepted).
     pub(crate) fn segment_of(&self, level: u16) -> SegmentHeader {
-        if level == 0 { self.leaf_segment } else { self.top_segment }
+        if level == 0 { self.leaf_segment() } else { self.top_segment() }
     }
 
     #[cold]
@@ -249,6 +282,9 @@ impl Tree {
     pub(crate) fn check_page(&self, page: &[u8], number: u32) -> Result<(), Interrupt> {
         let known_type = fil::page_type(page) == fil::kind::INDEX;
         if known_type && header::index_id(page) == self.def.id && header::is_compact(page) {
+            if number == self.root && self.segments.get().is_none() {
+                return self.learn(page);
+            }
             return Ok(());
         }
         Err(self.not_our_page(page, number))

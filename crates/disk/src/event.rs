@@ -144,7 +144,13 @@ pub struct Wait {
 impl Wait {
     /// Waits for `event`.
     pub fn new(event: Event) -> Wait {
-        Wait { wait: EventWait { event, ticket: None }, lets_go: false, yields: false, _held: None, place: None }
+        Wait {
+            wait: EventWait { event, ticket: None },
+            lets_go: false,
+            yields: false,
+            _held: None,
+            place: None,
+        }
     }
 
     /// Waits for `event` and keeps `held` alive until the `Wait` is dropped.

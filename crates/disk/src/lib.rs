@@ -39,7 +39,7 @@ pub use on_panic::OnPanic;
 pub use page_id::PageId;
 pub use page_writer::{FlushPurpose, PageWrite, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 pub use random::Random;
-pub use real::{Backend, RealEnvironment, RealOptions, RealStorage};
+pub use real::{Backend, RealEnvironment, RealOptions, RealStorage, raise_file_limit};
 pub use retry::{HeldWaits, Interrupted, retry};
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,

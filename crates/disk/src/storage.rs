@@ -32,21 +32,29 @@ pub struct OpenHow {
     /// Bypass the page cache where the file system allows it. Transfers then have to be aligned (see
     /// [`File::io_alignment`]).
     pub direct: bool,
+    /// The descriptor may be closed while nobody uses the file, and opened again by the file's name: see
+    /// [`Storage::set_open_files_max`].
+    pub closable: bool,
 }
 
 impl OpenHow {
     /// Existing file for reading and writing, direct.
-    pub const EXISTING: OpenHow = OpenHow { mode: OpenMode::Existing, direct: true };
+    pub const EXISTING: OpenHow = OpenHow { mode: OpenMode::Existing, direct: true, closable: false };
     /// Existing file for reading, direct.
-    pub const READ_ONLY: OpenHow = OpenHow { mode: OpenMode::ReadOnly, direct: true };
+    pub const READ_ONLY: OpenHow = OpenHow { mode: OpenMode::ReadOnly, direct: true, closable: false };
     /// Existing or new file, direct.
-    pub const CREATE: OpenHow = OpenHow { mode: OpenMode::Create, direct: true };
+    pub const CREATE: OpenHow = OpenHow { mode: OpenMode::Create, direct: true, closable: false };
     /// New file, direct.
-    pub const CREATE_NEW: OpenHow = OpenHow { mode: OpenMode::CreateNew, direct: true };
+    pub const CREATE_NEW: OpenHow = OpenHow { mode: OpenMode::CreateNew, direct: true, closable: false };
 
     /// The same through the page cache: any offset and length may be transferred.
     pub const fn buffered(self) -> OpenHow {
-        OpenHow { mode: self.mode, direct: false }
+        OpenHow { direct: false, ..self }
+    }
+
+    /// The same with a descriptor that may be closed while nobody uses the file.
+    pub const fn closable(self) -> OpenHow {
+        OpenHow { closable: true, ..self }
     }
 }
 
@@ -78,6 +86,8 @@ pub struct IoCounters {
     pub atomic_writes: u64,
     /// Atomic writes that were refused ([`Error::is_atomic_refusal`]).
     pub atomic_refusals: u64,
+    /// Files that have a descriptor now, among those opened as [closable](OpenHow::closable).
+    pub open_files: u64,
 }
 
 /// A place for files.
@@ -112,6 +122,9 @@ pub trait Storage: Send + Sync {
     unsafe fn register_buffers(&self, _buffers: &[(*mut u8, usize)]) -> bool {
         false
     }
+    /// How many files opened as [closable](OpenHow::closable) have a descriptor at a time (`innodb_open_files`), as far as they
+    /// may be closed: not while they are used, or hold writes that were not synced.
+    fn set_open_files_max(&self, _max: usize) {}
     /// What was asked of this storage so far.
     fn counters(&self) -> IoCounters;
 }
@@ -153,6 +166,11 @@ pub trait File: Send + Sync {
     /// the others. 0 where that is not known.
     fn device(&self) -> u64 {
         0
+    }
+    /// Renames the file, which is open: nobody sees a moment in which it could not be opened again. Durable as after
+    /// [`Storage::rename`].
+    fn rename(&self, storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+        storage.rename(from, to)
     }
     /// For the storage that opened the file, which needs its own type back in [`Storage::submit`].
     fn as_any(&self) -> &dyn std::any::Any;

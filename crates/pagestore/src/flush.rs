@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::{Event, FlushPurpose, WriteBatch};
+use disk::{Event, FlushPurpose, IoKind, WriteBatch};
 use redo::{Flush, Lsn};
 
 use crate::checksum;
@@ -272,8 +272,11 @@ impl Batch {
         let start = space.and_then(|_| self.store.flush_list.lock().move_to_batch(self.id, frame));
         let moved = match (space, start) {
             (Some(space), Some(start)) => {
+                if space.note_write() {
+                    self.store.first_writes.lock().push(space.id);
+                }
                 let offset = self.store.page_size.offset_of(id.page);
-                let image = write.push(id, space.file.clone(), offset);
+                let image = write.push(id, space.file().clone(), offset);
                 // SAFETY: latched for reading and pinned.
                 image.copy_from_slice(unsafe { frame.bytes() });
                 debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
@@ -323,11 +326,21 @@ impl Batch {
         }
         let Some(write) = self.write.take() else { return Ok(()) };
         let pages = write.len() as u64;
-        let write = self.store.writer.write(write).await?;
+        let mut write = self.store.writer.write(write).await?;
+        self.sync_if_many(&mut write).await?;
         self.store.counters.add(Counter::PagesWritten, pages);
         self.store.counters.add(Counter::PagesFlushed, pages);
         self.write = Some(write);
         Ok(())
+    }
+
+    /// Leaves the sync to the checkpoint, unless that has many files to sync already: these cannot be closed before.
+    async fn sync_if_many(&self, write: &mut WriteBatch) -> Result<(), Error> {
+        if self.store.flush_list.lock().unsynced_files() < self.store.options.open_files / 2 {
+            return Ok(());
+        }
+        let syncs = write.take_unsynced().into_iter().map(|file| (file, IoKind::Sync)).collect();
+        Ok(disk::submit_all(&**self.store.env.storage(), syncs).await?)
     }
 
     /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be

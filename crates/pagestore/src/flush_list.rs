@@ -218,6 +218,11 @@ impl FlushList {
         }
     }
 
+    /// How many files are written and not synced.
+    pub(crate) fn unsynced_files(&self) -> usize {
+        self.unsynced_files.len()
+    }
+
     /// The oldest start LSN of a change that a crash can make miss in its file.
     pub(crate) fn oldest(&self) -> Option<Lsn> {
         self.oldest_unwritten().into_iter().chain(self.unsynced.map(Lsn)).min()

@@ -44,7 +44,7 @@ impl PageStore {
     }
 
     fn extend(&self, space: u32, pages: u32, wanted: bool) -> Result<(), Interrupt> {
-        let space = self.spaces.get(space)?;
+        let space = self.open_space_of(space)?;
         let mut growth = space.growth.lock();
         if space.pages() >= pages {
             return Ok(());
@@ -89,7 +89,7 @@ impl Growing {
         if let Err(error) = disk::submit_all(&*storage, self.zeros()).await {
             return self.end(Err(no_space(&self.space.path(), error)));
         }
-        if let Err(error) = disk::sync_async(&*storage, &self.space.file).await {
+        if let Err(error) = disk::sync_async(&*storage, self.space.file()).await {
             self.store.poison(&format!("syncing pages failed: {error}"));
             return self.end(Err(error.into()));
         }
@@ -106,7 +106,7 @@ impl Growing {
             let len = (end - offset).min(zeros.len() as u64) as usize;
             let buf = IoBuf::Shared(zeros.clone(), 0..len);
             let kind = IoKind::Write { buf, offset, atomic: false, sync: false };
-            requests.push((self.space.file.clone(), kind));
+            requests.push((self.space.file().clone(), kind));
             offset += len as u64;
         }
         requests

@@ -59,6 +59,8 @@ mod signal;
 #[cfg(not(loom))]
 mod space;
 #[cfg(not(loom))]
+mod stamp;
+#[cfg(not(loom))]
 mod status;
 #[cfg(not(loom))]
 mod store;
@@ -87,6 +89,8 @@ pub use recovery::RecoverySummary;
 pub use redo::Lsn;
 #[cfg(not(loom))]
 pub use space::{SpaceHeader, SpaceInfo, identify_space};
+#[cfg(not(loom))]
+pub use stamp::{FoundStamp, Stamp, read_stamp, stamp_of_file};
 #[cfg(not(loom))]
 pub use status::PoolStatus;
 #[cfg(not(loom))]

@@ -44,7 +44,8 @@ impl PageStore {
 
     fn goes_in_pairs(&self, space: u32) -> bool {
         let space = self.spaces.get(space);
-        space.is_ok_and(|space| self.writer.stretches(&space.file) == Stretches::Aligned)
+        let file = space.ok().and_then(|space| space.file_if_open().cloned());
+        file.is_some_and(|file| self.writer.stretches(&file) == Stretches::Aligned)
     }
 
     /// Adds pages until one is not there to be written. Returns how many.

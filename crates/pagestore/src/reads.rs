@@ -330,7 +330,7 @@ impl PageStore {
 
     #[cold]
     fn read_next_area(&self, page: PageId) {
-        let Ok(space) = self.spaces.get(page.space) else { return };
+        let Ok(space) = self.open_space_of(page.space) else { return };
         let first = page.page - AREA / 2;
         let next = first.saturating_add(AREA);
         let end = next.saturating_add(AREA).min(space.pages());
@@ -354,7 +354,7 @@ impl PageStore {
         if let Some(missing) = self.join(page, &mut self.pending.shard(page).lock()) {
             return Ok(missing);
         }
-        let space = self.spaces.get(page.space)?;
+        let space = self.open_space_of(page.space)?;
         space.check_bounds(page.page)?;
         let frame = self.take_frame_or_wait(need)?;
         Ok(self.enter_read(page, frame, true)?)
@@ -393,7 +393,7 @@ impl PageStore {
             self.free.put(frame);
             result
         };
-        let space = match self.spaces.get(page.space) {
+        let space = match self.open_space_of(page.space) {
             Ok(space) => space,
             Err(error) => return give_back(Err(error)),
         };
@@ -472,7 +472,7 @@ impl PageStore {
             if let Some(pin) = self.look_up(page) {
                 return Ok(pin);
             }
-            let space = self.spaces.get(page.space)?;
+            let space = self.open_space_of(page.space)?;
             space.check_bounds(page.page)?;
             let frame = match self.take_frame_or_wait(if may_wait { Need::Usual } else { Need::Urgent }) {
                 Ok(frame) => frame,
@@ -553,7 +553,7 @@ impl ReadCompletion {
     }
 
     fn request_from_data_file(self) -> (Arc<dyn File>, Io) {
-        let (file, offset) = (self.space.file.clone(), self.store.page_size.offset_of(self.read.id.page));
+        let (file, offset) = (self.space.file().clone(), self.store.page_size.offset_of(self.read.id.page));
         self.request_from(file, offset)
     }
 
@@ -603,7 +603,8 @@ impl ReadCompletion {
             tier.read_took(Source::DataFile, self.store.env.now().saturating_sub(self.started));
         }
         let verified = result.map_err(Error::from).and_then(|()| {
-            checksum::verify_identity(bytes, self.read.id).map_err(|why| {
+            let sound = checksum::verify_identity(bytes, self.read.id);
+            sound.and_then(|()| self.store.check_not_newer(page::lsn(bytes))).map_err(|why| {
                 self.store.counters.count(Counter::CorruptPages);
                 Error::Corrupt { file: self.space.path(), page: self.read.id, why }
             })

@@ -15,8 +15,9 @@
 //! into memory at once, the log is scanned a second time and applied batch by batch. Pages are written only after the first
 //! scan has found the end of the log and made sure that it is durable.
 //!
-//! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name, or whose files are
-//! gone, were dropped: their changes are skipped.
+//! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were dropped: their changes
+//! are skipped. One whose file is missing or not what it should be keeps nobody else from being recovered: its changes are
+//! lost, which is told before the log gives them up. Files that the log does not name are not even opened.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,6 +68,8 @@ pub struct RecoverySummary {
     pub batches: u64,
     /// Tablespaces that the log names and that do not exist any more.
     pub skipped_spaces: Vec<u32>,
+    /// Tablespaces that the log has changes of and that cannot be opened, and why: they are without these changes now.
+    pub lost_spaces: Vec<(u32, String)>,
     /// Damaged pages that were left as they are, without their changes ([`Options::skip_corrupt`](crate::Options)).
     pub corrupt_pages: Vec<PageId>,
 }
@@ -157,6 +160,7 @@ impl Batch {
 struct Known {
     present: SpaceSet,
     skipped: SpaceSet,
+    lost: Vec<(u32, String)>,
     /// Where each page is initialised for the last time.
     inits: PageMap<Lsn>,
 }
@@ -171,38 +175,81 @@ impl Known {
         self.inits.get(page).is_some_and(|init| start < *init)
     }
 
-    /// Notes the initialisations among the records.
-    fn note_inits(&mut self, start: Lsn, bytes: &[u8]) {
+    /// Notes the initialisations among the records, and opens the files they name.
+    fn note(
+        &mut self,
+        store: &PageStore,
+        start: Lsn,
+        bytes: &[u8],
+        on_lost: &mut OnLost<'_>,
+    ) -> Result<(), Error> {
         for record in redo::records(bytes).flatten() {
+            self.meet(store, space_of(&record), on_lost)?;
             if let Record::Init { page } = record {
                 self.inits.insert(page, start);
             }
         }
+        Ok(())
     }
 
-    fn takes(&mut self, space: u32) -> bool {
-        if self.present.contains(&space) {
-            return true;
+    /// Opens the file of a tablespace that the log names for the first time.
+    fn meet(&mut self, store: &PageStore, space: u32, on_lost: &mut OnLost<'_>) -> Result<(), Error> {
+        if self.present.contains(&space) || self.skipped.contains(&space) {
+            return Ok(());
         }
-        if self.skipped.insert(space) {
-            tracing::info!(
-                "the redo log has changes of tablespace {space}, which does not exist any more; skipped"
-            );
+        match store.spaces.get_for_recovery(&**store.env.storage(), space) {
+            Ok(_) => drop(self.present.insert(space)),
+            Err(Error::NoSuchSpace(_)) => {
+                self.skipped.insert(space);
+                tracing::info!(
+                    "the redo log has changes of tablespace {space}, which does not exist any more; skipped"
+                );
+            }
+            Err(error @ Error::Tablespace { .. }) => {
+                let why = error.to_string();
+                tracing::error!(
+                    "the redo log has changes of tablespace {space}, which cannot be made: {why}"
+                );
+                on_lost(space, &why)?;
+                self.skipped.insert(space);
+                self.lost.push((space, why));
+            }
+            Err(error) => return Err(error),
         }
-        false
+        Ok(())
+    }
+
+    fn takes(&self, space: u32) -> bool {
+        self.present.contains(&space)
     }
 }
 
+/// Told of a tablespace that loses the changes that the log has of it, before they are lost.
+type OnLost<'a> = dyn FnMut(u32, &str) -> Result<(), Error> + 'a;
+
 impl PageStore {
-    /// Opens the given tablespaces (id and file; missing files are skipped) and applies the redo log to them. To be
-    /// called once, before anything is changed, after torn pages have been repaired. Blocks; not for background tasks.
+    /// Makes the given tablespaces (id and file) known and applies the redo log to them. Only files that the log names are
+    /// opened. To be called once, before anything is changed, after torn pages have been repaired. Blocks; not for background tasks.
     ///
     /// # Errors
     /// When the log or a page is damaged, or a file cannot be read or extended. Nothing is lost by trying again.
     pub fn recover(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
+        self.recover_noting(spaces, &mut |_, _| Ok(()))
+    }
+
+    /// The same. A tablespace of which the log has changes, but whose file is missing, cut or another one's, loses them: `on_lost`
+    /// is told, with the reason, while the log still has them. An error of it ends the recovery.
+    ///
+    /// # Errors
+    /// As [`PageStore::recover`].
+    pub fn recover_noting(
+        &self,
+        spaces: &[(u32, PathBuf)],
+        on_lost: &mut OnLost<'_>,
+    ) -> Result<RecoverySummary, Error> {
         self.recovering.store(true, Ordering::Release);
         let started = self.env.now();
-        let result = self.recover_spaces(spaces);
+        let result = self.recover_spaces(spaces, on_lost);
         if let Ok(summary) = &result {
             self.note_apply_rate(summary, self.env.now().saturating_sub(started));
             self.flush_list.lock().saw(self.redo.current());
@@ -221,31 +268,23 @@ impl PageStore {
         }
     }
 
-    /// Opens the given tablespaces without applying the redo log, to read what can be read: from then on nothing must
+    /// Makes the given tablespaces known without applying the redo log, to read what can be read: from then on nothing must
     /// be changed.
     ///
     /// # Errors
-    /// When a file cannot be opened.
+    /// When two have the same id.
     pub fn open_without_redo(&self, spaces: &[(u32, PathBuf)]) -> Result<(), Error> {
-        self.open_spaces(spaces).map(drop)
+        let unknown = |(space, _): &&(u32, PathBuf)| self.spaces.info(*space).is_none();
+        spaces.iter().filter(unknown).try_for_each(|(space, path)| self.spaces.add(*space, path, None))
     }
 
-    fn open_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<Known, Error> {
+    fn recover_spaces(
+        &self,
+        spaces: &[(u32, PathBuf)],
+        on_lost: &mut OnLost<'_>,
+    ) -> Result<RecoverySummary, Error> {
+        self.open_without_redo(spaces)?;
         let mut known = Known::default();
-        let storage = self.env.storage();
-        for (space, path) in spaces {
-            if self.spaces.info(*space).is_some() {
-                known.present.insert(*space);
-            } else if storage.exists(path)? {
-                self.spaces.open(&**storage, *space, path, false)?;
-                known.present.insert(*space);
-            }
-        }
-        Ok(known)
-    }
-
-    fn recover_spaces(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
-        let mut known = self.open_spaces(spaces)?;
         let budget =
             (self.frame_count() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         let pages_max = (self.frame_count() / 3).max(8);
@@ -260,9 +299,9 @@ impl PageStore {
                     invalidate_changed(&**tier, bytes);
                 }
                 overflowed |= batch.memory() > budget || batch.pages.len() > pages_max;
-                known.note_inits(start, bytes);
+                known.note(self, start, bytes, on_lost)?;
                 if !overflowed {
-                    self.collect(&mut batch, &mut known, start, end, bytes)?;
+                    self.collect(&mut batch, &known, start, end, bytes)?;
                 }
                 Ok::<_, Error>(())
             },
@@ -281,12 +320,13 @@ impl PageStore {
                     if batch.memory() > budget || batch.pages.len() > pages_max {
                         self.apply(std::mem::take(&mut batch), &mut summary)?;
                     }
-                    self.collect(&mut batch, &mut known, start, end, bytes)
+                    self.collect(&mut batch, &known, start, end, bytes)
                 },
                 |done, most| progress.report(self, done, most),
             )?;
         }
         self.apply(batch, &mut summary)?;
+        summary.lost_spaces = known.lost;
         summary.skipped_spaces = known.skipped.into_iter().collect();
         summary.skipped_spaces.sort_unstable();
         tracing::info!(
@@ -303,7 +343,8 @@ impl PageStore {
 
     /// Makes durable what is read from the files. A process that was killed may have written pages that it did not come to
     /// sync: they read as current, nothing is redone and nothing written again, the checkpoint moves on, and a power cut
-    /// would then take them back when the log no longer has their changes.
+    /// would then take them back when the log no longer has their changes. The log has changes of each such page, so these are
+    /// the files that it named, which are the ones that are open.
     fn sync_files(&self) -> Result<(), Error> {
         for (_, _, file) in self.spaces.files() {
             file.sync_data()?;
@@ -314,7 +355,7 @@ impl PageStore {
     fn collect(
         &self,
         batch: &mut Batch,
-        known: &mut Known,
+        known: &Known,
         start: Lsn,
         end: Lsn,
         bytes: &[u8],
@@ -339,7 +380,7 @@ impl PageStore {
             return Ok(());
         }
         for (space, pages) in &batch.sizes {
-            self.spaces.extend_blocking(*space, *pages)?;
+            self.spaces.extend_blocking(&**self.env.storage(), *space, *pages)?;
         }
         let mut pages: Vec<_> = batch.pages.into_iter().collect();
         pages.sort_unstable_by_key(|(page, _)| *page);

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use redo::{Lsn, RedoLog};
 
 use crate::counters::{Counter, Counters};
-use crate::error::Error;
+use crate::error::{Error, Interrupt};
 use crate::flush_list::FlushList;
 use crate::frame::{FrameRef, Frames};
 use crate::free::FreeFrames;
@@ -21,7 +21,8 @@ use crate::page::PageSize;
 use crate::reads::PendingReads;
 use crate::resize::{Resizing, frames_of};
 use crate::signal::Signal;
-use crate::space::{SpaceInfo, SpaceRegistry};
+use crate::space::{Space, SpaceInfo, SpaceRegistry};
+use crate::stamp::{self, Stamp};
 use crate::status::PoolStatus;
 use crate::tier::TierPlace;
 
@@ -52,6 +53,9 @@ pub struct Options {
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
+    /// Files that may have a descriptor at a time (`innodb_open_files`). The storage keeps to it; here it bounds how many files
+    /// are left unsynced until the next checkpoint, because these stay open.
+    pub open_files: usize,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.
     pub background: bool,
@@ -68,6 +72,7 @@ impl Default for Options {
             io_capacity_max: None,
             recovery_threads: recovery_threads(),
             skip_corrupt: false,
+            open_files: 4000,
             background: true,
         }
     }
@@ -126,6 +131,10 @@ pub struct PageStore {
     pub(crate) tier: TierPlace,
     /// `innodb_io_capacity_max` as it is now; 0: no limit.
     io_capacity_max: AtomicU32,
+    /// Tablespaces written for the first time since the start.
+    pub(crate) first_writes: Mutex<Vec<u32>>,
+    /// Whether it was told that a page is newer than the log.
+    told_newer: AtomicBool,
     poisoned: AtomicBool,
     poison: OnceLock<Arc<str>>,
     read_only: OnceLock<Arc<str>>,
@@ -164,7 +173,7 @@ impl PageStore {
         let recovering = AtomicBool::new(redo.needs_scan());
         let store = Arc::new_cyclic(|this| PageStore {
             frames,
-            spaces: SpaceRegistry::new(options.page_size),
+            spaces: SpaceRegistry::new(options.page_size, options.skip_corrupt),
             counters: Counters::default(),
             page_size: options.page_size,
             freed_clock: AtomicU32::new(0),
@@ -193,6 +202,8 @@ impl PageStore {
             stopping: AtomicBool::new(false),
             tier: TierPlace::default(),
             io_capacity_max: AtomicU32::new(options.io_capacity_max.unwrap_or(0)),
+            first_writes: Mutex::default(),
+            told_newer: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
             poison: OnceLock::new(),
             read_only: OnceLock::new(),
@@ -272,22 +283,91 @@ impl PageStore {
     pub fn open_space(&self, space: u32, path: &Path) -> Result<SpaceInfo, Error> {
         // The file may be another one than when the tier last saw this tablespace.
         self.forget_clean_copies(space);
-        self.spaces.open(&**self.env.storage(), space, path, true)
+        self.spaces.open(&**self.env.storage(), space, path)
     }
 
-    /// An open tablespace.
+    /// Makes an existing tablespace known, whose file is opened when its first page is wanted, and then has this mark or a later
+    /// one.
+    ///
+    /// # Errors
+    /// When another one has this id.
+    pub fn add_space(&self, space: u32, path: &Path, expected: Option<Stamp>) -> Result<(), Error> {
+        self.spaces.add(space, path, expected)
+    }
+
+    /// The tablespaces whose first page since the start was written, or is about to be, since this was asked last.
+    pub fn take_first_writes(&self) -> Vec<u32> {
+        std::mem::take(&mut *self.first_writes.lock())
+    }
+
+    /// The tablespace is among them once more.
+    pub fn first_write_again(&self, space: u32) {
+        self.first_writes.lock().push(space);
+    }
+
+    /// Nothing changes the tablespace's file until this is taken back: it is being copied. For those that could, without the
+    /// tablespace's user.
+    pub fn hold_still(&self, space: u32, still: bool) {
+        if let Ok(space) = self.spaces.get(space) {
+            space.hold_still(still);
+        }
+    }
+
+    /// Marks the tablespace's file. False when it must not be changed now; nothing happens when it was dropped.
+    ///
+    /// # Errors
+    /// [`Interrupt`] of the store.
+    pub fn stamp_space(&self, space: u32, stamp: Stamp) -> Result<bool, Interrupt> {
+        let Ok(entry) = self.spaces.get(space) else { return Ok(true) };
+        if entry.is_dropped() {
+            return Ok(true);
+        }
+        let mut mtr = self.mtr()?;
+        let first = match mtr.x(disk::PageId::new(space, 0)) {
+            Ok(first) => first,
+            Err(Interrupt::Error(Error::NoSuchSpace(_))) => return Ok(true),
+            Err(interrupt) => return Err(interrupt),
+        };
+        // With page 0 latched: whoever wants the file to hold still latches it too, later, and flushes it then.
+        if entry.is_held_still() {
+            return Ok(false);
+        }
+        stamp::write_stamp(&mut mtr, first, stamp);
+        mtr.commit();
+        Ok(true)
+    }
+
+    /// The tablespace must not be used, and whoever wants a page of it is told why. For files of which it is known that they are
+    /// not what they should be.
+    pub fn refuse_space(&self, space: u32, why: &str) {
+        self.spaces.refuse(space, why);
+    }
+
+    /// Opens the tablespace's file unless it is open, as the first access to a page does.
+    ///
+    /// # Errors
+    /// [`Error::Tablespace`] says what is wrong with the file.
+    pub fn ensure_open(&self, space: u32) -> Result<(), Error> {
+        self.spaces.get_open(&**self.env.storage(), space).map(drop)
+    }
+
+    pub(crate) fn open_space_of(&self, space: u32) -> Result<Arc<Space>, Error> {
+        self.spaces.get_open(&**self.env.storage(), space)
+    }
+
+    /// A known tablespace. Size and flags are 0 as long as its file was not needed.
     #[must_use]
     pub fn space(&self, space: u32) -> Option<SpaceInfo> {
         self.spaces.info(space)
     }
 
-    /// All open tablespaces, by id.
+    /// All known tablespaces, by id.
     #[must_use]
     pub fn spaces(&self) -> Vec<SpaceInfo> {
         self.spaces.all()
     }
 
-    /// The files of the open tablespaces, with their present names, by id.
+    /// The files of the tablespaces that were needed so far, with their present names, by id.
     #[must_use]
     pub fn space_files(&self) -> Vec<(u32, PathBuf, Arc<dyn disk::File>)> {
         self.spaces.files()
@@ -321,12 +401,18 @@ impl PageStore {
         entry.mark_dropped();
         self.forget_pages(space, true).await?;
         self.forget_clean_copies(space);
-        self.flush_list.lock().forget_file(&entry.file);
+        if let Some(file) = entry.file_if_open() {
+            self.flush_list.lock().forget_file(file);
+        }
         let path = entry.path();
         drop(entry);
         self.spaces.remove(space);
         let storage = self.env.storage();
-        storage.remove(&path)?;
+        match storage.remove(&path) {
+            // It was lost before; nobody needs to be told that it is gone.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            other => other?,
+        }
         path.parent().map_or(Ok(()), |directory| storage.sync_dir(directory))?;
         Ok(())
     }
@@ -341,7 +427,9 @@ impl PageStore {
         entry.mark_dropped();
         self.forget_pages(space, false).await?;
         self.forget_clean_copies(space);
-        self.flush_list.lock().forget_file(&entry.file);
+        if let Some(file) = entry.file_if_open() {
+            self.flush_list.lock().forget_file(file);
+        }
         self.spaces.remove(space);
         Ok(())
     }
@@ -459,6 +547,27 @@ impl PageStore {
     pub(crate) fn refuse_when_poisoned(&self) -> Result<(), Error> {
         if self.poisoned.load(Ordering::Relaxed) {
             return Err(Error::Poisoned(self.poisoned().unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends before, it is not the
+    /// one: changes to come would get smaller LSNs than the page has, and a recovery would take them for applied.
+    pub(crate) fn check_not_newer(&self, lsn: u64) -> Result<(), String> {
+        let end = self.redo.current().0;
+        if lsn <= end {
+            return Ok(());
+        }
+        let why = format!(
+            "its LSN is {lsn}, but the redo log ends at {end}: the page is of a later time than the log. The log was replaced by an \
+             older one, or the file is from another data directory. Restore the whole data directory from one backup; \
+             innodb_force_recovery=1 reads such pages as they are"
+        );
+        if !self.options.skip_corrupt {
+            return Err(why);
+        }
+        if !self.told_newer.swap(true, Ordering::Relaxed) {
+            tracing::warn!("a page was taken as it is although {why}");
         }
         Ok(())
     }

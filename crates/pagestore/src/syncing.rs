@@ -35,7 +35,7 @@ impl PageStore {
     pub async fn flush_space(&self, space: u32) -> Result<(), Error> {
         self.flush_until_clean(Which::Space(space)).await?;
         // By itself, because somebody else's sync may be under way.
-        let file = self.spaces.get(space)?.file.clone();
+        let file = self.open_space_of(space)?.file().clone();
         let over = self.start_syncing(vec![file], None);
         over.wait().await;
         self.refuse_when_poisoned()

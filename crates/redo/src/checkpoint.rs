@@ -135,6 +135,7 @@ impl RedoLog {
             flushed,
             reach: state.layout.reach(self.options.buffer_size),
             closed: false,
+            owner: state.block.owner,
         }
     }
 

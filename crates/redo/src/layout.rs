@@ -11,12 +11,15 @@
 //! ```text
 //!  0 magic "UNTORNRL"   8 crc32c of 12..96   12 version u32    16 sequence u64   24 epoch u32    28 block size u32
 //! 32 area u64          40 origin u64         48 checkpoint u64 56 scan start u64 64 flushed u64  72 epoch floor u32
-//! 76 flags u32 (1: closed in order)               80 reach u64
+//! 76 flags u32 (1: closed in order)               80 reach u64         88 owner u64
 //! ```
 //!
 //! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than that. So a
 //! recovery that finds both blocks whole need not look further for what the log may have lost ([`crate::scan`]). 0
 //! promises nothing; programs before this field wrote 0. [`crate::mark`] keeps the promise.
+//!
+//! `owner` is a number of the data directory that the log belongs to: the log of another one must not be applied to this
+//! one's pages. 0 in logs written by programs before this field.
 //!
 //! The blocks are written alternately, each with one more in `sequence`; the valid one with the higher sequence
 //! counts. What the older one would need is overwritten only after the newer one is durable. All fields lie in the first 512
@@ -128,6 +131,8 @@ pub(crate) struct CheckpointBlock {
     pub reach: u64,
     /// Nothing was appended after `checkpoint`.
     pub closed: bool,
+    /// Number of the data directory it belongs to; 0 when it does not say.
+    pub owner: u64,
 }
 
 impl CheckpointBlock {
@@ -152,6 +157,7 @@ impl CheckpointBlock {
         put(72, &self.epoch_floor.to_le_bytes());
         put(76, &(if self.closed { CLOSED } else { 0 }).to_le_bytes());
         put(80, &self.reach.to_le_bytes());
+        put(88, &self.owner.to_le_bytes());
         let crc = crc32c::crc32c(&block[12..COVERED]);
         block[8..12].copy_from_slice(&crc.to_le_bytes());
         block
@@ -186,6 +192,7 @@ impl CheckpointBlock {
             flushed: Lsn(u64_at(bytes, 64)),
             reach: u64_at(bytes, 80),
             closed: u32_at(bytes, 76) & CLOSED != 0,
+            owner: u64_at(bytes, 88),
         };
         Ok(Some(block).filter(CheckpointBlock::is_sane))
     }

@@ -32,6 +32,13 @@ pub struct Options {
     /// Pause between the syncs in the background that bound the loss of `innodb_flush_log_at_trx_commit` 0 and 2
     /// (`innodb_flush_log_at_timeout`).
     pub background_sync: std::time::Duration,
+    /// Number of the data directory, written into the log at its creation and each opening. [`RedoLog::owner`] says which one was
+    /// found. 0: none.
+    pub owner: u64,
+    /// For a new log: the LSN it begins at or soon after. Above every LSN that pages of the directory may have.
+    pub begin_at: Lsn,
+    /// For a new log: the number of its first opening ([`RedoLog::epoch`]). Above those of a log it replaces.
+    pub first_epoch: u32,
 }
 
 impl Default for Options {
@@ -42,6 +49,9 @@ impl Default for Options {
             prewrite: 64 << 20,
             block_size: None,
             background_sync: std::time::Duration::from_secs(1),
+            owner: 0,
+            begin_at: Lsn(0),
+            first_epoch: 1,
         }
     }
 }
@@ -354,6 +364,11 @@ impl RedoLog {
 
     pub(crate) fn set_flushed(&self, lsn: Lsn) {
         self.flushed.store(lsn.0, Ordering::Release);
+    }
+
+    /// Number of the data directory that the log says it belongs to; 0 when it does not say.
+    pub fn owner(&self) -> u64 {
+        self.state.lock().block.owner
     }
 
     /// Number of this opening of the log: one more than that of the opening before.

@@ -5,7 +5,7 @@
 //! metadata to write. The rest is prepared ahead of the log's end by a task; admissions never promise room that is not
 //! prepared, so the task cannot overwrite log. Once all of the circle exists the task ends.
 
-use crate::layout::{CAPACITY_FLOOR, CheckpointBlock, FRONT, Layout};
+use crate::layout::{CAPACITY_FLOOR, CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
 use crate::log::{Found, Options, Phase, RedoLog, State};
 use crate::{Error, Flush, Lsn, Result};
 use disk::{AlignedBuf, Environment, Event, File, IoBuf, OpenHow, write_async};
@@ -36,21 +36,23 @@ impl RedoLog {
         let file = storage.open(&new_path, OpenHow::CREATE_NEW)?;
         let layout = Layout {
             area: Layout::area_of(options.capacity),
-            origin: Lsn(FRONT),
+            origin: Lsn(options.begin_at.0.max(FRONT).next_multiple_of(CHECKPOINT_BLOCK as u64)),
             block: block_size(&options, &*file)?,
         };
         let prepared = layout.area.min(options.prewrite.max(PREPARE_STEP));
         file.write_zeros(0, FRONT + prepared)?;
+        let epoch = options.first_epoch.max(1);
         let block = CheckpointBlock {
             layout,
             sequence: 1,
-            epoch: 1,
-            epoch_floor: 1,
+            epoch,
+            epoch_floor: epoch,
             checkpoint: layout.origin,
             scan_start: layout.origin,
             flushed: layout.origin,
             reach: layout.reach(options.buffer_size),
             closed: false,
+            owner: options.owner,
         };
         file.write_at(&block.encode(), block.place())?;
         file.sync_data()?;
@@ -92,6 +94,11 @@ impl RedoLog {
         }
         let found = Found { env: env.clone(), file, options, block, prepared, phase: Phase::NeedsScan };
         Ok(RedoLog::assemble(found))
+    }
+
+    /// Where the log of `dir` lies.
+    pub fn path(dir: &Path) -> std::path::PathBuf {
+        dir.join(FILE_NAME)
     }
 
     /// Whether `dir` has a log.

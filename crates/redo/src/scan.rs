@@ -148,6 +148,7 @@ impl RedoLog {
             epoch: old.epoch + 1,
             flushed: summary.end,
             closed: false,
+            owner: if self.options.owner != 0 { self.options.owner } else { old.owner },
             ..old
         };
         let wanted = Layout {

@@ -44,7 +44,6 @@ error_table! {
     SERVER_SHUTDOWN = 1053, b"08S01", "Server shutdown in progress";
     BAD_FIELD = 1054, b"42S22", "Unknown column '%' in '%'";
     WRONG_GROUP_FIELD = 1056, b"42000", "Can't group on '%'";
-    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
     DUP_FIELDNAME = 1060, b"42S21", "Duplicate column name '%'";
     DUP_KEYNAME = 1061, b"42000", "Duplicate key name '%'";
     DUP_ENTRY = 1062, b"23000", "Duplicate entry '%' for key '%'";
@@ -152,6 +151,7 @@ error_table! {
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
     CANT_CREATE_USER_WITH_GRANT = 1410, b"42000", "You are not allowed to create a user with GRANT";
     DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
+    TABLE_DEF_CHANGED = 1412, b"HY000", "Table definition has changed, please retry transaction";
     WRONG_STRING_LENGTH = 1470, b"HY000", "String '%' is too long for % (should be no longer than %)";
     TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
     TOO_BIG_PRECISION = 1426, b"42000", "Too-big precision % specified for '%'. Maximum is %.";

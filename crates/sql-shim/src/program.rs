@@ -66,6 +66,8 @@ fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), S
 
 fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result<(), String> {
     say(&format!("untorn {}", env!("CARGO_PKG_VERSION")));
+    // Before the database is opened, which opens files of tables; each connection is another one.
+    disk::raise_file_limit();
     for (what, decision) in &options.decisions {
         say(&format!("{what:<16} {decision}"));
     }

@@ -178,7 +178,7 @@ fn named_statements_count_too() {
     root.run("DEALLOCATE PREPARE a").unwrap();
     root.run("PREPARE c FROM 'SELECT 1'").unwrap();
     drop(root);
-    while engine.server.server.connections.len() > 0 {
+    while !engine.server.server.connections.is_empty() {
         std::thread::yield_now();
     }
     let mut root = engine.root();

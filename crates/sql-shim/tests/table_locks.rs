@@ -144,3 +144,63 @@ fn the_global_read_lock_stops_changes_commits_and_ddl() {
     assert_eq!(code(&mut other, "INSERT INTO d.u VALUES (2)"), 1099);
     engine.finish();
 }
+
+#[test]
+fn a_cycle_of_metadata_locks_ends_in_1213() {
+    let (engine, mut one, mut two) = start();
+    let (mut three, mut four) = (engine.root(), engine.root());
+    all(&mut one, &["BEGIN", "SELECT * FROM d.t"]);
+    all(&mut two, &["BEGIN", "INSERT INTO d.u VALUES (5)"]);
+    let mut probe = engine.root();
+    all(&mut probe, &["SET lock_wait_timeout = 1"]);
+    for (client, table) in [(&mut three, "d.t"), (&mut four, "d.u")] {
+        client.sequence = 0;
+        client.send(&[&[3], format!("TRUNCATE {table}").as_bytes()].concat());
+        // It waits as soon as nobody else comes in.
+        while probe.run(&format!("SELECT * FROM {table}")).is_ok() {
+            std::thread::yield_now();
+        }
+    }
+    send_and_wait(&engine, &mut one, "SELECT * FROM d.u", FOR_TABLE);
+    assert_eq!(code(&mut two, "SELECT * FROM d.t"), 1213);
+    // The victim's transaction is gone, with its row and its locks.
+    four.answer().unwrap();
+    one.answer().unwrap();
+    all(&mut one, &["COMMIT"]);
+    three.answer().unwrap();
+    assert_eq!(one_row_count(&mut two), "0");
+    engine.finish();
+}
+
+fn one_row_count(client: &mut Client) -> String {
+    one(client, "SELECT COUNT(*) FROM d.u")
+}
+
+#[test]
+fn names_change_together_or_not_at_all() {
+    let (engine, mut client, mut other) = start();
+    all(&mut client, &["INSERT INTO d.u VALUES (9)"]);
+    // A name that is taken fails the whole statement.
+    assert_eq!(code(&mut client, "RENAME TABLE d.t TO d.x, d.x TO d.u"), 1050);
+    assert_eq!(code(&mut client, "SELECT * FROM d.x"), 1146);
+    all(&mut client, &["RENAME TABLE d.t TO d.x, d.u TO d.t, d.x TO d.u"]);
+    assert_eq!(one(&mut other, "SELECT id FROM d.t"), "9");
+    assert_eq!(one(&mut other, "SELECT id FROM d.u"), "1");
+    // 51 characters of five bytes each in a file name.
+    let long = "\u{8868}".repeat(51);
+    assert_eq!(code(&mut client, &format!("RENAME TABLE d.t TO d.`{long}`")), 1059);
+    assert_eq!(code(&mut client, &format!("CREATE TABLE d.`{long}` (id INT)")), 1059);
+    assert_eq!(one(&mut other, "SELECT id FROM d.t"), "9");
+    // Keys too, and dropped tables.
+    all(&mut client, &["INSERT INTO d.u VALUES (2, 0)"]);
+    assert_eq!(code(&mut client, "ALTER TABLE d.u ADD KEY k (n), ADD UNIQUE KEY doubles (n)"), 1062);
+    assert_eq!(code(&mut client, "ALTER TABLE d.u ADD KEY k (n), ADD KEY k (id)"), 1061);
+    assert_eq!(code(&mut client, "ALTER TABLE d.u DROP KEY k"), 1091);
+    all(&mut client, &["ALTER TABLE d.u ADD KEY k (n), ADD KEY l (n, id)"]);
+    all(&mut client, &["ALTER TABLE d.u DROP KEY k, ADD UNIQUE KEY k (id, n), DROP KEY l"]);
+    assert_eq!(code(&mut client, "DROP TABLE d.t, d.missing"), 1051);
+    assert_eq!(one(&mut other, "SELECT id FROM d.t"), "9");
+    all(&mut client, &["DROP TABLE d.t, d.u"]);
+    assert_eq!(code(&mut other, "SELECT * FROM d.t"), 1146);
+    engine.finish();
+}

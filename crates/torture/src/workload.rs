@@ -149,7 +149,9 @@ pub async fn prepare(db: &Database, model: &SharedModel) -> Result<(), Error> {
 pub(crate) fn is_conflict(error: &Error) -> bool {
     matches!(
         error,
-        Error::Transaction(TransactionError::Deadlock | TransactionError::LockWaitTimeout)
+        Error::Transaction(
+            TransactionError::Deadlock | TransactionError::LockWaitTimeout | TransactionError::TableChanged
+        )
             | Error::MetadataLockTimeout
             | Error::NoSuchTable(..)
     )
@@ -391,6 +393,7 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
         parts: vec![part(1), part(0)],
         id: 0,
         root: 0,
+        born: 0,
     };
     db.create_index(DATABASE, table, key, None, PATIENCE).await
 }

@@ -113,6 +113,20 @@ impl ActiveSet {
         Some(number)
     }
 
+    /// Takes a number that belongs to no transaction: no view made before sees it, every one made from now on does
+    /// (kept views are given up, as after a commit). `None`: the bound must be raised first.
+    pub fn birth(&self) -> Option<u64> {
+        let mut numbers = self.numbers.lock();
+        if numbers.next >= numbers.bound {
+            return None;
+        }
+        let number = numbers.next;
+        numbers.next += 1;
+        self.note_oldest(&numbers);
+        self.version.fetch_add(1, Ordering::SeqCst);
+        Some(number)
+    }
+
     /// The transaction has ended. `before` runs under the mutex, so that what it publishes is there for every later snapshot.
     pub fn end(&self, id: u64, commit_number: Option<u64>, before: impl FnOnce()) {
         let mut numbers = self.numbers.lock();

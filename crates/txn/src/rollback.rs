@@ -12,8 +12,11 @@
 //! is not seen by all, its log has not been purged and purge will do it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange};
+use disk::Event;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::dead_row::{Deletion, remove_row_and_entries};
@@ -28,6 +31,7 @@ use crate::row::physical::{
 };
 use crate::system::{Counters, System};
 use crate::table::Table;
+use crate::transaction::Kept;
 use crate::undo::log::LogMark;
 use crate::undo::slot::corrupt;
 use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
@@ -37,16 +41,25 @@ use crate::version::{Overlay, Version};
 pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Option<Arc<Table>> + Sync);
 
 /// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old versions needs them.
-/// Returns the number of records.
+/// With `locks_stay` a row whose change was its lock keeps a lock of that owner's. Returns the number of records.
 pub(crate) async fn roll_back(
     system: &Arc<System>,
     log: &mut UndoLog,
     find: FindTable<'_>,
     mark: LogMark,
     slot: &ViewSlot,
+    locks_stay: Option<&Arc<Owner>>,
 ) -> Result<u64, Error> {
     let mut rollback = RollBack::new(log, mark);
-    while !rollback.turn(system, log, find, slot).await? {
+    rollback.locks_stay = locks_stay.cloned();
+    loop {
+        if system.purge.is_stopped() {
+            // The engine is being closed. What is left is for the next start.
+            return Err(Error::Killed);
+        }
+        if rollback.turn(system, log, find, slot).await? {
+            break;
+        }
         yield_now().await;
     }
     Ok(rollback.undone)
@@ -61,12 +74,14 @@ pub(crate) struct RollBack {
     pub undone: u64,
     /// Records undone when the log was last cut.
     cut: u64,
+    /// A row whose change was its lock keeps a lock of this owner's.
+    locks_stay: Option<Arc<Owner>>,
 }
 
 impl RollBack {
     /// Nothing is done yet.
     pub fn new(log: &UndoLog, mark: LogMark) -> RollBack {
-        RollBack { mark, end: log.end(), undone: 0, cut: 0 }
+        RollBack { mark, end: log.end(), undone: 0, cut: 0, locks_stay: None }
     }
 
     /// Undoes some records; true at the end. A long log is cut now and then, so that a crash need not undo all again.
@@ -87,7 +102,7 @@ impl RollBack {
                 self.end = None;
                 break;
             };
-            undo_record(system, log, find, place, &bytes, &pinned).await?;
+            undo_record(system, log, find, place, &bytes, &pinned, self.locks_stay.as_ref()).await?;
             self.undone += 1;
             self.end = Some(place);
             let done = self.undone - before;
@@ -118,65 +133,131 @@ async fn undo_record(
     place: Place,
     bytes: &[u8],
     pinned: &Pinned<'_>,
+    locks_stay: Option<&Arc<Owner>>,
 ) -> Result<(), Error> {
     let Some(undo) = UndoRecord::parse(bytes) else {
         return Err(corrupt(place.page, "an undo record cannot be read"));
     };
     let Some(table) = find(undo.table) else { return Ok(()) };
-    if let Some(chain) = undo.chain() {
-        return free_noted_chain(system, &table.clustered, place, bytes, chain).await;
+    let undone = match undo.chain() {
+        Some(chain) => free_noted_chain(system, &table.clustered, place, bytes, chain).await,
+        None => {
+            let (trx_id, insert) = (log.trx_id, undo.kind == UndoKind::Insert);
+            let roll_ptr = log.roll_ptr(place, insert).0;
+            let change = Change { system, table: &table, undo: &undo, trx_id, roll_ptr, locks_stay };
+            change.undo(pinned).await
+        }
+    };
+    match undone {
+        // The table was dropped, or made anew: its rows went with its file.
+        Err(Error::Store(pagestore::Error::NoSuchSpace(space))) if space == table.clustered.space() => Ok(()),
+        undone => undone,
     }
-    let roll_ptr = log.roll_ptr(place, undo.kind == UndoKind::Insert).0;
-    Change { system, table: &table, undo: &undo, trx_id: log.trx_id, roll_ptr }.undo(pinned).await
 }
 
 /// How long a turn of a rollback is, and how often it looks at the clock.
-const TURN: std::time::Duration = std::time::Duration::from_micros(400);
+const TURN: Duration = Duration::from_micros(400);
 const RECORDS_PER_LOOK: u64 = 8;
 const RECORDS_PER_TURN: u64 = 256;
 /// Records undone before the log is cut behind the next one.
 const RECORDS_PER_CUT: u64 = 1024;
 
 /// How long a full file system is left alone before a rollback tries again.
-pub(crate) const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+pub(crate) const FULL_RETRY: Duration = Duration::from_secs(1);
 
-/// Rolls back a transaction whose session has gone.
-pub(crate) async fn roll_back_abandoned(
-    system: Arc<System>,
-    owner: Arc<Owner>,
-    mut log: UndoLog,
-    tables: SmallVec<[Arc<Table>; 4]>,
-) {
+/// How long a rollback that failed waits before it tries again: at first, and at most.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// A transaction whose session has gone.
+pub(crate) struct Abandoned {
+    pub owner: Arc<Owner>,
+    pub log: UndoLog,
+    pub tables: SmallVec<[Arc<Table>; 4]>,
+    /// What must last until it has been rolled back: the right to use its tables.
+    pub kept: Option<Kept>,
+}
+
+/// Abandoned transactions that are being rolled back: who closes the engine waits for them to stop.
+#[derive(Default)]
+pub(crate) struct Background(Mutex<(usize, Event)>);
+
+/// One that is at work.
+struct AtWork<'b>(&'b Background);
+
+impl Background {
+    fn begin(&self) -> AtWork<'_> {
+        let mut state = self.0.lock();
+        if state.0 == 0 {
+            state.1 = Event::new();
+        }
+        state.0 += 1;
+        AtWork(self)
+    }
+
+    /// Waits until none is at work.
+    pub async fn ended(&self) {
+        let idle = {
+            let state = self.0.lock();
+            if state.0 == 0 {
+                return;
+            }
+            state.1.clone()
+        };
+        idle.wait().await;
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.0.lock();
+        state.0 -= 1;
+        if state.0 == 0 {
+            state.1.set();
+        }
+    }
+}
+
+/// Rolls back a transaction whose session has gone. Until that is done, its row locks and its uses of tables last:
+/// what they protect is still changing. A rollback that fails is tried again, for as long as another try could
+/// end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
+pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
+    let Abandoned { owner, mut log, tables, kept } = abandoned;
     let slot = system.views.register();
     let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
     let start = LogMark { records: 0, end: None };
-    let mut complained = false;
-    let result = loop {
-        match roll_back(&system, &mut log, &find, start, &slot).await {
-            // Somebody may free some space.
-            Err(Error::Store(pagestore::Error::NoSpace { file, why })) => {
-                if !complained {
-                    tracing::error!(transaction = log.trx_id, file = %file.display(), why, "rollback waits for space");
-                    complained = true;
-                }
-                system.env.sleep(FULL_RETRY).await;
-            }
-            result => break result,
+    let (mut pause, longest) = RETRY;
+    let undone = loop {
+        let at_work = system.background.begin();
+        let result = match system.purge.is_stopped() {
+            false => roll_back(&system, &mut log, &find, start, &slot, None).await,
+            true => Err(Error::Killed),
+        };
+        let Err(error) = result else { break true };
+        drop(at_work);
+        let (transaction, records) = (log.trx_id, log.records);
+        if system.purge.is_stopped() || is_final(&error) {
+            // A stop, or an engine that changes nothing any more: the next start rolls it back.
+            tracing::warn!(transaction, records, %error, "rollback given up; the next start finishes it");
+            break false;
         }
+        tracing::error!(transaction, records, %error, "rollback failed and will be tried again; its locks stay");
+        system.env.sleep(pause).await;
+        pause = (pause * 2).min(longest);
     };
     system.views.unregister(&slot);
-    match result {
-        Ok(_) => {
-            system.active.end(log.trx_id, None, || ());
-            log.release(&system.undo);
-            system.locks.release_all(&owner);
-            Counters::add(&system.counters.rollbacks, 1);
-        }
-        // Its locks stay; the next start rolls it back.
-        Err(error) => {
-            tracing::error!(transaction = log.trx_id, %error, "rollback failed; restart to finish it")
-        }
+    if undone {
+        system.active.end(log.trx_id, None, || ());
+        log.release(&system.undo);
+        system.locks.release_all(&owner);
+        Counters::add(&system.counters.rollbacks, 1);
     }
+    drop(kept);
+}
+
+/// Whether the error means that the engine will not change anything before it is started again.
+fn is_final(error: &Error) -> bool {
+    use pagestore::Error::{Poisoned, ReadOnly, Redo};
+    matches!(error, Error::Store(Poisoned(_) | ReadOnly(_) | Redo(_)))
 }
 
 /// What has to happen to a secondary index.
@@ -194,6 +275,7 @@ struct Change<'c, 'u> {
     undo: &'c UndoRecord<'u>,
     trx_id: u64,
     roll_ptr: u64,
+    locks_stay: Option<&'c Arc<Owner>>,
 }
 
 impl Change<'_, '_> {
@@ -318,6 +400,10 @@ impl Change<'_, '_> {
         };
         if !self.is_last_change_of(record) {
             return Ok(Outcomes::Skipped);
+        }
+        if let Some(owner) = self.locks_stay.filter(|_| !self.undo.old_deleted) {
+            // DB_TRX_ID goes back to another transaction's, and with it the lock that it was. The leaf is X-latched.
+            self.system.locks.make_explicit(&owner.current(), self.system.locks.target_of(record));
         }
         if self.undo.kind == UndoKind::DeleteMark {
             tree.set_delete_mark(&mut mtr, position.place, self.undo.old_deleted, 0);

@@ -18,10 +18,11 @@ use parking_lot::Mutex;
 use crate::active::ActiveSet;
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
-use crate::lock::{LockTable, Owner};
+use crate::lock::{LockTable, Owner, RowWaits};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
+use crate::rollback;
 use crate::table::{TableHold, TableSource};
 use crate::undo::history::History;
 use crate::undo::recovery::Unfinished;
@@ -177,6 +178,7 @@ pub(crate) struct System {
     pub crash_rollback: CrashRollback,
     /// Tables of transactions that could not be rolled back.
     pub crash_rollback_holds: Mutex<Vec<TableHold>>,
+    pub background: crate::rollback::Background,
     pub counters: Counters,
     pub options: Options,
     unfinished: Mutex<Vec<Unfinished>>,
@@ -199,6 +201,22 @@ impl System {
                 return Ok(number);
             }
             self.keep_bound_ahead().await?;
+        }
+    }
+}
+
+impl TransactionSystem {
+    /// A number for a table or index that is made now, from what is committed now: read views that are open do not
+    /// see it ([`crate::Error::TableChanged`]), those made from now on do.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn birth_number(&self) -> Result<u64, Error> {
+        loop {
+            if let Some(number) = self.0.active.birth() {
+                return Ok(number);
+            }
+            self.0.keep_bound_ahead().await?;
         }
     }
 }
@@ -253,6 +271,7 @@ impl TransactionSystem {
             purge: Purge::default(),
             crash_rollback: CrashRollback::default(),
             crash_rollback_holds: Mutex::default(),
+            background: crate::rollback::Background::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),
@@ -319,12 +338,18 @@ impl TransactionSystem {
         Purge::pause(&self.0).await
     }
 
+    /// Who waits for row locks, for whoever keeps locks of another kind.
+    pub fn row_waits(&self) -> RowWaits {
+        RowWaits(Arc::downgrade(&self.0.locks))
+    }
+
     /// Stops background work; wait for it before the store is shut down.
     ///
     /// # Errors
     /// None at present.
     pub async fn shutdown(&self) -> Result<(), Error> {
         Purge::stop(&self.0).await;
+        self.0.background.ended().await;
         self.0.crash_rollback.stop().await;
         Ok(())
     }

@@ -8,6 +8,9 @@ use std::sync::atomic::AtomicU64;
 
 use btree::{Field, KeyFields, Tree};
 
+use crate::read_view::ReadView;
+use crate::row::ScanIndex;
+
 /// Column number that stands for the hidden DB_ROW_ID in [`SecondaryField::column`].
 pub const ROW_ID_COLUMN: u16 = u16::MAX;
 
@@ -48,6 +51,9 @@ pub struct Secondary {
     pub user_fields: usize,
     /// Whether `user_fields` without NULL may occur once only.
     pub unique: bool,
+    /// Number of its making ([`crate::TransactionSystem::birth_number`]); 0: before the system was opened. It was
+    /// built of what was committed then, and has nothing of older versions.
+    pub born: u64,
 }
 
 impl Secondary {
@@ -85,6 +91,8 @@ pub struct Table {
     pub(crate) ordering: Vec<bool>,
     /// Next hidden row id; 0 = not known yet.
     pub(crate) next_row_id: AtomicU64,
+    /// As [`Secondary::born`], of the table's rows: when it was created, truncated or imported.
+    pub born: u64,
 }
 
 impl Table {
@@ -142,7 +150,23 @@ impl Table {
             column_field,
             ordering,
             next_row_id: AtomicU64::new(0),
+            born: 0,
         }
+    }
+
+    /// The same table, made when this number was taken.
+    #[must_use]
+    pub fn born_at(self, born: u64) -> Table {
+        Table { born, ..self }
+    }
+
+    /// Whether what a read view should see is in the index.
+    pub(crate) fn is_complete_for(&self, view: &ReadView, index: ScanIndex) -> bool {
+        view.sees(self.born)
+            && match index {
+                ScanIndex::Clustered => true,
+                ScanIndex::Secondary(number) => view.sees(self.secondaries[number].born),
+            }
     }
 
     /// Position of DB_TRX_ID in the clustered index; DB_ROLL_PTR follows.

@@ -2,7 +2,17 @@
 //!
 //! A [`Transaction`] costs nothing until it is used: the read view comes with the first consistent read, id and undo
 //! slot with the first change. The object is reused from one transaction to the next without allocation.
+//!
+//! **Any future may be dropped at any await.** An operation marks where it began (`unfinished`) and takes the mark away
+//! when it has ended; what follows first undoes all behind a mark that is still there. So half an operation is
+//! never read on, built on or committed. What an operation holds besides, a guard gives back: a commit number, a wait
+//! for a lock, a pin of purge. Locks stay, as after a statement that failed.
+//!
+//! A deadlock takes the whole transaction back. It says so to the operation that closed the circle, and once more
+//! ([`Error::RolledBack`]) to everything that follows until `rollback`, `begin` or
+//! [`Transaction::acknowledge_rollback`]: a caller who went on would commit half of what it meant to.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,10 +23,10 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
-use crate::lock::{LockWait, Owner, Release};
+use crate::lock::{LockWait, Owner, Release, RowOwner};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
-use crate::rollback;
+use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
@@ -86,6 +96,7 @@ impl KillHandle {
 }
 
 /// A session's transaction: reusable, one at a time. Dropped while active, it is rolled back in the background.
+#[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     system: TransactionSystem,
     pub(crate) owner: Arc<Owner>,
@@ -101,6 +112,12 @@ pub struct Transaction {
     /// Tables changed, for rollback.
     tables: SmallVec<[Arc<Table>; 4]>,
     savepoints: Vec<(String, UndoMark)>,
+    /// Where the operation under way began. Still there when another one begins, its future was dropped.
+    unfinished: Option<UndoMark>,
+    /// Rolled back (or about to be) without the caller's `rollback` having been heard of.
+    rolled_back: bool,
+    /// See [`Transaction::keep_for_rollback`].
+    kept: Option<Kept>,
     overlay: Overlay,
     /// See [`Self::take_seen`].
     pub(crate) seen: SavedPosition,
@@ -108,6 +125,9 @@ pub struct Transaction {
     pub(crate) counts: Counts,
     slice: Arc<TimeSlice>,
 }
+
+/// What must last as long as an abandoned transaction, opaque to this crate.
+pub(crate) type Kept = Box<dyn Any + Send + Sync>;
 
 /// What this session did since it last added to the common counters.
 #[derive(Default)]
@@ -132,6 +152,9 @@ impl Transaction {
             log: None,
             tables: SmallVec::new(),
             savepoints: Vec::new(),
+            unfinished: None,
+            rolled_back: false,
+            kept: None,
             overlay: Overlay::default(),
             seen: SavedPosition::default(),
             buffers: WriteBuffers::default(),
@@ -175,9 +198,19 @@ impl Transaction {
         self.lock_wait_timeout = timeout;
     }
 
+    /// How long a row lock may be waited for.
+    pub fn lock_wait_timeout(&self) -> Duration {
+        self.lock_wait_timeout
+    }
+
     /// A number shown with this transaction (the connection id).
     pub fn set_tag(&mut self, tag: u64) {
         self.owner.tag.store(tag, Ordering::Relaxed);
+    }
+
+    /// Its session in the lock table.
+    pub fn row_owner(&self) -> RowOwner {
+        RowOwner(self.owner.clone())
     }
 
     /// A handle to kill it with.
@@ -200,9 +233,11 @@ impl Transaction {
     /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it every
     /// statement must be ended by one of them (autocommit). Costs nothing: an id is taken at the first change.
     pub fn begin(&mut self) {
-        debug_assert!(!self.begun && self.log.is_none(), "the transaction before has not ended");
+        let ended = !self.begun && self.log.is_none();
+        debug_assert!(ended || self.unfinished.is_some(), "the transaction before has not ended");
         self.close_view();
         self.begun = true;
+        self.rolled_back = false;
     }
 
     /// As `begin`, if that has not been called, and opens the read view now (WITH CONSISTENT SNAPSHOT; only under REPEATABLE READ).
@@ -295,21 +330,38 @@ impl Transaction {
 
     /// Where the transaction is now, for `rollback_to` (statement rollback and savepoints).
     pub fn statement_mark(&self) -> UndoMark {
-        self.log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()))
+        let end = || self.log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()));
+        // What stands behind an operation that was cut will be undone.
+        self.unfinished.unwrap_or_else(end)
     }
 
-    /// Undoes all changes made since `mark`. Locks stay, as in InnoDB.
+    /// Undoes all changes made since `mark`. Locks stay, as in InnoDB: a changed row that nobody but its change kept
+    /// locked gets a lock of its own.
     ///
     /// # Errors
     /// Storage errors and damaged pages.
     pub async fn rollback_to(&mut self, mark: UndoMark) -> Result<(), Error> {
+        if self.rolled_back {
+            return self.settle().await;
+        }
+        // Further back, if an operation was cut before the mark.
+        let mark =
+            self.unfinished.map_or(mark, |cut| if cut.0.records < mark.0.records { cut } else { mark });
+        self.unfinished = Some(mark);
+        let owner = self.owner.clone();
+        self.undo_behind(mark, Some(&owner)).await?;
+        self.unfinished = None;
+        Ok(())
+    }
+
+    async fn undo_behind(&mut self, mark: UndoMark, locks_stay: Option<&Arc<Owner>>) -> Result<(), Error> {
         let Some(log) = &mut self.log else { return Ok(()) };
         if log.records <= mark.0.records {
             return Ok(());
         }
         let tables = &self.tables;
         let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
-        rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot).await?;
+        rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
         Ok(())
     }
@@ -344,12 +396,13 @@ impl Transaction {
     }
 
     /// Commits. When the commit itself fails nothing is committed and the transaction goes on; when only the wait for
-    /// durability fails, the engine is poisoned and a restart will tell.
+    /// durability fails, the engine is poisoned and a restart will tell. Dropped before it is complete, it has either
+    /// not begun, or everything is committed and what is missing is the wait for durability.
     ///
     /// # Errors
-    /// Storage errors.
+    /// [`Error::RolledBack`]; storage errors.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), Error> {
-        let lsn = self.commit_changes().await?;
+        let lsn = self.commit_in_memory().await?;
         let redo = self.inner().store.redo().clone();
         match (lsn, flush_of(durability)) {
             (Some(lsn), Some(how)) => retry(|| redo.flush(lsn, how).map_err(log_interrupt)).await,
@@ -362,7 +415,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<(), Error> {
-        let lsn = disk::block_on(self.commit_changes())?;
+        let lsn = disk::block_on(self.commit_in_memory())?;
         if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
             self.inner().store.redo().flush_blocking(lsn, how)?;
         }
@@ -370,7 +423,11 @@ impl Transaction {
     }
 
     /// Commits in memory and in the log buffer. Returns the LSN that must become durable, if anything was changed.
-    async fn commit_changes(&mut self) -> Result<Option<Lsn>, Error> {
+    async fn commit_in_memory(&mut self) -> Result<Option<Lsn>, Error> {
+        self.settle().await?;
+        if self.rolled_back {
+            return Err(Error::RolledBack);
+        }
         let system = self.system.0.clone();
         let Some(log) = &mut self.log else {
             let rest = self.finish();
@@ -378,16 +435,12 @@ impl Transaction {
             return Ok(None);
         };
         let changed = log.records > 0;
-        let number = system.take_commit_number().await?;
+        let number = CommitNumber::take(&system).await?;
         // The log stays where it is until the mark is written: should the caller drop this future, it can be rolled back.
-        let committed = match retry(|| log.commit(&system.undo, number)).await {
-            Ok(committed) => committed,
-            Err(error) => {
-                system.active.give_up_commit(number);
-                return Err(error);
-            }
-        };
+        let committed = retry(|| log.commit(&system.undo, number.number)).await?;
+        // No await from here on: it is committed.
         let lsn = changed.then(|| system.store.redo().current());
+        let number = number.used();
         system.active.end(log.trx_id, Some(number), || {
             if let Some(committed) = committed {
                 system.history.committed(number, committed);
@@ -414,6 +467,7 @@ impl Transaction {
         self.add_counts();
         self.seen.clear();
         self.begun = false;
+        self.unfinished = None;
         self.tables.clear();
         self.savepoints.clear();
         rest
@@ -422,15 +476,32 @@ impl Transaction {
     /// Rolls back everything and releases the locks.
     ///
     /// # Errors
-    /// Storage errors and damaged pages: the transaction then stays as it is, locks included, until a restart.
+    /// Storage errors and damaged pages: the transaction then stays as it is, locks included. Call it again, or drop
+    /// the transaction, which leaves it to the background.
     pub async fn rollback(&mut self) -> Result<(), Error> {
-        self.rollback_to(UndoMark::START).await?;
-        if let Some(mut log) = self.log.take() {
-            let system = self.system.0.clone();
-            if let Err(error) = retry(|| log.truncate(&system.undo, UndoMark::START.0)).await {
-                self.log = Some(log);
-                return Err(error);
-            }
+        self.roll_back_all().await?;
+        self.rolled_back = false;
+        Ok(())
+    }
+
+    /// Rolls back everything because a wait for something else than a row would close a circle. As after a deadlock of row
+    /// locks, what follows says so.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback`].
+    pub async fn roll_back_as_victim(&mut self) -> Result<(), Error> {
+        self.roll_back_all().await
+    }
+
+    async fn roll_back_all(&mut self) -> Result<(), Error> {
+        self.unfinished = Some(UndoMark::START);
+        self.rolled_back = true;
+        self.undo_behind(UndoMark::START, None).await?;
+        let system = self.system.0.clone();
+        if let Some(log) = &mut self.log {
+            retry(|| log.truncate(&system.undo, UndoMark::START.0)).await?;
+        }
+        if let Some(log) = self.log.take() {
             system.active.end(log.trx_id, None, || ());
             log.release(&system.undo);
             Counters::add(&system.counters.rollbacks, 1);
@@ -440,33 +511,123 @@ impl Transaction {
         Ok(())
     }
 
-    /// Before a change: id and undo slot, and the table is remembered.
-    pub(crate) async fn prepare_change(&mut self, table: &Arc<Table>) -> Result<(), Error> {
+    /// Undoes what is left of an operation or a rollback whose future was dropped. All that waits does so by itself first;
+    /// [`crate::get`] cannot.
+    ///
+    /// # Errors
+    /// Storage errors and damaged pages.
+    pub async fn settle(&mut self) -> Result<(), Error> {
+        match self.unfinished {
+            None => Ok(()),
+            Some(_) if self.rolled_back => self.roll_back_all().await,
+            Some(mark) => {
+                let owner = self.owner.clone();
+                self.undo_behind(mark, Some(&owner)).await?;
+                self.unfinished = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Before an operation: nothing half done is left of the ones before, and the transaction is not one that a
+    /// deadlock has ended.
+    #[inline]
+    pub(crate) async fn begin_operation(&mut self) -> Result<(), Error> {
+        if self.unfinished.is_some() {
+            self.settle().await?;
+        }
+        if self.rolled_back { Err(Error::RolledBack) } else { Ok(()) }
+    }
+
+    /// For an operation that cannot wait: whether [`Self::begin_operation`] has nothing to do.
+    #[inline]
+    pub(crate) fn check_settled(&self) -> Result<(), Error> {
+        match (self.rolled_back, self.unfinished) {
+            (true, _) => Err(Error::RolledBack),
+            (false, Some(_)) => Err(Error::Unfinished),
+            (false, None) => Ok(()),
+        }
+    }
+
+    /// Whether the transaction was rolled back without the caller's asking, and nobody has acknowledged it.
+    pub fn is_rolled_back(&self) -> bool {
+        self.rolled_back
+    }
+
+    /// The caller knows that a deadlock has rolled the transaction back (the server has told its client).
+    pub fn acknowledge_rollback(&mut self) {
+        if self.unfinished.is_none() {
+            self.rolled_back = false;
+        }
+    }
+
+    /// Whether something of it is still to be undone or committed: its locks, and whatever protects its tables, must last.
+    pub fn has_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// What must last until the transaction, should it be dropped before its end, has been rolled back in the background.
+    pub fn keep_for_rollback(&mut self, kept: Box<dyn Any + Send + Sync>) {
+        self.kept = Some(kept);
+    }
+
+    /// Before a change: id and undo slot, the table is remembered, and where the operation begins. To be ended by
+    /// [`Self::end_change`].
+    pub(crate) async fn begin_change(&mut self, table: &Arc<Table>) -> Result<UndoMark, Error> {
+        self.begin_operation().await?;
         if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
             self.tables.push(table.clone());
         }
-        if self.log.is_some() {
-            return Ok(());
+        if self.log.is_none() {
+            self.take_log().await?;
         }
+        let mark = self.statement_mark();
+        self.unfinished = Some(mark);
+        Ok(mark)
+    }
+
+    /// Takes an id and an undo slot.
+    async fn take_log(&mut self) -> Result<(), Error> {
         let system = self.system.0.clone();
         if system.options.forced_recovery > 0 {
             return Err(Error::ForcedRecovery(system.options.forced_recovery));
         }
-        let (id, slot, state) = loop {
+        loop {
             system.keep_bound_ahead().await?;
             let Some((slot, state)) = system.undo.take(self.undo_home).await? else {
                 return Err(Error::TooManyTransactions(SLOTS_MAX));
             };
             // Nothing is waited for while the slot is nobody's: the caller may drop this future.
-            match system.active.begin(self.owner.current()) {
-                Some(id) => break (id, slot, state),
-                None => system.undo.free.give_back(self.undo_home, slot, state),
+            let Some(id) = system.active.begin(self.owner.current()) else {
+                system.undo.free.give_back(self.undo_home, slot, state);
+                continue;
+            };
+            self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
+            self.view.creator = id;
+            self.log = Some(UndoLog::new(self.undo_home, slot, state, id));
+            return Ok(());
+        }
+    }
+
+    /// Ends what [`Self::begin_change`] began. An operation that failed half-way is taken back, and its error passed on.
+    pub(crate) async fn end_change(
+        &mut self,
+        mark: UndoMark,
+        result: Result<(), Error>,
+    ) -> Result<(), Error> {
+        match result {
+            Ok(()) => {
+                self.unfinished = None;
+                self.note_undo_records();
+                Ok(())
             }
-        };
-        self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
-        self.view.creator = id;
-        self.log = Some(UndoLog::new(self.undo_home, slot, state, id));
-        Ok(())
+            // Everything has been rolled back already.
+            Err(error) if self.rolled_back && self.unfinished.is_none() => Err(error),
+            Err(error) => match self.rollback_to(mark).await {
+                Ok(()) => Err(error),
+                Err(worse) => Err(worse),
+            },
+        }
     }
 
     /// A change is complete: tells deadlock detection how much work would be lost.
@@ -483,24 +644,43 @@ impl Transaction {
         }
     }
 
-    /// An operation failed half-way: takes back what it did, and passes its error on.
-    pub(crate) async fn undo_operation(&mut self, mark: UndoMark, error: Error) -> Error {
-        // After a deadlock the transaction has been rolled back and has no log.
-        match self.rollback_to(mark).await {
-            Ok(()) => error,
-            Err(worse) => worse,
-        }
-    }
-
     /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a full lock table.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
         self.let_go_of_undo_page();
         let env = self.inner().env.clone();
         let result = wait.wait(&*env, self.lock_wait_timeout).await;
         if matches!(result, Err(Error::Deadlock | Error::LockTableFull)) {
-            self.rollback().await?;
+            self.roll_back_all().await?;
         }
         result
+    }
+}
+
+/// A commit number that purge waits for. Given up when dropped.
+struct CommitNumber {
+    system: Arc<System>,
+    number: u64,
+    used: bool,
+}
+
+impl CommitNumber {
+    async fn take(system: &Arc<System>) -> Result<CommitNumber, Error> {
+        let number = system.take_commit_number().await?;
+        Ok(CommitNumber { system: system.clone(), number, used: false })
+    }
+
+    /// Whoever ends the transaction takes it off.
+    fn used(mut self) -> u64 {
+        self.used = true;
+        self.number
+    }
+}
+
+impl Drop for CommitNumber {
+    fn drop(&mut self) {
+        if !self.used {
+            self.system.active.give_up_commit(self.number);
+        }
     }
 }
 
@@ -514,9 +694,9 @@ impl Drop for Transaction {
         };
         // A session that went away in the middle of a transaction: somebody has to undo it.
         let tables = std::mem::take(&mut self.tables);
-        let owner = self.owner.clone();
+        let abandoned = Abandoned { owner: self.owner.clone(), log, tables, kept: self.kept.take() };
         let env = system.env.clone();
-        env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, owner, log, tables)));
+        env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
     }
 }
 

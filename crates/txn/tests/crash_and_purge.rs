@@ -271,7 +271,10 @@ async fn client_of(mut session: Session, mut random: Random, accounts: i32) {
         // A reader in between sees a whole sum.
         match done {
             Ok(()) if !random.one_in(5) => session.commit().await,
-            Err(Error::Deadlock) => assert!(!session.trx.is_active()),
+            Err(Error::Deadlock) => {
+                assert!(!session.trx.is_active());
+                session.rollback().await;
+            }
             _ => session.rollback().await,
         }
         let rows = session.pairs().await;

@@ -269,6 +269,7 @@ fn write_skew_is_prevented_by_serializable_only() {
     assert!(matches!(error, Error::Deadlock));
     ready(&world, wait).unwrap();
     world.run(a.commit());
+    world.run(b.rollback());
     assert_eq!(world.run(b.pairs()), [(1, 10), (2, 20), (3, 30)]);
 }
 
@@ -388,6 +389,7 @@ fn the_transaction_with_least_work_is_the_victim() {
     ready(&world, survivor).unwrap();
     assert!(!a.trx.is_active() && !a.trx.has_changes());
     world.run(b.commit());
+    world.run(a.rollback());
     assert_eq!(world.run(a.read(1)), Some(22));
     world.check();
 }

@@ -37,7 +37,10 @@ fn threads_transfer_and_scan_without_losing_money() {
                     let result = block_on(transfer(&mut session, &mut random, ACCOUNTS));
                     match result {
                         Ok(()) => transfers.fetch_add(1, Ordering::Relaxed),
-                        Err(Error::Deadlock) => deadlocks.fetch_add(1, Ordering::Relaxed),
+                        Err(Error::Deadlock) => {
+                            block_on(session.rollback());
+                            deadlocks.fetch_add(1, Ordering::Relaxed)
+                        }
                         Err(error) => panic!("{error}"),
                     };
                     let rows = block_on(session.scan_k(KeyRange::all(), ReadMode::Consistent));

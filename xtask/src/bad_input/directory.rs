@@ -71,9 +71,13 @@ pub fn lost_accounts(program: &Program, place: &Path, _seed: u64) -> Result<()> 
     let accounts = data.join("untorn-accounts.json");
     std::fs::remove_file(&accounts)?;
     let told = refuses_to_start(program, place, &data)?;
-    ensure!(told.contains("untorn-accounts.json") && told.contains("--untorn-init-accounts"), "it says:\n{told}");
+    ensure!(
+        told.contains("untorn-accounts.json") && told.contains("--untorn-init-accounts"),
+        "it says:\n{told}"
+    );
     ensure!(!accounts.exists(), "the refused start made an account");
-    let server = ServerProcess::start(program, place, &["--untorn-init-accounts"]).context("beginning again")?;
+    let server =
+        ServerProcess::start(program, place, &["--untorn-init-accounts"]).context("beginning again")?;
     ensure!(server.ask("shop", "SELECT COUNT(*) FROM item")? == "1", "the row is lost");
     server.stop()?;
     ServerProcess::start(program, place, &[]).context("with the new file")?.stop()?;

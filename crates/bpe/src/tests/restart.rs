@@ -242,7 +242,7 @@ fn a_file_of_somebody_else_is_left_as_it_is() {
         assert_eq!(world.env.disk().content(tier), before, "{what}");
     }
     // Its name taken over by another file while it is in use.
-    let mut world = warm_world(7);
+    let world = warm_world(7);
     world.env.disk().remove(tier).unwrap();
     let foreign = world.env.storage().open(tier, disk::OpenHow::CREATE).unwrap();
     foreign.write_at(&disk::AlignedBuf::zeroed(8192), 0).unwrap();

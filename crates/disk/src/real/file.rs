@@ -6,12 +6,14 @@
 
 use crate::probe::{self, Verdict};
 use crate::real::copy_extent;
-use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result};
+use crate::real::descriptors::{Closable, Descriptors};
+use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result, Storage};
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes written per call while preallocating.
 const ZERO_STEP: usize = 1 << 20;
@@ -21,25 +23,45 @@ const USUAL_BLOCK: usize = 512;
 
 /// An open file of the operating system.
 pub(crate) struct RealFile {
-    file: std::fs::File,
+    descriptor: Descriptor,
     path: PathBuf,
     /// 1 when the page cache is used.
     alignment: usize,
 }
 
+/// How it is kept open.
+enum Descriptor {
+    /// As long as it is used.
+    Fixed(Arc<std::fs::File>),
+    /// Only while it is used, when there are too many others.
+    Closable(Arc<Closable>),
+}
+
 impl RealFile {
     /// Opens a file. The flag says whether direct I/O was wanted and refused.
-    pub(crate) fn open(path: &Path, how: OpenHow) -> Result<(RealFile, bool)> {
+    pub(crate) fn open(path: &Path, how: OpenHow, all: &Arc<Descriptors>) -> Result<(RealFile, bool)> {
+        let (file, alignment, refused) = Self::open_descriptor(path, how)?;
+        let descriptor = if how.closable {
+            let closable = Closable::new(all, file, path, alignment > 1);
+            Descriptor::Closable(closable.map_err(|error| Error::new("open", path, error))?)
+        } else {
+            Descriptor::Fixed(Arc::new(file))
+        };
+        Ok((RealFile { descriptor, path: path.into(), alignment }, refused))
+    }
+
+    /// The descriptor, the alignment, and whether direct I/O was wanted and refused.
+    fn open_descriptor(path: &Path, how: OpenHow) -> Result<(std::fs::File, usize, bool)> {
         let failed = |error| Error::new("open", path, error);
         if !how.direct {
             let file = options(how.mode, 0).open(path).map_err(failed)?;
-            return Ok((RealFile { file, path: path.into(), alignment: 1 }, false));
+            return Ok((file, 1, false));
         }
         let existed = path.exists();
         match options(how.mode, libc::O_DIRECT).open(path) {
             Ok(file) => {
                 if let Some(alignment) = direct_alignment(&file) {
-                    return Ok((RealFile { file, path: path.into(), alignment }, false));
+                    return Ok((file, alignment, false));
                 }
             }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
@@ -48,11 +70,30 @@ impl RealFile {
         // The refused attempt may have created the file; then it is ours although it now exists.
         let mode = if how.mode == OpenMode::CreateNew && !existed { OpenMode::Create } else { how.mode };
         let file = options(mode, 0).open(path).map_err(failed)?;
-        Ok((RealFile { file, path: path.into(), alignment: 1 }, true))
+        Ok((file, 1, true))
     }
 
-    pub(crate) fn fd(&self) -> RawFd {
-        self.file.as_raw_fd()
+    /// The descriptor, open for as long as the answer is held.
+    pub(crate) fn descriptor(&self) -> io::Result<Arc<std::fs::File>> {
+        match &self.descriptor {
+            Descriptor::Fixed(file) => Ok(file.clone()),
+            Descriptor::Closable(closable) => closable.get(),
+        }
+    }
+
+    /// Where it is counted what was written and what synced, if that matters for this file.
+    pub(crate) fn closable(&self) -> Option<&Arc<Closable>> {
+        match &self.descriptor {
+            Descriptor::Fixed(_) => None,
+            Descriptor::Closable(closable) => Some(closable),
+        }
+    }
+
+    fn noting_write<T>(&self, result: T) -> T {
+        if let Some(closable) = self.closable() {
+            closable.wrote();
+        }
+        result
     }
 
     /// Refuses a transfer that direct I/O cannot do, with a clearer word than EINVAL.
@@ -65,9 +106,10 @@ impl RealFile {
     }
 
     fn read_whole(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let file = self.descriptor()?;
         let mut done = 0;
         while done < buf.len() {
-            match self.file.read_at(&mut buf[done..], offset + done as u64) {
+            match file.read_at(&mut buf[done..], offset + done as u64) {
                 Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Read)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -77,42 +119,53 @@ impl RealFile {
     }
 
     fn write_whole(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let file = self.descriptor()?;
         let mut done = 0;
         while done < buf.len() {
-            match self.file.write_at(&buf[done..], offset + done as u64) {
+            match file.write_at(&buf[done..], offset + done as u64) {
                 Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Write)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return self.noting_write(Err(error)),
             }
         }
-        Ok(())
+        self.noting_write(Ok(()))
     }
 
     /// One all-or-nothing write.
     pub(crate) fn write_atomic(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let part = libc::iovec { iov_base: buf.as_ptr().cast_mut().cast(), iov_len: buf.len() };
         let position = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-        loop {
+        let file = self.descriptor()?;
+        let fd = file.as_raw_fd();
+        let written = loop {
             // SAFETY: one iovec that describes `buf`, which lives across the call and is only read.
-            let count = unsafe { libc::pwritev2(self.fd(), &raw const part, 1, position, RWF_ATOMIC) };
+            let count = unsafe { libc::pwritev2(fd, &raw const part, 1, position, RWF_ATOMIC) };
             match usize::try_from(count) {
-                Ok(count) if count == buf.len() => return Ok(()),
-                Ok(count) => return Err(torn_atomic(count, buf.len())),
+                Ok(count) if count == buf.len() => break Ok(()),
+                Ok(count) => break Err(torn_atomic(count, buf.len())),
                 Err(_) => {
                     let error = io::Error::last_os_error();
                     if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
+                        break Err(error);
                     }
                 }
             }
-        }
+        };
+        self.noting_write(written)
     }
 
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a second
     /// call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
-        // SAFETY: a system call on a descriptor that `self.file` keeps open.
-        if unsafe { libc::fdatasync(self.fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let begun = self.closable().map(|closable| closable.sync_begins());
+        let file = self.descriptor()?;
+        // SAFETY: a system call on a descriptor that `file` keeps open.
+        let synced = unsafe { libc::fdatasync(file.as_raw_fd()) } == 0;
+        let result = if synced { Ok(()) } else { Err(io::Error::last_os_error()) };
+        if let (Some(closable), Some(begun)) = (self.closable(), begun) {
+            if synced { closable.synced(begun) } else { closable.sync_failed() }
+        }
+        result
     }
 }
 
@@ -209,8 +262,8 @@ impl File for RealFile {
     }
 
     fn len(&self) -> Result<u64> {
-        self.file
-            .metadata()
+        self.descriptor()
+            .and_then(|file| file.metadata())
             .map(|data| data.len())
             .map_err(|error| Error::new("look up the length of", &self.path, error))
     }
@@ -246,7 +299,8 @@ impl File for RealFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|error| Error::new("set the length of", &self.path, error))
+        let set = self.descriptor().and_then(|file| file.set_len(len));
+        self.noting_write(set).map_err(|error| Error::new("set the length of", &self.path, error))
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> Result<()> {
@@ -275,21 +329,34 @@ impl File for RealFile {
                 "atomic writes need direct I/O, and this file is written through the page cache",
             );
         }
-        match probe::facts_of(&self.path, self.file.as_fd()) {
+        match self.descriptor().and_then(|file| probe::facts_of(&self.path, file.as_fd())) {
             Ok(facts) => probe::verdict(&facts, page_bytes),
             Err(error) => Verdict::none(format!("the kernel does not tell about this file: {error}")),
         }
     }
 
     fn expect_copy_on_write(&self) {
-        let block = probe::block_bytes(self.file.as_fd());
-        if let Err(error) = copy_extent::ask_for_exact_copies(self.file.as_fd(), block) {
+        let ask = |file: Arc<std::fs::File>| {
+            copy_extent::ask_for_exact_copies(file.as_fd(), probe::block_bytes(file.as_fd()))
+        };
+        if let Err(error) = self.descriptor().and_then(ask) {
             tracing::debug!("no hint to the file system for {}: {error}", self.path.display());
         }
     }
 
     fn device(&self) -> u64 {
-        self.file.metadata().map_or(0, |metadata| std::os::unix::fs::MetadataExt::dev(&metadata))
+        if let Some(closable) = self.closable() {
+            return closable.device();
+        }
+        let metadata = self.descriptor().and_then(|file| file.metadata());
+        metadata.map_or(0, |metadata| std::os::unix::fs::MetadataExt::dev(&metadata))
+    }
+
+    fn rename(&self, storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
+        match self.closable() {
+            Some(closable) => closable.rename(to, || storage.rename(from, to)),
+            None => storage.rename(from, to),
+        }
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

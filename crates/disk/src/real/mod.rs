@@ -2,11 +2,14 @@
 
 mod clock;
 mod copy_extent;
+mod descriptors;
 mod file;
+mod file_limit;
 mod request;
 mod ring;
 mod storage;
 mod threads;
 
 pub use clock::{RealEnvironment, RealOptions};
+pub use file_limit::raise_file_limit;
 pub use storage::{Backend, RealStorage};

@@ -5,12 +5,17 @@ use crate::error::ATOMIC_WRITE;
 use crate::real::file::{Direction, RealFile, advance, torn_atomic};
 use crate::{Error, File, Io, IoBuf, IoDone, IoKind, Result};
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A request that was checked and can be started.
 pub(crate) struct Request {
     file: Arc<dyn File>,
+    /// Open as long as the request is under way.
+    descriptor: Option<Arc<std::fs::File>>,
+    /// What a sync that is asked for covers, see [`Closable::sync_begins`](crate::real::descriptors::Closable).
+    sync_begins: u64,
     pub(crate) kind: IoKind,
     done: IoDone,
     /// Bytes transferred so far.
@@ -24,26 +29,41 @@ impl Request {
     /// are added to `refusals`.
     pub(crate) fn new(file: Arc<dyn File>, io: Io, refusals: &Arc<AtomicU64>) -> Option<Request> {
         let Io { kind, done } = io;
-        let problem = match file.as_any().downcast_ref::<RealFile>() {
-            None => Some(io::Error::new(io::ErrorKind::InvalidInput, "the file belongs to another storage")),
+        let checked = match file.as_any().downcast_ref::<RealFile>() {
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "the file belongs to another storage")),
             Some(real) => match &kind {
                 IoKind::Read { buf: IoBuf::Shared(..), .. } => {
-                    Some(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer"))
+                    Err(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer"))
                 }
                 other => {
                     let (offset, length) = other.place();
-                    real.check_aligned(offset, length).err()
+                    real.check_aligned(offset, length).and_then(|()| {
+                        let begins = real.closable().map_or(0, |closable| closable.sync_begins());
+                        Ok((real.descriptor()?, begins))
+                    })
                 }
             },
         };
         let refusals = matches!(kind, IoKind::Write { atomic: true, .. }).then(|| refusals.clone());
-        let request = Request { file, kind, done, transferred: 0, refusals };
-        match problem {
-            None => Some(request),
-            Some(error) => {
+        let mut request =
+            Request { file, descriptor: None, sync_begins: 0, kind, done, transferred: 0, refusals };
+        match checked {
+            Ok((descriptor, begins)) => {
+                (request.descriptor, request.sync_begins) = (Some(descriptor), begins);
+                Some(request)
+            }
+            Err(error) => {
                 request.fail(error);
                 None
             }
+        }
+    }
+
+    /// The descriptor to use.
+    pub(crate) fn fd(&self) -> RawFd {
+        match &self.descriptor {
+            Some(file) => file.as_raw_fd(),
+            None => unreachable!("a request that was refused is not started"),
         }
     }
 
@@ -72,13 +92,38 @@ impl Request {
         Ok(self.transferred == total)
     }
 
+    /// Keeps count of what is written and synced, for files that may be closed. Before the descriptor is given back.
+    fn note_end(&self, end: End) {
+        if self.descriptor.is_none() {
+            return;
+        }
+        let Some(closable) = self.file.as_any().downcast_ref::<RealFile>().and_then(RealFile::closable)
+        else {
+            return;
+        };
+        match (&self.kind, end) {
+            (IoKind::Read { .. }, _) => {}
+            (IoKind::Write { sync: true, .. }, End::Well) => closable.wrote_and_synced(self.sync_begins),
+            (IoKind::Write { .. }, End::SyncFailed) => {
+                closable.wrote();
+                closable.sync_failed();
+            }
+            (IoKind::Write { .. }, _) => closable.wrote(),
+            (IoKind::Sync, End::Well) => closable.synced(self.sync_begins),
+            (IoKind::Sync, _) => closable.sync_failed(),
+        }
+    }
+
     /// Tells that it is done.
     pub(crate) fn succeed(self) {
+        self.note_end(End::Well);
+        drop(self.descriptor);
         call(self.done, Ok(self.kind));
     }
 
     /// Tells that it failed.
     pub(crate) fn fail(self, error: io::Error) {
+        self.note_end(End::Badly);
         let Request { file, kind, done, refusals, .. } = self;
         let error = kind.error(file.path(), error);
         count_refusal(refusals, &error);
@@ -89,6 +134,7 @@ impl Request {
 
     /// Tells that the sync after a write failed.
     pub(crate) fn fail_sync(self, error: io::Error) {
+        self.note_end(End::SyncFailed);
         let Request { file, kind, done, .. } = self;
         drop(kind);
         call(done, Err(Error::new("sync", file.path(), error)));
@@ -128,6 +174,15 @@ impl Request {
         };
         call(done, result);
     }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy)]
+enum End {
+    Well,
+    Badly,
+    /// Written, but not synced.
+    SyncFailed,
 }
 
 fn count_refusal(refusals: Option<Arc<AtomicU64>>, error: &Error) {

@@ -379,7 +379,7 @@ impl Shared {
 
     /// The entries that continue a request.
     fn build(&self, request: &Request, identity: u64) -> [Option<squeue::Entry>; 2] {
-        let fd = types::Fd(request.file().fd());
+        let fd = types::Fd(request.fd());
         let sync = || {
             opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build().user_data(identity | SYNC_PART)
         };
@@ -603,6 +603,7 @@ mod tests {
     use super::*;
     use crate::real::file::RealFile;
     use crate::{AlignedBuf, File, Io, IoBuf, OpenHow};
+    use std::os::fd::AsRawFd;
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -611,7 +612,7 @@ mod tests {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("untorn-ring-judge-{}-{number}", std::process::id()));
         let how = OpenHow::CREATE.buffered();
-        let file: Arc<dyn File> = Arc::new(RealFile::open(&path, how).unwrap().0);
+        let file: Arc<dyn File> = Arc::new(RealFile::open(&path, how, &Arc::default()).unwrap().0);
         std::fs::remove_file(Path::new(&path)).unwrap();
         let request = Request::new(file, Io::new(kind, |_| ()), &Arc::default()).unwrap();
         Active {
@@ -708,7 +709,7 @@ mod tests {
         let text = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: a path that ends with zero.
         assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
-        let file = RealFile::open(&path, OpenHow::EXISTING.buffered()).unwrap().0;
+        let file = RealFile::open(&path, OpenHow::EXISTING.buffered(), &Arc::default()).unwrap().0;
         std::fs::remove_file(&path).unwrap();
         Arc::new(file)
     }
@@ -725,7 +726,7 @@ mod tests {
             Request::new(file.clone(), io, &Arc::default()).unwrap()
         };
         let give = |file: &Arc<dyn File>| {
-            let fd = file.as_any().downcast_ref::<RealFile>().unwrap().fd();
+            let fd = file.as_any().downcast_ref::<RealFile>().unwrap().descriptor().unwrap().as_raw_fd();
             // SAFETY: a buffer of that length.
             let count = unsafe { libc::write(fd, [7u8; LENGTH].as_ptr().cast(), LENGTH) };
             assert_eq!(count, LENGTH as isize);

@@ -1,6 +1,7 @@
 //! Files of the operating system: names, locks, and where requests go.
 
 use crate::real::clock::RealOptions;
+use crate::real::descriptors::Descriptors;
 use crate::real::file::RealFile;
 use crate::real::request::Request;
 use crate::real::ring::Ring;
@@ -30,6 +31,7 @@ pub struct RealStorage {
     engine: Engine,
     buffered: bool,
     told_buffered: AtomicBool,
+    descriptors: Arc<Descriptors>,
     counts: Counts,
 }
 
@@ -72,7 +74,13 @@ impl RealStorage {
     pub fn new(options: RealOptions) -> Result<RealStorage> {
         let engine = start_engine(options.backend)?;
         let told_buffered = AtomicBool::new(options.buffered);
-        Ok(RealStorage { engine, buffered: options.buffered, told_buffered, counts: Counts::default() })
+        Ok(RealStorage {
+            engine,
+            buffered: options.buffered,
+            told_buffered,
+            descriptors: Arc::default(),
+            counts: Counts::default(),
+        })
     }
 
     /// How asynchronous requests reach the kernel.
@@ -103,7 +111,7 @@ fn start_engine(wanted: Option<Backend>) -> Result<Engine> {
 impl Storage for RealStorage {
     fn open(&self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>> {
         let how = if self.buffered { how.buffered() } else { how };
-        let (file, refused) = RealFile::open(path, how)?;
+        let (file, refused) = RealFile::open(path, how, &self.descriptors)?;
         if refused && !self.told_buffered.swap(true, Ordering::Relaxed) {
             tracing::warn!(path = %path.display(), "the file system refuses direct I/O; the page cache is used");
         }
@@ -198,6 +206,10 @@ impl Storage for RealStorage {
         }
     }
 
+    fn set_open_files_max(&self, max: usize) {
+        self.descriptors.set_limit(max);
+    }
+
     fn counters(&self) -> IoCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         IoCounters {
@@ -208,6 +220,7 @@ impl Storage for RealStorage {
             syncs: get(&self.counts.syncs),
             batches: get(&self.counts.batches),
             atomic_writes: get(&self.counts.atomic_writes),
+            open_files: self.descriptors.open() as u64,
             atomic_refusals: self.counts.atomic_refusals.load(Ordering::Relaxed),
         }
     }

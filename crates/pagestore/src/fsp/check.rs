@@ -128,9 +128,9 @@ impl fmt::Display for Report {
 /// [`Interrupt::Wait`] for a structure page that is not in memory (hold it and call again); I/O errors. Damage is reported,
 /// unless a page cannot be read at all.
 pub fn check(store: &PageStore, space: u32) -> Result<Report, Interrupt> {
-    let info = store.space(space).ok_or(crate::Error::NoSuchSpace(space))?;
+    let pages = store.open_space_of(space)?.pages();
     let _stands_still = store.read(PageId { space, page: 0 })?;
-    check_pages(info.pages, store.page_size(), |page| Ok(store.read(PageId { space, page })?.to_vec()))
+    check_pages(pages, store.page_size(), |page| Ok(store.read(PageId { space, page })?.to_vec()))
 }
 
 /// Checks a tablespace of `file_pages` pages whose pages `read` returns.

@@ -129,7 +129,7 @@ pub fn adopt_file_size(mtr: &mut Mtr<'_>, space: u32) -> Result<(), Interrupt> {
 
 /// Pages of the file, which may be more than the tablespace has.
 fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
-    Ok(store.spaces.get(space)?.pages())
+    Ok(store.open_space_of(space)?.pages())
 }
 
 impl Latched<'_, '_> {

@@ -263,7 +263,7 @@ fn read_ahead_brings_pages_in_one_batch() {
             retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
         }
         store.close_space(SPACE).await.unwrap();
-        store.spaces.open(&**env.storage(), SPACE, &dir.0.join("t.ibd"), false).unwrap();
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
         let batches = env.storage().counters().batches;
         let wanted: Vec<PageId> = (64..128).map(|page| PageId::new(SPACE, page)).collect();
         store.prefetch(&wanted);
@@ -285,7 +285,7 @@ fn a_scan_reads_the_next_area_ahead() {
             retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
         }
         store.close_space(SPACE).await.unwrap();
-        store.spaces.open(&**env.storage(), SPACE, &dir.0.join("t.ibd"), false).unwrap();
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
         let scan = async |from: u32, to: u32| {
             for page in from..to {
                 let id = PageId::new(SPACE, page);

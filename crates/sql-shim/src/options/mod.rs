@@ -179,6 +179,7 @@ fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) 
         0 => database.doublewrite_files,
         files => files,
     };
+    database.open_files = variables.number("innodb_open_files") as usize;
     database.doublewrite_pages = variables.number("innodb_doublewrite_pages") as usize;
     database.force_recovery = variables.number("innodb_force_recovery") as u8;
     Ok(())

@@ -11,6 +11,7 @@
 
 pub mod clock;
 pub mod connection;
+pub mod courtesy;
 pub mod login;
 pub mod lost_clients;
 pub mod panics;

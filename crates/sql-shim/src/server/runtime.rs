@@ -114,7 +114,6 @@ pub fn start<F: SessionFactory>(
     server: &Arc<Server>,
     factory: &Arc<F>,
 ) -> io::Result<Running> {
-    raise_file_limit();
     let mut tcp = Vec::new();
     for address in &options.addresses {
         tcp.push(bind(SocketAddr::new(*address, options.port))?);
@@ -156,17 +155,6 @@ fn bind_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(listener)
 }
 
-/// As many open files as the hard limit allows: each connection is one.
-fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-        && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_err()
-    {
-        tracing::warn!(soft, hard, "cannot raise the limit of open files");
-    }
-}
-
 fn start_worker<F: SessionFactory>(
     number: usize,
     kind: RuntimeKind,
@@ -189,6 +177,7 @@ fn start_worker<F: SessionFactory>(
 }
 
 fn run_uring(work: impl Future<Output = ()>) {
+    super::courtesy::thread_has_io_uring();
     let mut ring = tokio_uring::uring_builder();
     // Completions are only looked at when the runtime parks, so the kernel need not interrupt the thread for them.
     ring.setup_coop_taskrun().setup_cqsize(16_384);

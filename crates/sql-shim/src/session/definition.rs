@@ -285,8 +285,9 @@ impl Session {
             None => self.table_definition(create, owner.collation)?,
         };
         let timeout = self.lock_wait_timeout();
-        let made =
-            engine.create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout).await;
+        let made = engine
+            .create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout)
+            .await;
         match made {
             // Another session was faster.
             Err(untorn::Error::TableExists(..)) if create.if_not_exists => {
@@ -536,10 +537,10 @@ impl Session {
                 }
                 Alteration::Option(option, value) if option == "AUTO_INCREMENT" => {
                     let table = self.planner().engine_table(name)?;
-                    let next: u64 = value.parse().unwrap_or(1);
-                    if let Some(counter) = &table.auto_increment {
-                        counter.used(self.state.database.store(), next.saturating_sub(1)).await?;
-                    }
+                    let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
+                    let (database, session) = (&table.database, Some(&self.transaction));
+                    let next = value.parse().unwrap_or(1);
+                    engine.set_auto_increment(database, &table.name, next, session, timeout).await?;
                 }
                 Alteration::DiscardTablespace => self.discard_tablespace(name).await?,
                 Alteration::ImportTablespace => self.import_tablespace(name).await?,
@@ -686,7 +687,7 @@ fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDe
             name
         }
     };
-    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0 })
+    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0, born: 0 })
 }
 
 /// Options of a table.

@@ -47,6 +47,11 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         Ok(())
     };
     server.variables.on_change(MEMORY, Box::new(hook));
+    let memory = server.memory.clone();
+    server.status.add_source(Box::new(move |rows| {
+        rows.push(("Untorn_memory_used".into(), memory.used().to_string()));
+        rows.push(("Untorn_memory_limit".into(), memory.limit().to_string()));
+    }));
 }
 
 /// `innodb_buffer_pool_size`: a change is begun, and `Innodb_buffer_pool_resize_status` says how far it is.

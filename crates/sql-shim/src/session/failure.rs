@@ -60,6 +60,8 @@ pub fn transaction(cause: &TransactionError) -> SqlError {
     match cause {
         TransactionError::Deadlock => error(errors::LOCK_DEADLOCK, &[]),
         TransactionError::LockTableFull => error(errors::LOCK_TABLE_FULL, &[]),
+        TransactionError::RolledBack => error(errors::LOCK_DEADLOCK, &[]),
+        TransactionError::TableChanged => error(errors::TABLE_DEF_CHANGED, &[]),
         TransactionError::LockWaitTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         TransactionError::NoWaitLocked => error(errors::LOCK_NOWAIT, &[]),
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
@@ -123,7 +125,7 @@ fn schema(cause: &SchemaError) -> SqlError {
         SchemaError::MultiplePrimary => error(errors::MULTIPLE_PRI_KEY, &[]),
         SchemaError::BlobKeyWithoutLength(name) => error(errors::BLOB_KEY_WITHOUT_LENGTH, &[name]),
         SchemaError::WrongPrefix(_) => error(errors::WRONG_SUB_KEY, &[]),
-        SchemaError::KeyTooLong => error(errors::TOO_LONG_KEY, &[&3072]),
+        SchemaError::KeyTooLong(most) => error(errors::TOO_LONG_KEY, &[most]),
         SchemaError::WrongAutoIncrement => error(errors::WRONG_AUTO_KEY, &[]),
         SchemaError::RowTooLarge(_, limit) => error(errors::TOO_BIG_ROWSIZE, &[limit]),
         SchemaError::TooMany("keys") => error(errors::TOO_MANY_KEYS, &[&64]),

@@ -2,14 +2,17 @@
 //!
 //! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen on a thread of their
 //! own, so that the connections of this thread do not wait; what needs the session (names, privileges) is done here, row by
-//! row, in slices of time like everything else.
+//! row, in slices of time like everything else. The tree may be many times as large as the text: `(1),(1),…` is a token for every
+//! byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
+
+use untorn::engine::TimeSlice;
 
 use super::failure::Failure;
 use super::{Session, Watch};
 use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast::{InsertSource, Statement};
-use crate::sql::lexer::LexicalModes;
+use crate::sql::lexer::{Lexer, LexicalModes, TokenKind};
 use crate::sql::parser::{self, ParsedStatement};
 use crate::sql::plan::Plan;
 
@@ -17,6 +20,24 @@ use crate::sql::plan::Plan;
 const BYTES_APART: usize = 256 << 10;
 /// Rows from this number on are bound in slices, and discarded apart.
 const ROWS_APART: usize = 2048;
+
+/// Bytes that the tree, and the plan made of it, take for a token.
+const TOKEN_BYTES: usize = 80;
+
+/// Bytes that reading a text takes, about; 0 for a text that is not large.
+pub(super) async fn weight(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -> Result<usize, Failure> {
+    if sql.len() < BYTES_APART {
+        return Ok(0);
+    }
+    let mut lexer = Lexer::new(sql, modes);
+    let mut tokens = 0;
+    while lexer.next_token().kind != TokenKind::End {
+        tokens += 1;
+        slice.work(1).await?;
+    }
+    // The text is copied for the thread that parses, and once more into the literals.
+    Ok(tokens * TOKEN_BYTES + 2 * sql.len())
+}
 
 /// Parses the first statement of a text.
 pub(super) async fn parse(sql: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlError> {

@@ -18,6 +18,7 @@ mod show;
 pub mod state;
 #[cfg(test)]
 mod tests;
+mod text;
 mod watch;
 
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
+use crate::server::courtesy::{Courtesy, courteous};
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
@@ -47,7 +49,7 @@ use crate::sql::plan::{Plan, Planner};
 use crate::sql::value::{Collation, Value, decimal};
 use crate::status::Counter;
 use crate::variables::{self, sql_mode};
-use cache::{Fingerprint, StatementCache};
+use cache::StatementCache;
 use failure::Failure;
 use locks::LockedTable;
 use state::SessionState;
@@ -113,6 +115,7 @@ pub struct Session {
     change_mark: ChangeMark,
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
+    courtesy: Arc<Courtesy>,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -154,6 +157,7 @@ impl Session {
             read_lock: None,
             change_mark,
             export_holds: Vec::new(),
+            courtesy: Arc::default(),
         }
     }
 
@@ -363,8 +367,8 @@ impl Session {
         let result = match failure {
             Failure::RolledBack(_) => {
                 self.explicit = false;
-                self.transaction.after_error(&untorn::engine::Error::Deadlock);
-                Ok(())
+                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
+                self.transaction.rollback().await
             }
             _ if !stays_open => self.transaction.rollback().await,
             _ => {
@@ -387,7 +391,8 @@ impl Session {
     fn abandon_transaction(&mut self) {
         self.explicit = false;
         self.read_only = false;
-        self.release_table_locks();
+        // Tables held by LOCK TABLES go with it: the rollback still changes them.
+        self.table_locks = None;
         self.transaction = self.state.database.transaction();
         self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
@@ -433,87 +438,6 @@ impl Session {
         self.state.row_count.set(-1);
         out.error(&error);
         Ok(())
-    }
-
-    /// Runs one statement of text that is not in the cache; returns the bytes it took.
-    async fn run_text<S: ResultSink>(
-        &mut self,
-        sql: &[u8],
-        many: bool,
-        out: &mut S,
-    ) -> Result<usize, (Failure, usize)> {
-        let modes = self.modes();
-        let parsed = large_text::parse(sql, modes).await.map_err(|error| (error.into(), sql.len()))?;
-        let consumed = parsed.consumed;
-        let rest = sql.get(consumed..).unwrap_or_default();
-        let more = !parser::is_blank(rest, modes);
-        let fail = |failure: Failure| (failure, sql.len());
-        if more && !many {
-            return Err(fail(errors::syntax(rest.trim_ascii_start(), 1).into()));
-        }
-        if parsed.parameters > 0 {
-            return Err(fail(errors::syntax(b"?", 1).into()));
-        }
-        if matches!(parsed.statement, Statement::Empty) {
-            // Only a comment: MySQL answers OK to a comment that was executable, 1065 to nothing at all.
-            if sql.trim_ascii().is_empty() {
-                return Err(fail(errors::error(errors::EMPTY_QUERY, &[]).into()));
-            }
-            out.ok(&self.completion(&Changed::default(), more));
-            return Ok(consumed);
-        }
-        let mut statement = parsed.statement;
-        for attempt in 0..8 {
-            let plan = self.plan_text(statement).await.map_err(fail)?;
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
-            let result = self.run(&plan, &[], out, more).await;
-            large_text::discard(plan);
-            match result {
-                Err(Failure::Stale) if attempt < 7 => {}
-                Err(failure) => return Err(fail(failure)),
-                Ok(()) => break,
-            }
-            statement = large_text::parse(sql, modes).await.map_err(|error| fail(error.into()))?.statement;
-        }
-        Ok(consumed)
-    }
-
-    /// Runs a text statement through the cache. `None`: it does not belong there.
-    async fn run_cached<S: ResultSink>(&mut self, sql: &[u8], out: &mut S) -> Option<Result<(), Failure>> {
-        let modes = self.modes();
-        let mut fingerprint = self.cache.take_scratch();
-        let found = fingerprint.of(sql, modes);
-        let result = if found { self.run_fingerprint(&fingerprint, out).await } else { None };
-        self.cache.put_scratch(fingerprint);
-        result
-    }
-
-    async fn run_fingerprint<S: ResultSink>(
-        &mut self,
-        fingerprint: &Fingerprint,
-        out: &mut S,
-    ) -> Option<Result<(), Failure>> {
-        let version = self.plan_version();
-        let database = self.state.current_database();
-        for _ in 0..8 {
-            let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
-                Some(plan) => plan?,
-                None => {
-                    let plan = cache::plan(fingerprint, self.modes(), &self.state);
-                    let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
-                    plan?
-                }
-            };
-            self.state.clear_warnings();
-            let parameters = fingerprint.parameters();
-            match self.run(&plan, &parameters, out, false).await {
-                Err(Failure::Stale) => self.cache.remove(&fingerprint.key),
-                result => return Some(result),
-            }
-        }
-        Some(Err(Failure::Stale))
     }
 }
 
@@ -600,6 +524,80 @@ impl SessionService for Session {
     type Plan = PlannedStatement;
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.run_query(sql, out)).await
+    }
+
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        self.state.begin_statement();
+        self.state.clear_warnings();
+        let modes = self.modes();
+        let result = self.prepare_text(sql, modes);
+        if let Err(error) = &result {
+            self.state.note_error(error);
+        }
+        result
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &mut Prepared<PlannedStatement>,
+        params: &[Param<'_>],
+        out: &mut impl ResultSink,
+    ) -> io::Result<()> {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.run_prepared(statement, params, out)).await
+    }
+
+    async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        self.use_database(&String::from_utf8_lossy(name))
+    }
+
+    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
+        self.field_definitions(&String::from_utf8_lossy(table), pattern)
+    }
+
+    async fn reset(&mut self) {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.end()).await;
+        self.state.reset();
+        self.named_statements.clear();
+    }
+
+    async fn close(&mut self) {
+        let courtesy = self.courtesy.clone();
+        courteous(&courtesy, self.end()).await;
+    }
+
+    fn user_changed(&mut self) {
+        self.state.forget_rights();
+        self.cache = StatementCache::default();
+    }
+
+    fn status_flags(&self) -> u16 {
+        self.flags()
+    }
+
+    fn warnings(&self) -> u16 {
+        self.state.warnings_u16()
+    }
+
+    fn idle_timeout_seconds(&self) -> u64 {
+        let name = if self.state.connection.client_flags().interactive {
+            "interactive_timeout"
+        } else {
+            "wait_timeout"
+        };
+        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
+            Ok(variables::Value::UInt(seconds)) => seconds,
+            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
+            _ => 28_800,
+        }
+    }
+}
+
+impl Session {
+    async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         if let Some(result) = self.run_cached(sql, out).await {
@@ -627,18 +625,7 @@ impl SessionService for Session {
         }
     }
 
-    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
-        self.state.begin_statement();
-        self.state.clear_warnings();
-        let modes = self.modes();
-        let result = self.prepare_text(sql, modes);
-        if let Err(error) = &result {
-            self.state.note_error(error);
-        }
-        result
-    }
-
-    async fn execute(
+    async fn run_prepared(
         &mut self,
         statement: &mut Prepared<PlannedStatement>,
         params: &[Param<'_>],
@@ -671,50 +658,6 @@ impl SessionService for Session {
         }
         self.answer_failure(Failure::Stale, out)
     }
-
-    async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        self.use_database(&String::from_utf8_lossy(name))
-    }
-
-    async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
-        self.field_definitions(&String::from_utf8_lossy(table), pattern)
-    }
-
-    async fn reset(&mut self) {
-        self.end().await;
-        self.state.reset();
-        self.named_statements.clear();
-    }
-
-    async fn close(&mut self) {
-        self.end().await;
-    }
-
-    fn user_changed(&mut self) {
-        self.state.forget_rights();
-        self.cache = StatementCache::default();
-    }
-
-    fn status_flags(&self) -> u16 {
-        self.flags()
-    }
-
-    fn warnings(&self) -> u16 {
-        self.state.warnings_u16()
-    }
-
-    fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive {
-            "interactive_timeout"
-        } else {
-            "wait_timeout"
-        };
-        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
-            Ok(variables::Value::UInt(seconds)) => seconds,
-            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
-            _ => 28_800,
-        }
-    }
 }
 
 impl Session {
@@ -724,12 +667,14 @@ impl Session {
         self.read_only = false;
         self.next_isolation = None;
         self.next_read_only = None;
+        // Before the locks that keep others from the tables.
+        if let Err(error) = self.transaction.rollback().await {
+            tracing::error!(%error, "rolling back at the end of a session; its transaction is given up");
+            self.abandon_transaction();
+        }
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();
-        if let Err(error) = self.transaction.rollback().await {
-            tracing::error!(%error, "rolling back at the end of a session");
-        }
     }
 
     fn prepare_text(&self, sql: &[u8], modes: LexicalModes) -> Result<Prepared<PlannedStatement>, SqlError> {

@@ -44,6 +44,9 @@ impl Level {
 /// Most lines kept (`max_error_count`).
 const WARNINGS_MAX: usize = 1024;
 
+/// Bytes that a held name takes beside its own.
+const LOCK_BYTES: usize = 32;
+
 /// A session's state.
 pub struct SessionState {
     /// What all connections share.
@@ -212,7 +215,7 @@ impl SessionState {
 
     /// Takes `@name` out.
     pub fn take_user_variable(&self, name: &str) -> Value<'static> {
-        let taken = self.user_variables.borrow_mut().remove(name).unwrap_or(Value::Null);
+        let Some(taken) = self.user_variables.borrow_mut().remove(name) else { return Value::Null };
         // Giving back always succeeds.
         let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
         taken
@@ -357,9 +360,10 @@ impl SessionState {
     }
 
     /// GET_LOCK without waiting; named locks of one session never clash with each other.
-    pub fn get_lock(&self, name: &str) -> bool {
+    pub fn get_lock(&self, name: &str) -> Result<bool, SqlError> {
+        self.memory.keep(0, LOCK_BYTES + name.len())?;
         self.named_locks.borrow_mut().push(name.to_ascii_lowercase());
-        true
+        Ok(true)
     }
 
     /// RELEASE_LOCK.
@@ -368,7 +372,9 @@ impl SessionState {
         let mut locks = self.named_locks.borrow_mut();
         let found = locks.iter().rposition(|held| *held == name);
         found.is_some_and(|at| {
-            locks.remove(at);
+            let name = locks.remove(at);
+            // Giving back is never refused.
+            let _ = self.memory.keep(LOCK_BYTES + name.len(), 0);
             true
         })
     }

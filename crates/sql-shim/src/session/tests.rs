@@ -2,6 +2,7 @@
 //!
 //! Time is counted in units of work and polls, never by a clock: slices end after a number of units, so a loop that does
 //! not count its work shows as too few polls.
+#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
@@ -344,6 +345,9 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
     ] {
         assert_eq!(fixture.run(sql).error, Some(1041), "{sql}");
     }
+    // A text whose tree would be as large: 100,000 rows of a byte each.
+    let values = format!("INSERT INTO t (id) VALUES {}", vec!["(1)"; 100_000].join(","));
+    assert_eq!(fixture.run(&values).error, Some(1041));
     // What goes to disk is not refused.
     for sql in [
         "SELECT * FROM t ORDER BY note",

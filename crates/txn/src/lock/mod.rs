@@ -24,6 +24,7 @@ mod deadlock;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
+mod outside;
 mod owners;
 mod place;
 mod release;
@@ -37,6 +38,7 @@ mod wait;
 
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
+pub use outside::{Companion, OutsideWaits, RowOwner, RowWaits};
 pub(crate) use place::Place;
 pub(crate) use release::Release;
 pub(crate) use request::{Owner, OwnerEpoch};

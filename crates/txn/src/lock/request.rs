@@ -3,12 +3,13 @@
 //! Each session has one [`Owner`] for all its transactions. An **epoch** tells them apart: others may add locks in
 //! a transaction's name (a gap inherited, an implicit lock made explicit), and must not do so once it has ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::mode::LockMode;
+use super::outside::Companion;
 use super::owners::{Owners, Registered};
 use super::place::Place;
 use super::target::LockTarget;
@@ -29,6 +30,8 @@ pub(crate) struct Owner {
     pub record_locks_only: AtomicBool,
     /// Asked to stop.
     pub killed: AtomicBool,
+    /// What stands for the session elsewhere.
+    pub(super) companion: OnceLock<Weak<Companion>>,
     number: AtomicU32,
     pub(super) held: Mutex<Held>,
     pub(super) waiting: Mutex<Option<Waiting>>,

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::deadlock::Detector;
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::outside::Outside;
 use super::owners::Owners;
 use super::place::Place;
 use super::request::{Held, Owner, OwnerEpoch, Waiting};
@@ -76,6 +77,7 @@ pub(crate) struct LockTable {
     /// Above this no more locks are given.
     bytes_max: AtomicUsize,
     pub(super) detector: Mutex<Detector>,
+    pub(super) outside: Outside,
     pub detect_deadlocks: AtomicBool,
     pub counters: LockCounters,
 }
@@ -120,6 +122,7 @@ impl LockTable {
             bytes: AtomicUsize::new(0),
             bytes_max: AtomicUsize::new(usize::MAX),
             detector: Mutex::default(),
+            outside: Outside::default(),
             detect_deadlocks: AtomicBool::new(true),
             counters: LockCounters::default(),
         })

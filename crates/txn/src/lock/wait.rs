@@ -83,7 +83,11 @@ impl LockWait {
         self.table.counters.wait_started();
         self.search();
         let granted = self.cell.event.wait();
-        either(granted, env.sleep(timeout)).await;
+        {
+            let table = self.table.clone();
+            let _listed = table.outside.wait_begins(&self.owner);
+            either(granted, env.sleep(timeout)).await;
+        }
         let result = match self.finish() {
             WaitState::Waiting => Err(Error::LockWaitTimeout),
             WaitState::Deadlock => Err(Error::Deadlock),

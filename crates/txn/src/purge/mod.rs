@@ -128,6 +128,11 @@ impl Drop for Pinned<'_> {
 }
 
 impl Purge {
+    /// Whether background work is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
     pub fn set_tables(&self, tables: Arc<dyn TableSource>) {
         *self.tables.lock() = Some(tables);
     }

@@ -44,10 +44,10 @@ enum Turn {
     Wait(Wait),
 }
 
-pub(super) async fn run(
+pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
     scan: &mut Scan,
     transaction: &mut Transaction,
-    f: Callback<'_>,
+    f: &mut F,
 ) -> Result<ScanState, Error> {
     if scan.progress == Progress::Finished {
         return Ok(ScanState::Finished);
@@ -55,6 +55,9 @@ pub(super) async fn run(
     let newest = scan.mode == ReadMode::Uncommitted || transaction.isolation() == Isolation::ReadUncommitted;
     if !newest {
         transaction.open_view();
+        if !scan.table.is_complete_for(&transaction.view, scan.index) {
+            return Err(Error::TableChanged);
+        }
     }
     let mut held = HeldWaits::new();
     loop {

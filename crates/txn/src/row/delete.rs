@@ -21,16 +21,11 @@ pub async fn delete(
     table: &Arc<Table>,
     key: &[Field<'_>],
 ) -> Result<(), Error> {
-    transaction.prepare_change(table).await?;
-    let mark = transaction.statement_mark();
-    match delete_row(transaction, table, key).await {
-        Ok(()) => {
-            Counters::add(&transaction.inner().counters.rows_deleted, 1);
-            transaction.note_undo_records();
-            Ok(())
-        }
-        Err(error) => Err(transaction.undo_operation(mark, error).await),
-    }
+    let mark = transaction.begin_change(table).await?;
+    let result = delete_row(transaction, table, key).await;
+    transaction.end_change(mark, result).await?;
+    Counters::add(&transaction.inner().counters.rows_deleted, 1);
+    Ok(())
 }
 
 pub(super) async fn delete_row(

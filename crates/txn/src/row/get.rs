@@ -2,8 +2,9 @@
 
 use btree::Field;
 
+use super::scan::ScanIndex;
 use super::view::{Row, Source};
-use crate::error::Interrupt;
+use crate::error::{Error, Interrupt};
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction};
 use crate::version::{Version, Visible, find_visible};
@@ -19,9 +20,13 @@ pub fn get<R>(
     key: &[Field<'_>],
     f: impl FnOnce(&Row<'_>) -> R,
 ) -> Result<Option<R>, Interrupt> {
+    transaction.check_settled()?;
     let uncommitted = transaction.isolation() == Isolation::ReadUncommitted;
     if !uncommitted {
         transaction.open_view();
+        if !table.is_complete_for(&transaction.view, ScanIndex::Clustered) {
+            return Err(Error::TableChanged.into());
+        }
     }
     let (system, view, overlay) = transaction.reading();
     let found = table.clustered.get(key, |record| -> Result<Option<R>, Interrupt> {

@@ -50,17 +50,11 @@ pub async fn insert_with(
     row: &[Field<'_>],
     on_duplicate: OnDuplicate,
 ) -> Result<(), Error> {
-    transaction.prepare_change(table).await?;
-    let mark = transaction.statement_mark();
+    let mark = transaction.begin_change(table).await?;
     let result = insert_row(transaction, table, row, on_duplicate).await;
-    match result {
-        Ok(()) => {
-            Counters::add(&transaction.inner().counters.rows_inserted, 1);
-            transaction.note_undo_records();
-            Ok(())
-        }
-        Err(error) => Err(transaction.undo_operation(mark, error).await),
-    }
+    transaction.end_change(mark, result).await?;
+    Counters::add(&transaction.inner().counters.rows_inserted, 1);
+    Ok(())
 }
 
 pub(super) async fn insert_row(

@@ -98,12 +98,12 @@ impl Drop for Peek {
     }
 }
 
-pub(super) async fn run(
+pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
     scan: &mut Scan,
     transaction: &mut Transaction,
     exclusive: bool,
     policy: WaitPolicy,
-    f: Callback<'_>,
+    f: &mut F,
 ) -> Result<ScanState, Error> {
     let mut held = HeldWaits::new();
     let mut peek = None;

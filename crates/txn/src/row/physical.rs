@@ -244,9 +244,13 @@ pub(crate) fn encode_entry(
     fields: &[Field<'_>],
 ) -> Result<(), Error> {
     let fields: SmallVec<[FieldRef<'_>; 8]> = fields.iter().map(|field| FieldRef::from(*field)).collect();
-    buffer
-        .encode(tree.def(), &fields)
-        .map_err(|error| Error::RowTooLarge { table: tree.def().id, bytes: error.size })
+    let too_large = |bytes| Error::RowTooLarge { table: tree.def().id, bytes };
+    buffer.encode(tree.def(), &fields).map_err(|error| too_large(error.size))?;
+    // Definitions see to it that entries fit; a directory may have some that were made before they did.
+    if buffer.size() > tree.max_record_size() {
+        return Err(too_large(buffer.size()));
+    }
+    Ok(())
 }
 
 /// Whether two entries of an index are the same in the order of the index.

@@ -166,15 +166,16 @@ impl Scan {
     }
 
     /// Goes on. Consistent scans show many rows under one latch; locking scans lock each row before `f` sees it.
-    /// Returns to the runtime now and then, so that one long scan does not hold up others.
+    /// Returns to the runtime now and then, so that one long scan does not hold up others. The future is `Send` if `f` is.
     ///
     /// # Errors
     /// For locking scans those of row locks; [`Error::Killed`]; storage errors and damaged pages.
-    pub async fn run(
+    pub async fn run<F: FnMut(&Row<'_>) -> Control>(
         &mut self,
         transaction: &mut Transaction,
-        f: &mut dyn FnMut(&Row<'_>) -> Control,
+        f: &mut F,
     ) -> Result<ScanState, Error> {
+        transaction.begin_operation().await?;
         match self.mode {
             ReadMode::Locking { exclusive, wait } => {
                 super::locking_scan::run(self, transaction, exclusive, wait, f).await

@@ -30,21 +30,15 @@ pub async fn update(
     key: &[Field<'_>],
     changes: &[(u16, Field<'_>)],
 ) -> Result<(), Error> {
-    transaction.prepare_change(table).await?;
-    let mark = transaction.statement_mark();
+    let mark = transaction.begin_change(table).await?;
     let result = if moves(table, key, changes) {
         move_row(transaction, table, key, changes).await
     } else {
         update_row(transaction, table, key, changes).await
     };
-    match result {
-        Ok(()) => {
-            Counters::add(&transaction.inner().counters.rows_updated, 1);
-            transaction.note_undo_records();
-            Ok(())
-        }
-        Err(error) => Err(transaction.undo_operation(mark, error).await),
-    }
+    transaction.end_change(mark, result).await?;
+    Counters::add(&transaction.inner().counters.rows_updated, 1);
+    Ok(())
 }
 
 /// Whether the change gives the row another key (in the order of the index).

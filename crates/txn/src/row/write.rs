@@ -52,7 +52,7 @@ pub(crate) struct EntryChange {
 }
 
 impl Transaction {
-    /// The parts a change needs. Call after `prepare_change`.
+    /// The parts a change needs. Call after `begin_change`.
     pub(crate) fn writer(&mut self) -> Result<Writer<'_>, Error> {
         let (system, owner, log, buffers) = self.writing();
         match log {

@@ -104,7 +104,7 @@ fn undo_path() -> PathBuf {
 
 fn secondary(tree: Tree, column: u16, unique: bool) -> Secondary {
     let part = |column| SecondaryField { column, prefix_bytes: None, prefix_characters: None };
-    Secondary { tree: Arc::new(tree), columns: vec![part(column), part(ID)], user_fields: 1, unique }
+    Secondary { tree: Arc::new(tree), columns: vec![part(column), part(ID)], user_fields: 1, unique, born: 0 }
 }
 
 fn make_table(trees: [Tree; 4]) -> Arc<Table> {

@@ -106,7 +106,7 @@ fn schemata(state: &SessionState) -> Rows {
 /// A table's row of TABLES, which SHOW TABLE STATUS shows too.
 pub fn table_row(table: &Table) -> Vec<Value<'static>> {
     let (data, index, row) = sizes(table);
-    let auto = table.auto_increment.as_ref().map_or(Value::Null, |counter| number(counter.next()));
+    let auto = table.next_auto_increment().map_or(Value::Null, number);
     vec![
         text("def"),
         text(&*table.database),
@@ -478,8 +478,8 @@ pub fn create_statement(table: &Table) -> String {
         });
     }
     let mut options = "ENGINE=InnoDB".to_owned();
-    if let Some(counter) = table.auto_increment.as_ref().filter(|counter| counter.next() > 1) {
-        options.push_str(&format!(" AUTO_INCREMENT={}", counter.next()));
+    if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {
+        options.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
     let rule = table.def.collation;
     options.push_str(&format!(" DEFAULT CHARSET={} COLLATE={}", rule.charset(), rule.name()));

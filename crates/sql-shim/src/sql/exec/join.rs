@@ -30,7 +30,7 @@ type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
 /// What a step reads.
 enum Input<'e> {
     /// A table of the engine; none before its first ranges are known.
-    Table(Option<Cursor>),
+    Table(Option<Box<Cursor>>),
     /// A derived table or a view.
     Memory { rows: KeptRows<'e>, at: usize },
 }
@@ -201,7 +201,7 @@ impl<'e> Executor<'e> {
                     Some(cursor) => cursor.restart(ranges.ranges),
                     None => {
                         let (mode, needed) = (self.read_mode(plan.locking), &plan.needed[step.source]);
-                        *cursor = Some(Cursor::new(table, &step.path, ranges.ranges, mode, needed));
+                        *cursor = Some(Box::new(Cursor::new(table, &step.path, ranges.ranges, mode, needed)));
                     }
                 }
             }

@@ -112,7 +112,7 @@ pub static FUNCTIONS: &[Function] = &[
         Ok(if v[0].is_null() {
             Value::Null
         } else {
-            Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy()))
+            Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy())?)
         })
     }),
     volatile!("RELEASE_LOCK", 1..=1, |_| Type::INT, |v, cx| {

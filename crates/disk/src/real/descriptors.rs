@@ -1,0 +1,347 @@
+//! Descriptors of files that may be closed while nobody uses them (`innodb_open_files`).
+//!
+//! A database has as many files as tables, and a process has a limit of descriptors. A file opened as
+//! [closable](crate::OpenHow::closable) stays the same [`File`](crate::File) whether it has a descriptor or not; whoever
+//! transfers takes the descriptor for as long as the transfer lasts, and it is opened again by its name when it was closed.
+//!
+//! What must not be lost with a descriptor: requests under way (they hold it), and the error of a sync to come. A kernel tells
+//! a descriptor of a failed write-back, and may forget the failure with the last of them; so a file is closed only when
+//! everything written to it was synced since, and never again after a sync that failed. Where all files are in that state
+//! the limit is exceeded for a while: those who write bound how much they leave unsynced.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// Files looked at for one that is opened, when there are too many.
+const LOOKS: usize = 32;
+
+/// The descriptors of one storage that may be closed.
+pub(crate) struct Descriptors {
+    limit: AtomicUsize,
+    open: AtomicUsize,
+    /// In the order in which they were opened, or last found in use.
+    queue: Mutex<VecDeque<Weak<Closable>>>,
+}
+
+impl Default for Descriptors {
+    fn default() -> Self {
+        Descriptors {
+            limit: AtomicUsize::new(usize::MAX),
+            open: AtomicUsize::new(0),
+            queue: Mutex::default(),
+        }
+    }
+}
+
+impl Descriptors {
+    /// From now on at most so many, as far as they may be closed.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit.max(1), Ordering::Relaxed);
+        let all = self.queue.lock().len();
+        self.make_room(2 * all);
+    }
+
+    /// How many are open now.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn opened(&self, file: &Arc<Closable>) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.queue.lock().push_back(Arc::downgrade(file));
+        self.make_room(LOOKS);
+    }
+
+    fn make_room(&self, looks: usize) {
+        let limit = self.limit.load(Ordering::Relaxed);
+        for _ in 0..looks {
+            if self.open() <= limit {
+                return;
+            }
+            let Some(oldest) = self.queue.lock().pop_front() else { return };
+            let Some(file) = oldest.upgrade() else { continue };
+            // One that was closed is not in the queue any more, as it should be.
+            if !file.close_if_idle() && file.is_open() {
+                self.queue.lock().push_back(oldest);
+            }
+        }
+    }
+
+    /// Opens a file, closing others when the process has no descriptor left.
+    fn open_file(&self, open: impl Fn() -> io::Result<std::fs::File>) -> io::Result<std::fs::File> {
+        match open() {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                let files: Vec<_> = self.queue.lock().iter().filter_map(Weak::upgrade).collect();
+                for file in files {
+                    file.used.store(false, Ordering::Relaxed);
+                    file.close_if_idle();
+                }
+                open()
+            }
+            other => other,
+        }
+    }
+}
+
+/// The descriptor of one file, when it has one.
+pub(crate) struct Closable {
+    all: Arc<Descriptors>,
+    slot: Mutex<Slot>,
+    /// Flags for opening it again.
+    flags: i32,
+    /// Device and number of the file: what is opened again must be the same one.
+    identity: (u64, u64),
+    /// Since it was looked at last.
+    used: AtomicBool,
+    /// Writes that are over, and how many of them a sync covers.
+    written: AtomicU64,
+    synced: AtomicU64,
+    sync_failed: AtomicBool,
+}
+
+struct Slot {
+    /// Its present name.
+    name: PathBuf,
+    descriptor: Option<Arc<std::fs::File>>,
+}
+
+impl Closable {
+    pub(crate) fn new(
+        all: &Arc<Descriptors>,
+        file: std::fs::File,
+        name: &Path,
+        direct: bool,
+    ) -> io::Result<Arc<Closable>> {
+        let closable = Arc::new(Closable {
+            all: all.clone(),
+            identity: identity(&file)?,
+            slot: Mutex::new(Slot { name: name.to_owned(), descriptor: Some(Arc::new(file)) }),
+            flags: if direct { libc::O_DIRECT } else { 0 },
+            used: AtomicBool::new(true),
+            written: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            sync_failed: AtomicBool::new(false),
+        });
+        all.opened(&closable);
+        Ok(closable)
+    }
+
+    /// The descriptor, opened again if need be.
+    pub(crate) fn get(self: &Arc<Self>) -> io::Result<Arc<std::fs::File>> {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        let mut slot = self.slot.lock();
+        if let Some(descriptor) = &slot.descriptor {
+            return Ok(descriptor.clone());
+        }
+        let open = || {
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true).write(true).custom_flags(self.flags).open(&slot.name)
+        };
+        let file = self.all.open_file(open)?;
+        if identity(&file)? != self.identity {
+            return Err(io::Error::other(format!(
+                "{} is another file than when it was opened first: put back the one that was there",
+                slot.name.display()
+            )));
+        }
+        let file = Arc::new(file);
+        slot.descriptor = Some(file.clone());
+        drop(slot);
+        self.all.opened(self);
+        Ok(file)
+    }
+
+    pub(crate) fn device(&self) -> u64 {
+        self.identity.0
+    }
+
+    /// Renames the file: nobody opens it by a name that is not its own meanwhile.
+    pub(crate) fn rename(&self, to: &Path, rename: impl FnOnce() -> crate::Result<()>) -> crate::Result<()> {
+        let mut slot = self.slot.lock();
+        rename()?;
+        to.clone_into(&mut slot.name);
+        Ok(())
+    }
+
+    /// How many writes are over: a sync that begins now covers them.
+    pub(crate) fn sync_begins(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// A sync that began then has succeeded.
+    pub(crate) fn synced(&self, begun: u64) {
+        self.synced.fetch_max(begun, Ordering::AcqRel);
+    }
+
+    pub(crate) fn sync_failed(&self) {
+        self.sync_failed.store(true, Ordering::Release);
+    }
+
+    /// A write is over, well or badly. To be called before its descriptor is given back.
+    pub(crate) fn wrote(&self) {
+        self.written.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A write with its own sync is over well; the sync began when so many others were over.
+    pub(crate) fn wrote_and_synced(&self, begun: u64) {
+        // What was written by others meanwhile may have come too late for the sync.
+        if self.written.fetch_add(1, Ordering::AcqRel) == begun {
+            self.synced(begun + 1);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.slot.lock().descriptor.is_some()
+    }
+
+    /// Closes it unless it was used since the last look, or is being used, or something in it is not synced. True when
+    /// it was open and is closed now.
+    fn close_if_idle(&self) -> bool {
+        if self.used.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        // Whoever has the lock is using it.
+        let Some(mut slot) = self.slot.try_lock() else { return false };
+        let Some(descriptor) = &slot.descriptor else { return false };
+        let idle = Arc::strong_count(descriptor) == 1;
+        // In this order: a write counts as over before it gives its descriptor back.
+        std::sync::atomic::fence(Ordering::Acquire);
+        let safe = self.written.load(Ordering::Acquire) == self.synced.load(Ordering::Acquire)
+            && !self.sync_failed.load(Ordering::Acquire);
+        if !idle || !safe {
+            return false;
+        }
+        let closed = slot.descriptor.take();
+        drop(slot);
+        self.all.open.fetch_sub(1, Ordering::Relaxed);
+        drop(closed);
+        true
+    }
+}
+
+impl Drop for Closable {
+    fn drop(&mut self) {
+        if self.slot.get_mut().descriptor.is_some() {
+            self.all.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn identity(file: &std::fs::File) -> io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        AlignedBuf, File, IoBuf, IoKind, OpenHow, RealOptions, RealStorage, Storage, block_on, submit_one,
+        sync_async, write_async,
+    };
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let path = std::env::temp_dir().join(format!("untorn-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir_all(&path).unwrap();
+            Place(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn block(byte: u8) -> IoBuf {
+        IoBuf::owned(AlignedBuf::copy_of(&[byte; 4096]))
+    }
+
+    fn first_byte(storage: &RealStorage, file: &Arc<dyn File>) -> u8 {
+        let buf = IoBuf::owned(AlignedBuf::zeroed(4096));
+        match block_on(submit_one(storage, file, IoKind::Read { buf, offset: 0 })).unwrap() {
+            IoKind::Read { buf, .. } => buf.bytes()[0],
+            _ => unreachable!(),
+        }
+    }
+
+    fn open_all(storage: &RealStorage, place: &Place, count: u8) -> Vec<Arc<dyn File>> {
+        let open = |number: u8| {
+            let file = storage.open(&place.0.join(number.to_string()), OpenHow::CREATE.closable()).unwrap();
+            block_on(write_async(storage, &file, block(number), 0, true)).unwrap();
+            file
+        };
+        (0..count).map(open).collect()
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_closed_and_opened_again() {
+        let place = Place::new("descriptors");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        storage.set_open_files_max(10);
+        let files = open_all(&storage, &place, 100);
+        assert!(storage.counters().open_files <= 11, "{}", storage.counters().open_files);
+        for round in 0..2 {
+            for (number, file) in files.iter().enumerate() {
+                assert_eq!(usize::from(first_byte(&storage, file)), number, "round {round}");
+            }
+            assert!(storage.counters().open_files <= 11);
+        }
+        drop(files);
+        assert_eq!(storage.counters().open_files, 0);
+    }
+
+    #[test]
+    fn what_is_not_synced_stays_open() {
+        let place = Place::new("descriptors-unsynced");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        let files = open_all(&storage, &place, 20);
+        for file in &files[..10] {
+            block_on(write_async(&storage, file, block(7), 0, false)).unwrap();
+        }
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        assert_eq!(storage.counters().open_files, 10);
+        for file in &files[..10] {
+            block_on(sync_async(&storage, file)).unwrap();
+        }
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        assert_eq!(storage.counters().open_files, 1);
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_new_name_and_no_other_is_taken_for_it() {
+        let place = Place::new("descriptors-renamed");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        let files = open_all(&storage, &place, 3);
+        let (old, new) = (place.0.join("1"), place.0.join("new"));
+        files[1].rename(&storage, &old, &new).unwrap();
+        // Another one under the old name, and another one in the place of file 2.
+        std::fs::write(&old, [9; 4096]).unwrap();
+        std::fs::write(place.0.join("other"), [9; 4096]).unwrap();
+        std::fs::rename(place.0.join("other"), place.0.join("2")).unwrap();
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        drop(storage.open(&place.0.join("0"), OpenHow::EXISTING.closable()).unwrap());
+        storage.set_open_files_max(1);
+        assert_eq!(first_byte(&storage, &files[0]), 0);
+        assert_eq!(first_byte(&storage, &files[1]), 1);
+        let buf = IoBuf::owned(AlignedBuf::zeroed(4096));
+        let error = block_on(submit_one(&storage, &files[2], IoKind::Read { buf, offset: 0 })).unwrap_err();
+        assert!(error.to_string().contains("another file"), "{error}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Waits outside of the lock table that may close a cycle with waits for row locks.
+//!
+//! A transaction that waits for a row may wait, in the end, for one that waits for a lock of another kind (on a name), and
+//! that one for the first. Whoever keeps such locks asks here who waits for a row and for whom, and is told when such a wait
+//! begins; the cycle is then its to break.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+
+use disk::sync::Mutex;
+
+use super::request::Owner;
+use super::table::LockTable;
+use super::wait::WaitState;
+
+/// A session in the lock table.
+#[derive(Clone)]
+pub struct RowOwner(pub(crate) Arc<Owner>);
+
+/// What stands for the same session elsewhere.
+pub type Companion = dyn Any + Send + Sync;
+
+impl RowOwner {
+    /// Says what stands for this session elsewhere; once.
+    pub fn set_companion(&self, companion: Weak<Companion>) {
+        let _ = self.0.companion.set(companion);
+    }
+
+    /// What stands for this session elsewhere.
+    pub fn companion(&self) -> Option<Arc<Companion>> {
+        self.0.companion.get()?.upgrade()
+    }
+}
+
+/// Whoever keeps locks of another kind.
+pub trait OutsideWaits: Send + Sync {
+    /// A wait for a row lock has begun and can be seen.
+    fn row_wait_begins(&self, waiter: &RowOwner);
+}
+
+/// Those who wait for rows, and who wants to know.
+#[derive(Default)]
+pub(crate) struct Outside {
+    listener: OnceLock<Weak<dyn OutsideWaits>>,
+    waiting: Mutex<HashMap<usize, Arc<Owner>>>,
+}
+
+/// A waiter's place in the list; it leaves when this is dropped.
+pub(super) struct Listed<'t> {
+    outside: &'t Outside,
+    address: usize,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.outside.waiting.lock().remove(&self.address);
+    }
+}
+
+impl Outside {
+    /// Lists a waiter, and tells the listener.
+    pub(super) fn wait_begins(&self, owner: &Arc<Owner>) -> Listed<'_> {
+        let address = Arc::as_ptr(owner).addr();
+        self.waiting.lock().insert(address, owner.clone());
+        let listed = Listed { outside: self, address };
+        if let Some(listener) = self.listener.get().and_then(Weak::upgrade) {
+            listener.row_wait_begins(&RowOwner(owner.clone()));
+        }
+        listed
+    }
+}
+
+/// The lock table, for whoever keeps locks of another kind.
+pub struct RowWaits(pub(crate) Weak<LockTable>);
+
+impl RowWaits {
+    /// Who wants to be told of waits; once.
+    pub fn listen(&self, listener: Weak<dyn OutsideWaits>) {
+        if let Some(table) = self.0.upgrade() {
+            let _ = table.outside.listener.set(listener);
+        }
+    }
+
+    /// All who wait for a row.
+    pub fn waiting(&self) -> Vec<RowOwner> {
+        let Some(table) = self.0.upgrade() else { return Vec::new() };
+        let waiting = table.outside.waiting.lock();
+        waiting.values().cloned().map(RowOwner).collect()
+    }
+
+    /// Those whom it waits for in the queue of a row: holders, and who stands before it.
+    pub fn blockers(&self, of: &RowOwner) -> Vec<RowOwner> {
+        let (Some(table), waiting) = (self.0.upgrade(), of.0.waiting.lock().clone()) else {
+            return Vec::new();
+        };
+        let Some(waiting) = waiting.filter(|waiting| waiting.cell.state() == WaitState::Waiting) else {
+            return Vec::new();
+        };
+        let supremum = waiting.target.is_supremum();
+        let mut queue = table.requests(waiting.target);
+        // Granted requests may stand behind those that wait.
+        let own = queue.iter().position(|entry| !entry.granted && Arc::ptr_eq(&entry.owner, &of.0));
+        let mut place = 0..;
+        queue.retain(|entry| {
+            let before = place.next() < own;
+            (entry.granted || before)
+                && !Arc::ptr_eq(&entry.owner, &of.0)
+                && waiting.mode.conflicts(entry.mode, supremum)
+        });
+        queue.into_iter().map(|entry| RowOwner(entry.owner)).collect()
+    }
+}
