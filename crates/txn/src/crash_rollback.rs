@@ -134,13 +134,7 @@ impl Job {
     }
 }
 
-async fn run(
-    system: Arc<System>,
-    tables: Arc<dyn TableSource>,
-    jobs: Vec<Job>,
-    mut all: All,
-    ends: Ends,
-) {
+async fn run(system: Arc<System>, tables: Arc<dyn TableSource>, jobs: Vec<Job>, mut all: All, ends: Ends) {
     let progress = &system.crash_rollback;
     let (mut known, unknown): (Vec<Job>, Vec<Job>) =
         jobs.into_iter().partition(|job| job.survey.end.is_some());

@@ -1,6 +1,6 @@
 //! Removing rows whose deletion everybody sees.
 
-use btree::{FieldRef, Field, OwnedKey, RecordRef, Reference};
+use btree::{Field, FieldRef, OwnedKey, RecordRef, Reference};
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -63,7 +63,12 @@ pub(crate) async fn remove_row_and_entries(
                     return Ok(None);
                 }
                 let mut entry = OwnedKey::new();
-                build_entry(table, secondary, |position| -> FieldRef<'_> { record.field(position) }, &mut entry)?;
+                build_entry(
+                    table,
+                    secondary,
+                    |position| -> FieldRef<'_> { record.field(position) },
+                    &mut entry,
+                )?;
                 Ok(Some(entry))
             })?;
             found.unwrap_or(Ok(None))

@@ -297,8 +297,7 @@ impl Change<'_, '_> {
         }
         // Also when it was restored before a crash: whether the row went as well is not known then.
         if self.undo.kind == UndoKind::Revive && pinned.view().sees(self.undo.old_trx_id) {
-            let deletion =
-                Deletion { trx_id: self.undo.old_trx_id, roll_ptr: self.undo.old_roll_ptr };
+            let deletion = Deletion { trx_id: self.undo.old_trx_id, roll_ptr: self.undo.old_roll_ptr };
             remove_row_and_entries(self.system, self.table, &self.key(), deletion, pinned.view()).await?;
         }
         Ok(())

@@ -201,7 +201,10 @@ fn a_rollback_after_a_start_goes_on_beside_clients_and_over_crashes() {
         if round == 0 {
             assert_eq!(records, ROWS as u64 - 10);
         } else {
-            assert!(records < left, "round {round}: {records} of {left} undo records left after another start");
+            assert!(
+                records < left,
+                "round {round}: {records} of {left} undo records left after another start"
+            );
         }
         left = records;
         let (mut reader, mut writer) = (world.session(), world.session());

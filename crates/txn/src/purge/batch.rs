@@ -18,8 +18,8 @@ use btree::KeyFields;
 use disk::Event;
 use parking_lot::Mutex;
 
-use super::record::Worker;
 use super::is_damage;
+use super::record::Worker;
 use crate::active::Snapshot;
 use crate::error::{Error, Interrupt};
 use crate::retry::{retry, yield_now};
@@ -66,8 +66,11 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     let pieces = read(system, logs).await?;
     let records = pieces.iter().map(|piece| piece.records.len()).sum::<usize>();
     let work = Work::new(system, tables, snapshot, &pieces, background);
-    let finished: Vec<(u64, CommittedLog)> =
-        pieces.iter().filter(|piece| piece.goes_on.is_none()).map(|piece| (piece.number, piece.log)).collect();
+    let finished: Vec<(u64, CommittedLog)> = pieces
+        .iter()
+        .filter(|piece| piece.goes_on.is_none())
+        .map(|piece| (piece.number, piece.log))
+        .collect();
     let resume = pieces.last().and_then(|piece| Some((piece.number, piece.goes_on?)));
     if !work.run(pieces).await? {
         return Ok(0);

@@ -133,7 +133,9 @@ impl History {
 
     /// Purge has done with these logs of one slot, its oldest, in the order of their commits.
     pub async fn forget(&self, undo: &UndoSpace, done: &[(u64, CommittedLog)]) -> Result<(), Error> {
-        let (Some((first_number, first)), Some((_, last))) = (done.first(), done.last()) else { return Ok(()) };
+        let (Some((first_number, first)), Some((_, last))) = (done.first(), done.last()) else {
+            return Ok(());
+        };
         loop {
             let commits = self.0.lock().slot(first.slot).commits;
             let next = successor(undo, last).await?;

@@ -214,8 +214,8 @@ impl Survey {
             }
             let next = pagestore::page::next(&page);
             drop(page);
-            let goes_on = next != pagestore::page::NULL_PAGE
-                && owner_of(&space.read_page(next)?) == self.log.trx_id;
+            let goes_on =
+                next != pagestore::page::NULL_PAGE && owner_of(&space.read_page(next)?) == self.log.trx_id;
             Ok((free, records, tables, goes_on.then_some(next)))
         };
         let (free, records, tables, next) = retry(step).await?;

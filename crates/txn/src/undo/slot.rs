@@ -134,12 +134,7 @@ impl UndoSpace {
         UndoSpace::new(store, segment, layout, Vec::new())
     }
 
-    fn new(
-        store: Arc<PageStore>,
-        segment: SegmentHeader,
-        layout: Layout,
-        directory: Vec<u32>,
-    ) -> UndoSpace {
+    fn new(store: Arc<PageStore>, segment: SegmentHeader, layout: Layout, directory: Vec<u32>) -> UndoSpace {
         UndoSpace {
             store,
             segment,
@@ -212,9 +207,8 @@ impl UndoSpace {
         for (number, page) in pages.into_iter().enumerate() {
             let read = || {
                 let directory = self.store.read(undo_id(page))?;
-                let entry = |slot| {
-                    (slot, self.layout.head(&directory, slot), self.layout.hint(&directory, slot))
-                };
+                let entry =
+                    |slot| (slot, self.layout.head(&directory, slot), self.layout.hint(&directory, slot));
                 Ok(self.slots_of(number).map(entry).collect::<Vec<_>>())
             };
             entries.extend(retry(read).await?);
@@ -434,8 +428,8 @@ pub(crate) fn corrupt(page: u32, why: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::UndoLog;
-    use super::super::log::CommittedLog;
     use super::super::history::History;
+    use super::super::log::CommittedLog;
     use super::super::recovery::find_logs;
     use super::*;
     use disk::{Environment, SimulatedEnvironment};
