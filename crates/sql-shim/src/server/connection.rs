@@ -227,7 +227,8 @@ pub async fn serve<F: SessionFactory>(
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
-            let end = caught(task.run(wish)).await;
+            // A type of its own: nested in the connection's it is deeper than the compiler likes.
+            let end = caught(Box::pin(task.run(wish))).await;
             let released = task.statements.clear();
             server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
             // Rolls back what is open, after a panic too.
