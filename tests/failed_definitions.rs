@@ -312,6 +312,7 @@ fn is_done_or_undone(
         disk.plan(Fault { call: first + call, kind });
         let outcome = statement.run(&db).await;
         let reached = disk.calls() > first + call;
+        disk.forget_faults();
         let mut found = everything(&db).await;
         let expected = if outcome.is_ok() { after } else { before };
         // Life goes on, or nothing can be changed any more, and then either is right.

@@ -154,6 +154,11 @@ impl SimulatedStorage {
         self.state.lock().faults.insert(fault.call, fault.kind);
     }
 
+    /// Takes back the faults that have not struck yet.
+    pub fn forget_faults(&self) {
+        self.state.lock().faults.clear();
+    }
+
     /// From now on calls on files whose path contains `files` go wrong this way, one in `one_in` on average (1: all).
     /// Several rules may be in force; the first that strikes a call counts.
     pub fn misbehave(&self, files: &str, what: Misbehaviour, one_in: usize) {
