@@ -1,0 +1,121 @@
+//! What had not committed before a crash is rolled back while clients are served: they see nothing of it, tables that it changed
+//! keep their definitions, and a stop in between goes on at the next start.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
+use untorn::engine::Durability;
+use untorn::schema::{ColumnDef, TableDef};
+use untorn::types::{Collation, ColumnType, Value};
+use untorn::{Database, Options, Range};
+
+const ROWS: i64 = 4000;
+
+fn options() -> Options {
+    Options::new("/data").buffer_pool_bytes(5 << 20).redo_capacity_bytes(8 << 20)
+}
+
+fn table_def() -> TableDef {
+    TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::bigint()),
+        ColumnDef::new("counter", ColumnType::int()),
+    ])
+    .primary_key(&["id"])
+}
+
+fn open(disk: &Arc<SimulatedStorage>, seed: u64) -> (Arc<SimulatedEnvironment>, Database) {
+    let environment = SimulatedEnvironment::with_storage(seed, disk.clone());
+    let shared: Arc<dyn Environment> = environment.clone();
+    let database = environment.run_until_complete(Database::open_in(shared, options())).unwrap();
+    (environment, database)
+}
+
+async fn insert(database: &Database, table: &str, ids: std::ops::Range<i64>) {
+    let table = database.table("test", table).unwrap();
+    let mut transaction = database.transaction();
+    transaction.begin();
+    for id in ids {
+        transaction.insert(&table, &[Value::Int(id), Value::Int(1)]).await.unwrap();
+    }
+    transaction.commit(Durability::Sync).await.unwrap();
+}
+
+async fn sum(database: &Database) -> i64 {
+    let table = database.table("test", "t").unwrap();
+    let mut transaction = database.transaction();
+    let mut sum = 0;
+    transaction
+        .for_each(&table, &Range::all(), |row| {
+            let Value::Int(counter) = row[1] else { panic!("{row:?}") };
+            sum += counter;
+            true
+        })
+        .await
+        .unwrap();
+    sum
+}
+
+#[test]
+fn clients_are_served_during_the_rollback_and_tables_stay_until_its_end() {
+    let environment = SimulatedEnvironment::new(1);
+    let shared: Arc<dyn Environment> = environment.clone();
+    let (database, lost) = environment.run_until_complete(async {
+        let database = Database::open_in(shared, options()).await.unwrap();
+        database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        for table in ["t", "other"] {
+            database.create_table("test", table, table_def()).await.unwrap();
+            insert(&database, table, 0..ROWS).await;
+        }
+        let table = database.table("test", "t").unwrap();
+        let mut lost = database.transaction();
+        lost.begin();
+        for id in 0..ROWS {
+            lost.update(&table, &[Value::Int(id)], &[("counter", Value::Int(9))]).await.unwrap();
+        }
+        // Its sync takes the changes to the disk.
+        insert(&database, "other", ROWS..ROWS + 1).await;
+        (database, lost)
+    });
+    let mut disk = environment.disk().crash(1);
+    environment.shutdown();
+    drop((lost, database));
+    let mut left = ROWS as u64 + 1;
+    for round in 0..3 {
+        let (environment, database) = open(&disk, 2 + round);
+        let status = || database.transaction_system().status();
+        assert_eq!(database.report().rolled_back, 1);
+        assert_eq!(status().unfinished_transactions, 1, "round {round}: the start did not wait");
+        assert!(status().unfinished_records < left, "round {round}: nothing of it was kept");
+        left = status().unfinished_records;
+        environment.run_until_complete(async {
+            let at_once = Duration::ZERO;
+            assert!(database.drop_table("test", "t", None, at_once).await.is_err(), "it is still changed");
+            if round == 2 {
+                database.drop_table("test", "other", None, at_once).await.unwrap();
+            }
+            insert(&database, "t", ROWS + round as i64..ROWS + round as i64 + 1).await;
+        });
+        while status().unfinished_records + 1200 > left && round < 2 {
+            assert!(environment.step(), "the rollback stands still");
+        }
+        if round == 0 {
+            // An orderly stop does not wait for the end of it either.
+            environment.run_until_complete(database.close()).unwrap();
+            assert!(status().unfinished_transactions > 0);
+        } else if round == 1 {
+            environment.run_until_complete(insert(&database, "other", ROWS + 9..ROWS + 10));
+        } else {
+            environment.run_until_complete(async {
+                assert_eq!(sum(&database).await, ROWS + 3);
+                database.transaction_system().rolled_back().await;
+                assert_eq!(sum(&database).await, ROWS + 3);
+                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+            });
+        }
+        disk = environment.disk().crash(3 + round);
+        environment.shutdown();
+        drop(database);
+    }
+}
