@@ -44,6 +44,7 @@ error_table! {
     SERVER_SHUTDOWN = 1053, b"08S01", "Server shutdown in progress";
     BAD_FIELD = 1054, b"42S22", "Unknown column '%' in '%'";
     WRONG_GROUP_FIELD = 1056, b"42000", "Can't group on '%'";
+    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
     DUP_FIELDNAME = 1060, b"42S21", "Duplicate column name '%'";
     DUP_KEYNAME = 1061, b"42000", "Duplicate key name '%'";
     DUP_ENTRY = 1062, b"23000", "Duplicate entry '%' for key '%'";

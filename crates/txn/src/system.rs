@@ -22,7 +22,6 @@ use crate::lock::{LockTable, Owner, RowWaits};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
-use crate::rollback;
 use crate::table::{TableHold, TableSource};
 use crate::undo::history::History;
 use crate::undo::recovery::Unfinished;

@@ -240,9 +240,11 @@ impl Transaction {
         self.rolled_back = false;
     }
 
-    /// As `begin`, and opens the read view now (WITH CONSISTENT SNAPSHOT; only under REPEATABLE READ).
+    /// As `begin`, if that has not been called, and opens the read view now (WITH CONSISTENT SNAPSHOT; only under REPEATABLE READ).
     pub fn begin_with_snapshot(&mut self) {
-        self.begin();
+        if !self.begun {
+            self.begin();
+        }
         if self.isolation == Isolation::RepeatableRead {
             self.open_view();
         }
