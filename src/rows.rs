@@ -14,7 +14,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
-use txn::{Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
+use txn::{
+    Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState,
+    WaitPolicy,
+};
 
 use crate::error::{Error, Result};
 use crate::schema::KeyDef;

@@ -369,7 +369,11 @@ impl TableDef {
 
     fn validate_key_lengths(&self, most: u32) -> Result<(), SchemaError> {
         let length = |key: &KeyDef| key.parts.iter().map(|part| self.key_part_bytes(part)).sum::<u32>();
-        if self.keys.iter().any(|key| length(key) > most) { Err(SchemaError::KeyTooLong(most)) } else { Ok(()) }
+        if self.keys.iter().any(|key| length(key) > most) {
+            Err(SchemaError::KeyTooLong(most))
+        } else {
+            Ok(())
+        }
     }
 
     fn validate_key_part(&self, part: &KeyPart) -> Result<(), SchemaError> {

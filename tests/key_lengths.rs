@@ -13,7 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 async fn open(environment: &Arc<SimulatedEnvironment>, page_size: u32) -> Database {
     let shared: Arc<dyn Environment> = environment.clone();
-    let mut options = Options::new("/data").page_size(page_size).buffer_pool_bytes(128 * u64::from(page_size));
+    let mut options =
+        Options::new("/data").page_size(page_size).buffer_pool_bytes(128 * u64::from(page_size));
     options.unchecked_sizes = true;
     options.redo_capacity_bytes = 16 << 20;
     options.log_buffer_bytes = 4 << 20;
