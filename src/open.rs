@@ -72,7 +72,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
     let identity = Identity::of(&catalog, &environment);
-    let log = open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
+    let log =
+        open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && level < 5 {

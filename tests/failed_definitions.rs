@@ -273,6 +273,7 @@ impl OnNames {
                     parts: vec![KeyPart { column: 1, prefix_chars: None }],
                     id: 0,
                     root: 0,
+                    born: 0,
                 };
                 db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[], None, PATIENCE).await
             }

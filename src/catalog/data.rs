@@ -144,7 +144,10 @@ pub(super) enum Edit {
     /// See [`LastRun`].
     LastRun(LastRun),
     /// A tablespace has lost changes, and why.
-    Lost { space: u32, why: String },
+    Lost {
+        space: u32,
+        why: String,
+    },
     /// Tablespaces and their marks.
     Marks(Vec<(u32, u64)>),
     AddPending(Pending),

@@ -151,8 +151,7 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
         error,
         Error::Transaction(
             TransactionError::Deadlock | TransactionError::LockWaitTimeout | TransactionError::TableChanged
-        )
-            | Error::MetadataLockTimeout
+        ) | Error::MetadataLockTimeout
             | Error::NoSuchTable(..)
     )
 }
