@@ -169,8 +169,10 @@ impl Decisions {
         {
             return state.clone();
         }
-        // Rare, so this is the time to forget the files that were closed.
-        files.retain(|_, state| state.file.strong_count() > 0);
+        // Files that were closed are forgotten now and then: looking for them each time would take all files for each new one.
+        if files.len() >= 64 && files.len().is_power_of_two() {
+            files.retain(|_, state| state.file.strong_count() > 0);
+        }
         let verdict = file.protection(self.page_size);
         let trial = self.trials.lock().entry(file.device()).or_default().clone();
         let state = Arc::new(FileState {

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::Poll;
 use untorn_txn::*;
 
+type Work<'f> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'f>>;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
     PrimaryKey,
@@ -83,7 +85,7 @@ fn sessions_that_wait_for_one_row_upsert_it_one_after_the_other() {
                 world.run(holder.update(1, 1)).unwrap();
                 world.run(holder.update(1, 2)).unwrap();
                 let mut sessions: Vec<Session> = (0..SESSIONS).map(|_| world.session_at(level)).collect();
-                let mut waits: Vec<Pin<Box<dyn Future<Output = Result<(), Error>> + '_>>> = Vec::new();
+                let mut waits: Vec<Work<'_>> = Vec::new();
                 for (session, number) in sessions.iter_mut().zip(0..) {
                     // Ids fall, so that a replaced entry goes before the one that others wait for.
                     let own_id = 100 - number;

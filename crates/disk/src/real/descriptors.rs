@@ -21,6 +21,9 @@ use parking_lot::Mutex;
 /// Files looked at for one that is opened, when there are too many.
 const LOOKS: usize = 32;
 
+/// The same for one whose request is over.
+const LOOKS_AT_END: usize = 4;
+
 /// The descriptors of one storage that may be closed.
 pub(crate) struct Descriptors {
     limit: AtomicUsize,
@@ -99,7 +102,7 @@ pub(crate) struct Closable {
     identity: (u64, u64),
     /// Since it was looked at last.
     used: AtomicBool,
-    /// Writes that are over, and how many of them a sync covers.
+    /// Writes that are over, and how many of them a sync covers. A write with a sync of its own that went well is in neither.
     written: AtomicU64,
     synced: AtomicU64,
     sync_failed: AtomicBool,
@@ -159,6 +162,11 @@ impl Closable {
         Ok(file)
     }
 
+    /// A request is over: when there are too many files open, perhaps one that was in use can be closed now.
+    pub(crate) fn tidy(&self) {
+        self.all.make_room(LOOKS_AT_END);
+    }
+
     pub(crate) fn device(&self) -> u64 {
         self.identity.0
     }
@@ -185,17 +193,9 @@ impl Closable {
         self.sync_failed.store(true, Ordering::Release);
     }
 
-    /// A write is over, well or badly. To be called before its descriptor is given back.
+    /// A write is over, badly or without a sync of its own. To be called before its descriptor is given back.
     pub(crate) fn wrote(&self) {
         self.written.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// A write with its own sync is over well; the sync began when so many others were over.
-    pub(crate) fn wrote_and_synced(&self, begun: u64) {
-        // What was written by others meanwhile may have come too late for the sync.
-        if self.written.fetch_add(1, Ordering::AcqRel) == begun {
-            self.synced(begun + 1);
-        }
     }
 
     fn is_open(&self) -> bool {

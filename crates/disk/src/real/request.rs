@@ -103,15 +103,15 @@ impl Request {
         };
         match (&self.kind, end) {
             (IoKind::Read { .. }, _) => {}
-            (IoKind::Write { sync: true, .. }, End::Well) => closable.wrote_and_synced(self.sync_begins),
+            (IoKind::Sync | IoKind::Write { sync: true, .. }, End::Well) => closable.synced(self.sync_begins),
             (IoKind::Write { .. }, End::SyncFailed) => {
                 closable.wrote();
                 closable.sync_failed();
             }
             (IoKind::Write { .. }, _) => closable.wrote(),
-            (IoKind::Sync, End::Well) => closable.synced(self.sync_begins),
             (IoKind::Sync, _) => closable.sync_failed(),
         }
+        closable.tidy();
     }
 
     /// Tells that it is done.

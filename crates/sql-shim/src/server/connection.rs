@@ -227,12 +227,12 @@ pub async fn serve<F: SessionFactory>(
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
-            // A type of its own: nested in the connection's it is deeper than the compiler likes.
+            // In boxes, because the compiler follows futures inside of futures only so deep.
             let end = caught(Box::pin(task.run(wish))).await;
             let released = task.statements.clear();
             server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
             // Rolls back what is open, after a panic too.
-            let closed = caught(task.session.close()).await;
+            let closed = caught(Box::pin(task.session.close())).await;
             link = task.link;
             match (end, closed) {
                 (Ok(end), Ok(())) => end,

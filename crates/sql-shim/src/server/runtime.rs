@@ -206,7 +206,9 @@ async fn carry<F: SessionFactory>(
         tokio::task::spawn_local(async move {
             let _enrolled = Enrolled::new(Arc::clone(&server), connection.id, connections);
             match Socket::adopt(accepted, kind == RuntimeKind::Uring) {
-                Ok(socket) => connection::serve(socket, connection, peer, Arc::clone(&server), factory).await,
+                Ok(socket) => {
+                    Box::pin(connection::serve(socket, connection, peer, Arc::clone(&server), factory)).await;
+                }
                 Err(error) => tracing::warn!(%error, "a connection was lost before its greeting"),
             }
         });

@@ -458,9 +458,7 @@ mod tests {
         committed
     }
 
-    /// A crash may come between any two of the steps.
-    #[test]
-    fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
+    fn store() -> (Arc<SimulatedEnvironment>, Arc<PageStore>) {
         let env = SimulatedEnvironment::new(1);
         let dynamic: Arc<dyn Environment> = env.clone();
         let data = Path::new("/data");
@@ -471,6 +469,32 @@ mod tests {
         let options = pagestore::Options { pool_bytes: 4 << 20, page_size, ..pagestore::Options::default() };
         let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
         let store = PageStore::open(dynamic, redo, options, writer).unwrap();
+        (env, store)
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_numbers_and_a_restart_finds_them() {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let path = Path::new("/data/undo_001");
+            let space = UndoSpace::create(store.clone(), path).await.unwrap();
+            let mut taken = vec![false; SLOTS_MAX];
+            let mut home = 0;
+            while let Some((slot, _)) = space.take(home).await.unwrap() {
+                assert!(!std::mem::replace(&mut taken[usize::from(slot)], true), "slot {slot} twice");
+                home = (home + 1) % 16;
+            }
+            assert!(taken.iter().all(|taken| *taken));
+            let opened = UndoSpace::open(store, path).await.unwrap();
+            assert_eq!(find_logs(&opened).await.unwrap().free.len(), SLOTS_MAX);
+        });
+    }
+
+    /// A crash may come between any two of the steps.
+    #[test]
+    fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
+        let (env, store) = store();
+        let data = Path::new("/data");
         env.run_until_complete(async {
             let space = Arc::new(UndoSpace::create(store, &data.join("undo_001")).await.unwrap());
             // Short ones and such that go on over many pages, in the one slot that is always taken again.
