@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release --example floor -- [port] [threads] [socket]`, then for instance
 //! `sysbench oltp_point_select --mysql-host=127.0.0.1 --mysql-port=… --mysql-user=root --tables=1 run`.
+#![recursion_limit = "256"]
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! The MySQL-protocol server of Untorn: wire protocol, accounts, variables, and SQL sessions over the engine.
+// A connection's future is that many futures deep: connection, session, watch, executor, engine.
+#![recursion_limit = "256"]
 
 pub mod auth;
 pub mod clean_tier;

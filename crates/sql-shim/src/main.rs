@@ -1,5 +1,7 @@
 //! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place,
 //! `inspect` what a file of a data directory says.
+// A connection's future is that many futures deep: connection, session, watch, executor, engine.
+#![recursion_limit = "256"]
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Variables that reach the engine.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/engine.rs"]

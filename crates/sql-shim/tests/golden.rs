@@ -3,6 +3,7 @@
 //! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A result is
 //! its column names and rows with `|` between the fields, `OK n` with the affected rows, or the error as clients see
 //! it. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::io;

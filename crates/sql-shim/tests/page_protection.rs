@@ -1,4 +1,5 @@
 //! Page protection, page sizes and forced recovery through the `untorn` program and its protocol.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -1,4 +1,5 @@
 //! Who may do what, over real sockets and the real engine.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/engine.rs"]

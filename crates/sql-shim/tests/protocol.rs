@@ -1,4 +1,5 @@
 //! The protocol over real sockets, on both runtimes.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

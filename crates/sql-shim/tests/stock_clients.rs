@@ -1,4 +1,5 @@
 //! Stock programs log in and talk: needs the packages `mariadb-client` and `sysbench`.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

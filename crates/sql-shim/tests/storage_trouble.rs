@@ -1,4 +1,5 @@
 //! What a client hears when the storage fails, and what is left afterwards.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/engine.rs"]

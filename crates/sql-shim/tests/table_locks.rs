@@ -1,4 +1,5 @@
 //! LOCK TABLES and FLUSH TABLES WITH READ LOCK between sessions.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/engine.rs"]

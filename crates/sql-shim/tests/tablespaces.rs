@@ -1,4 +1,5 @@
 //! `FLUSH TABLES … FOR EXPORT`, `DISCARD TABLESPACE` and `IMPORT TABLESPACE` as a client sees them.
+#![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/engine.rs"]
