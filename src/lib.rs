@@ -66,6 +66,7 @@ pub use import::ImportReport;
 pub use key_value::{KeyValue, KeyValueType};
 pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options, default_lock_memory};
+pub use rename::NamedTable;
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
 pub use status::Figure;

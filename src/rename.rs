@@ -22,6 +22,9 @@ use crate::truncate::temporary_file;
 /// Database and table.
 type Name = (String, String);
 
+/// Database and table, as a caller names them.
+pub type NamedTable<'a> = (&'a str, &'a str);
+
 /// One table's way.
 struct Move {
     table: Arc<Table>,
@@ -64,7 +67,7 @@ impl Database {
     /// system that refuses.
     pub async fn rename_tables(
         &self,
-        pairs: &[((&str, &str), (&str, &str))],
+        pairs: &[(NamedTable<'_>, NamedTable<'_>)],
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<()> {
