@@ -197,7 +197,7 @@ pub enum SchemaError {
 fn key_bytes_max(page_bytes: usize) -> u32 {
     match page_bytes {
         ..=4096 => 768,
-        ..=8192 => 1536,
+        4097..=8192 => 1536,
         _ => 3072,
     }
 }
