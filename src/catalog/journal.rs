@@ -162,12 +162,15 @@ impl Journal {
         }
     }
 
-    /// Goes on behind what was read. The file is opened by the first change.
+    /// Goes on behind what was read. A process that was killed may have written the last record and not synced it: what is
+    /// done on the ground of it, to files or in the next record, must not outlive it.
     pub fn go_on(&mut self, contents: &Contents) -> Result<(), Error> {
+        let file = self.storage.open(&self.path(), OpenHow::EXISTING.buffered())?;
+        file.sync_data()?;
         if contents.format < FORMAT {
             return Ok(());
         }
-        self.file = Some(self.storage.open(&self.path(), OpenHow::EXISTING.buffered())?);
+        self.file = Some(file);
         self.tail = contents.end.tail as u64;
         self.sequence = contents.end.sequence;
         self.torn_until = contents.end.torn_until as u64;
