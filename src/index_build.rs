@@ -377,10 +377,17 @@ impl Database {
         for pending in self.0.catalog.snapshot().pending.clone() {
             let Pending::BuildIndex { space, index, root } = pending else { continue };
             let data = self.0.catalog.snapshot();
-            let unlisted =
-                |table: &TableDef| table.space == space && table.keys.iter().all(|key| key.id != index);
-            if data.tables().any(|(_, _, table)| unlisted(table)) {
-                self.free_unfinished_index(space, index, root).await?;
+            let unlisted = |table: &TableDef| {
+                table.space == space && !table.discarded && table.keys.iter().all(|key| key.id != index)
+            };
+            if data.tables().any(|(_, _, table)| unlisted(table))
+                && let Err(error) = self.free_unfinished_index(space, index, root).await
+            {
+                // Its table's trouble, and nobody else's.
+                tracing::error!(
+                    "the pages of index {index} (tablespace {space}), unfinished at the last stop, are left for the next start: {error}"
+                );
+                continue;
             }
             self.finish_pending(|work| *work == pending);
         }

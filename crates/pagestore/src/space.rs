@@ -388,7 +388,9 @@ fn open_file(
     if pages == 0 {
         return Err(refuse(format!("it has only {len} bytes. {WHAT_TO_DO}")));
     }
-    if len % page_size.bytes() as u64 != 0 && check != Check::Recovery {
+    // Our own files may end in a part of a page: a growth that found no room, or a crash in the middle of one, leaves it. What
+    // was cut is found by the size that the header knows.
+    if len % page_size.bytes() as u64 != 0 && check == Check::Stranger {
         return Err(refuse(format!(
             "its size of {len} bytes is no multiple of the page size of {} bytes; it was cut, or innodb_page_size differs. {WHAT_TO_DO}",
             page_size.bytes()

@@ -246,7 +246,7 @@ async fn run(db: &Database, statement: Statement) -> Result<(), Error> {
 fn definition(number: u32) -> TableDef {
     TableDef::new(vec![
         ColumnDef::new("id", ColumnType::bigint()).auto_increment(),
-        ColumnDef::new(&format!("m{number}"), ColumnType::bigint()),
+        ColumnDef::new(format!("m{number}"), ColumnType::bigint()),
     ])
     .primary_key(&["id"])
 }

@@ -236,6 +236,7 @@ impl Transaction {
         let ended = !self.begun && self.log.is_none();
         debug_assert!(ended || self.unfinished.is_some(), "the transaction before has not ended");
         self.close_view();
+        self.savepoints.clear();
         self.begun = true;
         self.rolled_back = false;
     }
@@ -348,6 +349,7 @@ impl Transaction {
         let mark =
             self.unfinished.map_or(mark, |cut| if cut.0.records < mark.0.records { cut } else { mark });
         self.unfinished = Some(mark);
+        self.savepoints.retain(|(_, savepoint)| savepoint.0.records <= mark.0.records);
         let owner = self.owner.clone();
         self.undo_behind(mark, Some(&owner)).await?;
         self.unfinished = None;
@@ -383,8 +385,9 @@ impl Transaction {
     /// Storage errors and damaged pages.
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool, Error> {
         let Some(position) = self.find_savepoint(name) else { return Ok(false) };
-        self.rollback_to(self.savepoints[position].1).await?;
+        // Before anything is undone: should that fail or be cut, the places of later ones are in the middle of nothing.
         self.savepoints.truncate(position + 1);
+        self.rollback_to(self.savepoints[position].1).await?;
         Ok(true)
     }
 

@@ -53,7 +53,10 @@ impl Fixture {
         std::fs::create_dir_all(&directory).unwrap();
         let environment = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
         let dynamic: Arc<dyn Environment> = environment.clone();
-        let log = redo::Options { capacity: 64 << 20, prewrite: 1 << 20, ..redo::Options::default() };
+        // Files of stock servers have LSNs of their own; the log is beyond them.
+        let begin_at = redo::Lsn(1 << 30);
+        let log =
+            redo::Options { capacity: 64 << 20, prewrite: 1 << 20, begin_at, ..redo::Options::default() };
         let redo = redo::RedoLog::create(&dynamic, &directory, log).unwrap();
         let page_size = PageSize::new(page_size).unwrap();
         let options = Options { pool_bytes, page_size, ..Options::default() };

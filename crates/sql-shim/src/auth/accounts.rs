@@ -403,7 +403,15 @@ impl Accounts {
         if_exists: bool,
         authority: Authority,
     ) -> Result<Vec<String>, SqlError> {
-        // Hashing takes milliseconds: outside of the lock that logins read under.
+        // Each hash takes milliseconds: one for an account.
+        let mut named = std::collections::HashSet::new();
+        let twice = list.iter().filter(|change| !named.insert((&change.user, &change.host)));
+        unless_tolerated(
+            "ALTER USER",
+            twice.map(|change| shown(&change.user, &change.host)).collect(),
+            false,
+        )?;
+        // Outside of the lock that logins read under.
         let plugin_now = |change: &AccountChange| {
             let stored = self.stored.read();
             let found = stored.accounts.iter().find(|account| account.is(&change.user, &change.host));

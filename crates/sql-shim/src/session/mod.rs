@@ -211,8 +211,15 @@ impl Session {
         self.explicit = false;
         self.read_only = false;
         let durability = self.durability();
-        self.transaction.commit(durability).await?;
-        Ok(())
+        let committed = self.transaction.commit(durability).await;
+        if committed.is_err() && (self.transaction.state().has_log() || self.transaction.is_active()) {
+            // The client is told that it failed: the next statement must not commit it.
+            if let Err(error) = self.transaction.rollback().await {
+                tracing::error!(%error, "undoing what could not be committed; the transaction is given up");
+                self.abandon_transaction();
+            }
+        }
+        Ok(committed?)
     }
 
     /// Rolls back what is open.
@@ -357,15 +364,22 @@ impl Session {
                 Ok(outcome)
             }
             Err(failure) => {
+                let told = matches!(failure, Failure::RolledBack(_));
+                let gone = !told && stays_open && self.transaction.state().is_rolled_back();
                 self.undo(&failure, stays_open, mark).await;
-                Err(failure)
+                // A deadlock whose rollback met an error of its own: the client must hear that nothing is left.
+                Err(if gone {
+                    Failure::RolledBack(errors::error(errors::LOCK_DEADLOCK, &[]))
+                } else {
+                    failure
+                })
             }
         }
     }
 
     async fn undo(&mut self, failure: &Failure, stays_open: bool, mark: Option<untorn::engine::UndoMark>) {
         let result = match failure {
-            Failure::RolledBack(_) => {
+            _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.state().is_rolled_back() => {
                 self.explicit = false;
                 // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
                 self.transaction.rollback().await

@@ -492,6 +492,8 @@ impl LockTable {
             queue.requests.insert(0, Request { owner: owner.clone(), mode, waiting: None });
         }
         drop(held);
+        // Those who went out of the queue may have been all that others waited for.
+        queue.grant(target, &mut woken);
         shard.drop_empty_queue(target.place);
         drop(shard);
         wake(woken);

@@ -146,6 +146,8 @@ impl UndoLog {
         let page = mtr.x(undo_id(spare))?;
         mtr.write_u64(page, OWNER, owner);
         mtr.write_u16(page, FREE, RECORDS as u16);
+        // Pages between the two may have been freed, and be another slot's by now: a rollback goes back this way.
+        mtr.write_u32(page, pagestore::page::PREVIOUS, current.page_id().page);
         mtr.commit();
         Ok((spare, false))
     }

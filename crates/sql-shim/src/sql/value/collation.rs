@@ -41,22 +41,27 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
 }
 
 /// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space. Weights are written in a form whose byte
-/// order is theirs and that takes one byte for ASCII.
+/// order is theirs and that takes one byte for ASCII; zeros are escaped, so that no text looks like the end of a shorter one
+/// and the beginning of the next column.
 fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     let end = text.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
     let text = &text[..end];
     let fold = collation == Collation::Utf8mb4GeneralCi;
-    if text.is_ascii() {
+    if text.is_ascii() && !text.contains(&0) {
         match fold {
             true => key.extend(text.iter().map(u8::to_ascii_uppercase)),
             false => key.extend_from_slice(text),
         }
     } else {
         for c in String::from_utf8_lossy(text).chars() {
-            push_weight(if fold { btree_weight(c) } else { u32::from(c) }, key);
+            let weight = if fold { btree_weight(c) } else { u32::from(c) };
+            push_weight(weight, key);
+            if weight == 0 {
+                key.push(1);
+            }
         }
     }
-    key.extend_from_slice(b" \0");
+    key.extend_from_slice(b" \0\0");
 }
 
 /// Like UTF-8, without its gaps.
@@ -207,6 +212,22 @@ mod tests {
             );
         }
         assert!(!like(b"ABC", b"abc", b'\\', Collation::Utf8mb4Bin));
+    }
+
+    #[test]
+    fn keys_of_two_columns_are_equal_only_if_both_are() {
+        let rows =
+            [["a", "x \0\x01"], ["a \0\x01x", ""], ["a \0", "x"], ["a", "\0x"], ["a\0", "\0"], ["a", "\0\0"]];
+        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary] {
+            let keys = rows.map(|row| {
+                let mut key = Vec::new();
+                row.iter().for_each(|text| sort_key(text.as_bytes(), collation, &mut key));
+                key
+            });
+            for (left, key) in keys.iter().enumerate() {
+                assert!(keys[left + 1..].iter().all(|other| other != key), "{collation:?}, {:?}", rows[left]);
+            }
+        }
     }
 
     #[test]
