@@ -7,6 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Which statement, and how it was answered.
+type Answer = (usize, Result<(), String>);
+
 use disk::{Crash, Environment, Event, Moment, SimulatedEnvironment, SimulatedStorage, Storage};
 use parking_lot::Mutex;
 use untorn::engine::{Durability, Error as TransactionError};
@@ -122,7 +125,7 @@ async fn together(
     db: &Database,
     statements: [Statement; 2],
 ) -> Vec<Result<(), String>> {
-    let answers: Arc<Mutex<Vec<(usize, Result<(), String>)>>> = Arc::default();
+    let answers: Arc<Mutex<Vec<Answer>>> = Arc::default();
     let mut ends = Vec::new();
     for (number, statement) in statements.into_iter().enumerate() {
         let (db, answers, end) = (db.clone(), answers.clone(), Event::new());
