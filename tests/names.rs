@@ -7,9 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which statement, and how it was answered.
-type Answer = (usize, Result<(), String>);
-
 use disk::{Crash, Environment, Event, Moment, SimulatedEnvironment, SimulatedStorage, Storage};
 use parking_lot::Mutex;
 use untorn::engine::{Durability, Error as TransactionError};
@@ -18,6 +15,9 @@ use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Database, Error, Lock, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which statement, and how it was answered.
+type Answer = (usize, Result<(), String>);
 
 async fn open(environment: &Arc<SimulatedEnvironment>) -> Database {
     let mut options = Options::new("/data").page_size(4096).buffer_pool_bytes(96 * 4096);
