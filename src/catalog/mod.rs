@@ -1,13 +1,13 @@
 //! The catalog: which databases and tables there are, in one file of records.
 //!
 //! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record behind it: JSON in
-//! blocks with checksums ([`block`]), one write and one sync. That sync is the moment a DDL statement happens. When the file
+//! blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a DDL statement happens. When the file
 //! has become much longer than its snapshot would be, it is written anew beside the old one and renamed over it. So a
 //! statement costs what it changes, however many tables there are. Behind the records some room is always kept ready, so that
 //! a statement that removes something finds it on a full disk too. People read the file with `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog as a *pending* entry first, so that
-//! a start after a crash can finish or undo it ([`crate::file_work`]):
+//! a start after a crash can finish or undo it (`file_work.rs`):
 //!
 //! - a file about to be made for a table that is not in the catalog yet ([`Pending::Create`]) is deleted,
 //! - a file of a dropped table ([`Pending::Drop`]) is deleted,
