@@ -121,8 +121,6 @@ pub(super) enum Edit {
         index: u64,
         space: u32,
     },
-    /// See [`super::Catalog::record_log_position`].
-    LogPosition(u64),
     PutDatabase {
         name: String,
         collation: Collation,
@@ -194,8 +192,6 @@ pub struct CatalogData {
     /// What tells this data directory from all others: 32 random hexadecimal digits. Missing in directories made by
     /// early versions, until they are opened again.
     pub identity: Option<String>,
-    /// An LSN that the redo log had reached; see [`super::Catalog::record_log_position`].
-    pub log_position: u64,
     /// Databases by name.
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
     /// Unfinished work on files.
@@ -218,7 +214,6 @@ impl CatalogData {
             next_index: 1,
             next_space: 1,
             identity: None,
-            log_position: 0,
             databases: RedBlackTreeMapSync::new_sync(),
             pending: Vec::new(),
             last_run: None,
@@ -249,7 +244,6 @@ impl CatalogData {
             Edit::NextIds { table, index, space } => {
                 (self.next_table, self.next_index, self.next_space) = (*table, *index, *space);
             }
-            Edit::LogPosition(lsn) => self.log_position = *lsn,
             Edit::PutDatabase { name, collation } => {
                 let tables = self.databases.get(name).map(|def| def.tables.clone()).unwrap_or_default();
                 self.databases.insert_mut(name.clone(), DatabaseDef { collation: *collation, tables });
@@ -292,7 +286,7 @@ impl CatalogData {
     /// The edits that make this catalog of an empty one; one list for each record.
     pub(super) fn snapshot_records(&self) -> impl Iterator<Item = Vec<Edit>> + '_ {
         let directory = Edit::Directory { page_size: self.page_size, identity: self.identity.clone() };
-        let mut first = vec![directory, self.next_ids(), Edit::LogPosition(self.log_position)];
+        let mut first = vec![directory, self.next_ids()];
         first.extend(
             self.databases
                 .iter()
@@ -453,10 +447,6 @@ impl Change {
         }
         Ok(())
     }
-
-    pub(super) fn set_log_position(&mut self, lsn: u64) -> Result<(), Error> {
-        self.edit(Edit::LogPosition(lsn))
-    }
 }
 
 /// Marks in one edit.
@@ -473,8 +463,6 @@ pub(super) struct Document {
     pub next_space: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    #[serde(default)]
-    pub log_position: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -510,7 +498,6 @@ impl From<&CatalogData> for Document {
             next_index: data.next_index,
             next_space: data.next_space,
             identity: data.identity.clone(),
-            log_position: data.log_position,
             last_run: data.last_run.clone(),
             lost: data.lost.clone(),
             marks: data.marks.iter().map(|(space, number)| (*space, *number)).collect(),
@@ -534,7 +521,6 @@ impl From<Document> for CatalogData {
             next_index: document.next_index,
             next_space: document.next_space,
             identity: document.identity,
-            log_position: document.log_position,
             last_run: document.last_run,
             lost: document.lost,
             marks: document.marks.into_iter().collect(),

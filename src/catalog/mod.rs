@@ -117,23 +117,6 @@ impl Catalog {
         self.uncertain.load(Ordering::Acquire)
     }
 
-    /// Remembers, durably, that the redo log had reached this LSN: a log that ends below it is not the one of this
-    /// directory, or an older one. Never goes back.
-    ///
-    /// # Errors
-    /// When the catalog cannot be written.
-    pub fn record_log_position(&self, lsn: u64) -> Result<(), Error> {
-        if lsn <= self.log_position() {
-            return Ok(());
-        }
-        self.change(|change| change.set_log_position(lsn))
-    }
-
-    /// The greatest LSN that was ever given to [`Catalog::record_log_position`]; 0 if there was none.
-    pub fn log_position(&self) -> u64 {
-        self.current.read().log_position
-    }
-
     /// The catalog as it is now.
     pub fn snapshot(&self) -> Arc<CatalogData> {
         self.current.read().clone()
