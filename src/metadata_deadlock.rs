@@ -87,6 +87,8 @@ pub struct MetadataOwner {
     waits: Mutex<Option<(Arc<MetadataLock>, Waited)>>,
     /// Its wait has to end in an error.
     victim: AtomicBool,
+    /// Its definitions that have names exclusively which it uses itself.
+    definitions: AtomicUsize,
     /// Its session in the table of row locks, if it is one.
     rows: Option<RowOwner>,
 }
@@ -125,6 +127,20 @@ impl MetadataOwner {
             assert!(at.is_some(), "a metadata hold ended that had not begun");
             at.map(|at| more.swap_remove(at));
         }
+    }
+
+    pub(crate) fn definition_begins(&self) {
+        self.definitions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn definition_ends(&self) {
+        self.definitions.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a definition of its own has a name that it uses.
+    #[inline]
+    pub(crate) fn has_definitions(&self) -> bool {
+        self.definitions.load(Ordering::Acquire) > 0
     }
 
     /// Whether it holds the lock in a way that keeps the wait waiting.
@@ -199,6 +215,7 @@ impl MetadataGraph {
             more: Mutex::default(),
             waits: Mutex::default(),
             victim: AtomicBool::new(false),
+            definitions: AtomicUsize::new(0),
         })
     }
 }
