@@ -169,6 +169,7 @@ fn threads_upsert_one_row_without_a_deadlock() {
             std::thread::scope(|scope| {
                 for thread in 0..THREADS {
                     let mut session = engine.session();
+                    let system = &engine.system;
                     scope.spawn(move || {
                         for round in 0..ROUNDS {
                             // Some ids come once, others again and again: those entries are delete-marked when they come.
@@ -177,7 +178,10 @@ fn threads_upsert_one_row_without_a_deadlock() {
                                 true => block_on(replace(&mut session, by, own_id)),
                                 false => block_on(upsert(&mut session, by, own_id)),
                             };
-                            result.unwrap_or_else(|error| panic!("{by:?}, replaces: {replaces}: {error}"));
+                            result.unwrap_or_else(|error| {
+                                let deadlock = system.latest_deadlock().unwrap_or_default();
+                                panic!("{by:?}, replaces: {replaces}: {error}\n{deadlock}")
+                            });
                         }
                     });
                 }
