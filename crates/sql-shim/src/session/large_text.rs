@@ -5,6 +5,8 @@
 //! row, in slices of time like everything else. The tree may be many times as large as the text: `(1),(1),…` is a token for every
 //! byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
 
+use std::pin::pin;
+
 use untorn::engine::TimeSlice;
 
 use super::failure::Failure;
@@ -90,6 +92,6 @@ impl Session {
             }
             Ok(Plan::Insert(plan))
         };
-        watch.over(bound).await.0
+        watch.over(pin!(bound)).await.0
     }
 }

@@ -23,6 +23,7 @@ mod watch;
 
 use std::borrow::Cow;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -277,7 +278,7 @@ impl Session {
         let outcome = match plan {
             Plan::Command(statement) => {
                 let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(self.command(statement, out, more)).await.0?
+                watch.over(pin!(self.command(statement, out, more))).await.0?
             }
             plan => self.run_data(plan, parameters, out).await?,
         };
@@ -426,8 +427,8 @@ impl Session {
         let watch = Watch::new(&self.state, &self.transaction, limit);
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
-        let (result, ended) =
-            watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        let work = pin!(execute(&mut executor, plan, out));
+        let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
         match result {
             Err(Failure::Sql(error))
                 if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
@@ -539,7 +540,7 @@ impl SessionService for Session {
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.run_query(sql, out)).await
+        courteous(&courtesy, pin!(self.run_query(sql, out))).await
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
@@ -560,7 +561,7 @@ impl SessionService for Session {
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.run_prepared(statement, params, out)).await
+        courteous(&courtesy, pin!(self.run_prepared(statement, params, out))).await
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
@@ -573,14 +574,14 @@ impl SessionService for Session {
 
     async fn reset(&mut self) {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.end()).await;
+        courteous(&courtesy, pin!(self.end())).await;
         self.state.reset();
         self.named_statements.clear();
     }
 
     async fn close(&mut self) {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.end()).await;
+        courteous(&courtesy, pin!(self.end())).await;
     }
 
     fn user_changed(&mut self) {

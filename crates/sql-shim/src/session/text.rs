@@ -1,5 +1,7 @@
 //! Statements that come as text: through the statement cache, or parsed and planned for this once.
 
+use std::pin::pin;
+
 use super::cache::{self, Fingerprint};
 use super::failure::Failure;
 use super::{Changed, Session, Watch, keeps_warnings, large_text};
@@ -19,7 +21,7 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let slice = self.transaction.state().slice();
-        let weight = watch.over(large_text::weight(sql, self.modes(), slice)).await.0;
+        let weight = watch.over(pin!(large_text::weight(sql, self.modes(), slice))).await.0;
         let weight = weight.map_err(|failure| (failure, sql.len()))?;
         self.state.memory.keep(0, weight).map_err(|error| (error.into(), sql.len()))?;
         let result = self.run_charged_text(sql, many, out).await;
