@@ -236,6 +236,26 @@ fn a_spare_page_that_names_a_page_of_another_slot_is_put_right_when_it_is_used()
     });
 }
 
+/// As after a start, when a directory names a page of another slot.
+#[test]
+fn a_log_on_a_page_of_another_slot_is_not_undone() {
+    let (env, store) = store();
+    env.run_until_complete(async {
+        let space = Arc::new(UndoSpace::create(store, Path::new("/data/undo_001")).await.unwrap());
+        let mut log = begin_log(&space, 70).await;
+        append(&space, &mut log, 0..3, true).await;
+        let unfinished = find_logs(&space).await.unwrap().unfinished[0];
+        let end = log.end().unwrap();
+        for (slot, is_its_own) in [(log.slot(), true), (log.slot() + 1, false)] {
+            let log = UndoLog::resurrect(slot, 70, unfinished.header, end, 3);
+            match walk_back(&space, &log).await {
+                Ok(found) => assert_eq!((found, is_its_own), (records(70, 0..3), true)),
+                Err(error) => assert!(!is_its_own && matches!(error, Error::UndoCorrupt { .. }), "{error}"),
+            }
+        }
+    });
+}
+
 /// A page of one's own slot that an earlier log went on to is not one's own either.
 #[test]
 fn a_page_of_an_earlier_log_of_the_slot_is_not_undone() {
