@@ -21,6 +21,7 @@ mod kill_cycles;
 mod latency;
 mod list_append;
 mod memory;
+mod miri;
 mod packages;
 mod redo_capacity;
 mod scratch;
@@ -128,6 +129,8 @@ enum Command {
     Crash(crash_states::CrashArguments),
     /// Builds every fuzz target and runs it for a while.
     Fuzz(fuzz::FuzzArguments),
+    /// The unit tests of what is `unsafe`, interpreted by Miri (needs a nightly compiler).
+    Miri,
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
     /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it forbids; with kills.
@@ -276,6 +279,7 @@ fn main() -> Result<()> {
         }
         Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
+        Command::Miri => steps.step("Miri", miri::run),
         Command::Isolation(target) => {
             let program = target.program(&mut steps)?;
             steps.step("isolation", || isolation::run(&program));
