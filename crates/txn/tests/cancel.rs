@@ -256,6 +256,57 @@ fn a_commit_dropped_anywhere_does_not_stop_purge() {
     world.check();
 }
 
+/// What a purge that was dropped has handed to others ends before anybody else may purge, or rely on a pause.
+#[test]
+fn a_purge_dropped_anywhere_is_over_when_a_pause_begins() {
+    // So many records that several are at work.
+    const CHUNK: i32 = 200;
+    let world = cold_world(510);
+    let (mut session, mut at_work) = (world.session(), 0);
+    for round in 0..ROWS / CHUNK {
+        world.run(async {
+            session.begin();
+            for id in 1..=CHUNK {
+                session.delete(round * CHUNK + id).await.unwrap();
+            }
+            session.commit().await;
+            read_far_and_wide(&mut session).await;
+            for_polls(world.system.purge_all(), 4 + round as usize).await;
+        });
+        let before = world.redo.current();
+        let pause = world.run(world.system.pause_purge());
+        let paused = world.redo.current();
+        world.env.run_until_idle();
+        assert_eq!(world.redo.current(), paused, "somebody purges during a pause, round {round}");
+        at_work += usize::from(paused > before);
+        drop(pause);
+        world.run(world.system.purge_all()).unwrap();
+        assert_eq!((world.deleted_records(), world.system.status().history_length), (0, 0));
+    }
+    world.check();
+    assert!(at_work > 1, "none was dropped while others were at work");
+}
+
+#[test]
+fn nothing_is_purged_during_a_pause() {
+    let world = World::new(511);
+    world.fill(&[(1, 10), (2, 20)]);
+    let mut session = world.session();
+    world.run(async {
+        session.begin();
+        session.delete(1).await.unwrap();
+        session.commit().await;
+        let pause = world.system.pause_purge().await;
+        // Whoever has the pause may ask for it too: it is not waited for.
+        assert_eq!(world.system.purge_all().await.unwrap(), 0);
+        let deleted = world.system.status().history_length;
+        assert_eq!(deleted, 1);
+        drop(pause);
+        world.system.purge_all().await.unwrap();
+    });
+    assert_eq!((world.deleted_records(), world.system.status().history_length), (0, 0));
+}
+
 /// A transaction rolled back by a deadlock cannot be taken for one that goes on.
 #[test]
 fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
@@ -290,6 +341,43 @@ fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
         a.commit().await;
         assert_eq!(a.pairs().await, [(1, 11), (2, 12), (3, 30)]);
     });
+}
+
+/// What a crash left unfinished is rolled back when the disk can be read again; whoever closes the engine does not wait for that.
+#[test]
+fn a_rollback_after_a_start_outlasts_reads_that_fail() {
+    for closes in [false, true] {
+        let world = cold_world(512);
+        let (mut session, mut other) = (world.session(), world.session());
+        world.run(async {
+            session.begin();
+            for id in 1..=200 {
+                session.update(id, 8_000_000 + id).await.unwrap();
+            }
+            other.begin();
+            other.update(ROWS, 1).await.unwrap();
+            other.commit().await;
+        });
+        // Nothing is left for redo to bring into the pool.
+        world.run(world.store.checkpoint()).unwrap();
+        std::mem::forget(session);
+        let world = world.crash_and_open(513);
+        world.env.disk().misbehave("t.ibd", Misbehaviour::FailRead(FaultKind::Eio), 1);
+        after(&world, Duration::from_secs(5));
+        let status = || world.system.status();
+        assert_eq!((status().active, status().unfinished_transactions), (1, 1));
+        if closes {
+            world.run(world.system.shutdown()).unwrap();
+            assert_eq!(status().unfinished_transactions, 1);
+            continue;
+        }
+        world.env.disk().behave();
+        after(&world, Duration::from_secs(120));
+        let status = world.system.status();
+        assert_eq!((status.active, status.unfinished_transactions, status.unfinished_records), (0, 0, 0));
+        assert_eq!(world.run(world.session().read(1)), Some(scattered(1)));
+        world.check();
+    }
 }
 
 /// A row that only its change kept locked stays locked when the change is taken back to a savepoint.
