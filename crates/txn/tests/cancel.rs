@@ -6,27 +6,11 @@ use common::*;
 use disk::{FaultKind, Misbehaviour, Random};
 use pagestore::PageSize;
 use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 use untorn_txn::*;
 
 /// Rows of the world that is larger than its pool.
 const ROWS: i32 = 2500;
-
-/// Polls `future` so many times at most.
-async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(move |context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(Some)
-    })
-    .await
-}
 
 fn scattered(id: i32) -> i32 {
     id.wrapping_mul(7919) % 100_003
