@@ -67,23 +67,30 @@ pub(crate) struct Tables {
 }
 
 impl txn::TableSource for Tables {
+    /// For purge a table without its file is like one that was dropped: the others must not wait for it.
     fn table(&self, id: u64) -> Option<Arc<txn::Table>> {
-        let table = self.by_id.read().get(&id).cloned()?;
-        // For those who undo and purge, a table without its file is like one that was dropped: nothing is left to be done there,
-        // and the others must not wait for it.
+        self.table_to_undo(id).unwrap_or_else(|error| {
+            tracing::error!("nothing is purged in a table: {error}");
+            None
+        })
+    }
+
+    fn table_to_undo(&self, id: u64) -> Result<Option<Arc<txn::Table>>, txn::Error> {
+        let Some(table) = self.by_id.read().get(&id).cloned() else { return Ok(None) };
         let tree = &table.clustered;
         match tree.store().ensure_open(tree.space()) {
-            Err(error @ pagestore::Error::Tablespace { .. }) => {
-                tracing::error!("nothing is rolled back or purged in a table: {error}");
-                None
-            }
-            _ => Some(table),
+            Err(error @ pagestore::Error::Tablespace { .. }) => Err(error.into()),
+            // Dropped at this moment, or a call that failed: whoever reads learns of it.
+            _ => Ok(Some(table)),
         }
     }
 
-    fn hold(&self, id: u64) -> Option<txn::TableHold> {
+    fn hold(&self, id: u64) -> Result<Option<txn::TableHold>, txn::Error> {
         let by_name = self.by_name.read();
-        self.hold_table(by_name.values().find(|table| table.rows.id == id)?)
+        let Some(table) = by_name.values().find(|table| table.rows.id == id) else { return Ok(None) };
+        let held = self.hold_table(table);
+        held.map(Some)
+            .ok_or_else(|| txn::Error::Internal("the table's definition is being changed".to_owned()))
     }
 
     fn hold_all(&self) -> Vec<(u64, txn::TableHold)> {

@@ -296,15 +296,6 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
-    /// To be called when a statement failed with this error and the caller has been told: a deadlock or a full lock
-    /// table has ended the whole transaction, so its uses of tables end too. What comes next is another transaction.
-    pub fn after_error(&mut self, error: &TransactionError) {
-        if matches!(error, TransactionError::Deadlock | TransactionError::LockTableFull) {
-            self.inner.acknowledge_rollback();
-            self.release_ended();
-        }
-    }
-
     /// Ends the uses of tables if nothing of the transaction is left that needs them.
     pub(crate) fn release_ended(&mut self) {
         if !self.inner.has_log() && !self.inner.is_active() {

@@ -2,10 +2,11 @@
 //! keep their definitions, and a stop in between goes on at the next start.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, SimulatedEnvironment, SimulatedStorage, Storage};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
@@ -42,8 +43,8 @@ async fn insert(database: &Database, table: &str, ids: std::ops::Range<i64>) {
     transaction.commit(Durability::Sync).await.unwrap();
 }
 
-async fn sum(database: &Database) -> i64 {
-    let table = database.table("test", "t").unwrap();
+async fn sum(database: &Database, table: &str) -> i64 {
+    let table = database.table("test", table).unwrap();
     let mut transaction = database.transaction();
     let mut sum = 0;
     transaction
@@ -108,14 +109,102 @@ fn clients_are_served_during_the_rollback_and_tables_stay_until_its_end() {
             environment.run_until_complete(insert(&database, "other", ROWS + 9..ROWS + 10));
         } else {
             environment.run_until_complete(async {
-                assert_eq!(sum(&database).await, ROWS + 3);
+                assert_eq!(sum(&database, "t").await, ROWS + 3);
                 database.transaction_system().rolled_back().await;
-                assert_eq!(sum(&database).await, ROWS + 3);
+                assert_eq!(sum(&database, "t").await, ROWS + 3);
                 database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
             });
         }
         disk = environment.disk().crash(3 + round);
         environment.shutdown();
         drop(database);
+    }
+}
+
+/// What ends the wait for a file that a start did not find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    PutBack,
+    /// It is put back only after another start has missed it.
+    PutBackLater,
+    Dropped,
+}
+
+/// What an unfinished transaction did to a table is not taken for committed because its file was away when it was to be undone.
+#[test]
+fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
+    for ending in [Ending::PutBack, Ending::PutBackLater, Ending::Dropped] {
+        let environment = SimulatedEnvironment::new(20);
+        let shared: Arc<dyn Environment> = environment.clone();
+        let (database, lost) = environment.run_until_complete(async {
+            let database = Database::open_in(shared, options()).await.unwrap();
+            database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+            for table in ["t", "other"] {
+                database.create_table("test", table, table_def()).await.unwrap();
+                insert(&database, table, 0..ROWS).await;
+            }
+            let mut lost = database.transaction();
+            lost.begin();
+            // Each table's records lie between the other's.
+            for id in 0..ROWS {
+                for table in ["t", "other"] {
+                    let table = database.table("test", table).unwrap();
+                    lost.update(&table, &[Value::Int(id)], &[("counter", Value::Int(9))]).await.unwrap();
+                }
+            }
+            // Redo has nothing to do with the tables, so a start does not need their files.
+            database.store().checkpoint().await.unwrap();
+            (database, lost)
+        });
+        let mut disk = environment.disk().crash(21);
+        environment.shutdown();
+        drop((lost, database));
+        let (file, away) = (Path::new("/data/test/t.ibd"), Path::new("/data/test/away"));
+        disk.rename(file, away).unwrap();
+        disk.sync_dir(Path::new("/data/test")).unwrap();
+        let mut opened = open(&disk, 22);
+        let while_away = |environment: &SimulatedEnvironment, database: &Database| {
+            environment.run_until_complete(environment.sleep(Duration::from_secs(200)));
+            let status = database.transaction_system().status();
+            assert_eq!((status.unfinished_transactions, status.active), (1, 1), "{ending:?}");
+            assert_eq!(environment.run_until_complete(sum(database, "other")), ROWS, "{ending:?}");
+            // The other table's rows are free.
+            environment.run_until_complete(async {
+                let table = database.table("test", "other").unwrap();
+                let mut transaction = database.transaction();
+                transaction.begin();
+                transaction.update(&table, &[Value::Int(1)], &[("counter", Value::Int(1))]).await.unwrap();
+                transaction.commit(Durability::Sync).await.unwrap();
+            });
+        };
+        while_away(&opened.0, &opened.1);
+        if ending == Ending::PutBackLater {
+            let (environment, database) = opened;
+            disk = environment.disk().crash(23);
+            environment.shutdown();
+            drop(database);
+            opened = open(&disk, 24);
+            while_away(&opened.0, &opened.1);
+        }
+        let (environment, database) = opened;
+        environment.run_until_complete(async {
+            if ending == Ending::Dropped {
+                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+            } else {
+                disk.rename(away, file).unwrap();
+                assert_eq!(sum(&database, "t").await, ROWS, "nobody sees what was not committed");
+            }
+            environment.sleep(Duration::from_secs(200)).await;
+            let status = database.transaction_system().status();
+            assert_eq!((status.unfinished_transactions, status.unfinished_records, status.active), (0, 0, 0));
+            assert_eq!(sum(&database, "other").await, ROWS);
+            if ending != Ending::Dropped {
+                assert_eq!(sum(&database, "t").await, ROWS);
+                // And its definition may change again.
+                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+            }
+            database.close().await.unwrap();
+        });
+        environment.shutdown();
     }
 }

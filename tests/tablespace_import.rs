@@ -291,6 +291,42 @@ fn our_own_table_comes_back_as_another() {
     }
 }
 
+/// `FLUSH TABLES source, other FOR EXPORT`: the second cannot have purge clean up the file that is being copied already. What is not purged
+/// is removed by the import.
+#[test]
+fn a_table_that_is_held_stays_as_it_is_while_another_is_exported() {
+    let environment = SimulatedEnvironment::new(5);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        for name in ["source", "other", "elsewhere"] {
+            db.create_table("test", name, own_def(true)).await.unwrap();
+        }
+        // Its view keeps what is replaced and deleted.
+        let mut reader = db.transaction();
+        reader.begin();
+        let elsewhere = db.table("test", "elsewhere").unwrap();
+        reader.for_each(&elsewhere, &Range::all(), |_| true).await.unwrap();
+        fill(&db, "source").await;
+        fill(&db, "other").await;
+        let hold = db.export_table("test", "source", None, PATIENCE).await.unwrap();
+        let held = content(&environment, "source.ibd").unwrap();
+        reader.commit(Durability::Sync).await.unwrap();
+        drop(reader);
+        let (ibd, cfg) = exported(&db, &environment, "other").await;
+        db.store().flush_all().await.unwrap();
+        assert!(content(&environment, "source.ibd").unwrap() == held, "it was changed while it was held");
+        drop(hold);
+        discarded(&db, own_def(true)).await;
+        put(&environment, "t.ibd", &ibd);
+        put(&environment, "t.cfg", &cfg);
+        import(&db).await.unwrap();
+        check(&db).await;
+        assert_eq!(rows(&db, "t").await, rows(&db, "other").await);
+    });
+    environment.shutdown();
+}
+
 async fn fill_more(db: &Database, name: &str) {
     let table = db.table("test", name).unwrap();
     let mut transaction = db.transaction();

@@ -55,6 +55,8 @@ impl Database {
         timeout: Duration,
     ) -> Result<ExportHold> {
         let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+        // While another table is held nothing is purged: then delete-marked records stay in the file, as in one of InnoDB's. Importing it
+        // removes them.
         self.0.system.purge_all().await?;
         let purge = self.0.system.pause_purge().await;
         let still = Still::of(&self.0.store, table.def.space);

@@ -218,6 +218,42 @@ fn a_corrupt_page_is_named() {
     environment.shutdown();
 }
 
+/// The client was told that its transaction is not committed: neither the next statement nor the next COMMIT commits it.
+#[test]
+fn a_commit_that_failed_is_not_made_up_for() {
+    let (engine, environment, trouble) = start("commit");
+    let (mut client, mut other) = (engine.root(), engine.root());
+    all(
+        &mut client,
+        &[
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (id INT PRIMARY KEY, c VARCHAR(1000))",
+            "CREATE TABLE d.large (id INT PRIMARY KEY, c VARCHAR(1000))",
+            &insert("d.t", 0, 600),
+            // Its undo log goes on over many pages, and only the last of them is kept in the pool for it.
+            "BEGIN",
+            "UPDATE d.t SET c = REPLACE(c, 'x', 'y')",
+        ],
+    );
+    for first in (0..16_000).step_by(500) {
+        all(&mut other, &[&insert("d.large", first, 500)]);
+    }
+    trouble.fail_reads("undo_001");
+    client.run("COMMIT").unwrap_err();
+    trouble.heal();
+    all(&mut client, &["INSERT INTO d.large VALUES (16000, 'y')", "COMMIT"]);
+    assert_eq!(rows(&mut other, "d.large"), 16_001);
+    assert_eq!(one(&mut other, "SELECT COUNT(*) FROM d.t WHERE c LIKE '%y%'"), "0");
+    // It waits for the rollback, which goes on.
+    all(&mut client, &["UPDATE d.t SET c = 'z' WHERE id = 1"]);
+    assert_eq!(one(&mut other, "SELECT COUNT(*) FROM d.t WHERE c LIKE '%y%'"), "0");
+    sound(&mut client, "d.t");
+    assert_eq!(engine.database.store().poisoned(), None);
+    drop((client, other));
+    engine.finish();
+    environment.shutdown();
+}
+
 #[test]
 fn a_failed_log_write_ends_changes_until_a_restart() {
     let (engine, environment, trouble) = start("log");

@@ -10,6 +10,11 @@
 //!
 //! A stop in between loses little: the log is cut behind what has been undone, again and again, and the next start
 //! goes on there. A log that is damaged leaves its transaction as it is, and the others go on.
+//!
+//! What may be different another time is **tried again**, for as long as the engine runs and at each start: a full disk, a read that failed, a
+//! table whose file is not there. Such a transaction stays unfinished, so that nobody takes what it left in that table for committed
+//! when the file is put back. Its other tables are rolled back meanwhile. That table is not held, so that it can be dropped or
+//! discarded, which ends the matter too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,9 +25,10 @@ use disk::Event;
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::lock::Owner;
+use crate::lock::{Owner, either};
+use crate::purge::is_damage;
 use crate::retry::yield_now;
-use crate::rollback::{FULL_RETRY, RollBack};
+use crate::rollback::{RETRY, RollBack, Unreached, is_final};
 use crate::system::System;
 use crate::table::{TableHold, TableSource};
 use crate::transaction::UndoMark;
@@ -42,6 +48,7 @@ pub(crate) struct CrashRollback {
     /// Their undo records, as far as counted.
     pub records: AtomicU64,
     stopped: AtomicBool,
+    stopping: Event,
     /// Set when the task has ended; `None`: there was nothing to do.
     ended: Mutex<Option<Event>>,
 }
@@ -53,7 +60,10 @@ type All = BTreeMap<u64, TableHold>;
 struct Job {
     survey: Survey,
     owner: Arc<Owner>,
-    holds: Vec<TableHold>,
+    /// Its tables, with their ids.
+    holds: BTreeMap<u64, TableHold>,
+    /// A failure was reported.
+    complained: bool,
 }
 
 /// Sets the event when the task ends, also when it is dropped at a shutdown.
@@ -86,17 +96,16 @@ impl CrashRollback {
                 match survey.step(&system.undo).await {
                     Ok(false) => {}
                     Ok(true) => break,
-                    // The task meets it again and says so.
-                    Err(Error::UndoCorrupt { .. } | Error::Store(pagestore::Error::Corrupt { .. })) => break,
-                    Err(error) => return Err(error),
+                    // The task meets it again, and says so or finds it gone.
+                    Err(_) => break,
                 }
             }
-            jobs.push(Job { survey, owner, holds: Vec::new() });
+            jobs.push(Job { survey, owner, holds: BTreeMap::new(), complained: false });
         }
         let unknown = jobs.iter().any(|job| job.survey.end.is_none());
         let all = All::from_iter(if unknown { tables.hold_all() } else { Vec::new() });
         for job in &mut jobs {
-            job.hold(|table| all.get(&table).cloned().or_else(|| tables.hold(table)));
+            job.hold(|table| all.get(&table).cloned().or_else(|| tables.hold(table).ok().flatten()));
             progress.records.fetch_add(job.survey.records, Ordering::Relaxed);
         }
         let event = Event::new();
@@ -117,11 +126,17 @@ impl CrashRollback {
     /// Stops it where it is; the next start goes on.
     pub async fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
+        self.stopping.set();
         self.ended().await;
     }
 
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits before another try, unless it is to stop.
+    async fn pause(&self, system: &System, pause: Duration) {
+        either(system.env.sleep(pause), self.stopping.wait()).await;
     }
 }
 
@@ -129,9 +144,32 @@ impl Job {
     /// Holds its tables, if they are known.
     fn hold(&mut self, hold: impl Fn(u64) -> Option<TableHold>) {
         if self.survey.end.is_some() {
-            self.holds = self.survey.tables.iter().filter_map(|table| hold(*table)).collect();
+            let tables = self.survey.tables.iter();
+            self.holds = tables.filter_map(|table| Some((*table, hold(*table)?))).collect();
         }
     }
+
+    /// Before another try: holds those of its tables again that can be used now; the others are not to be touched.
+    fn hold_again(&mut self, tables: &dyn TableSource, unreached: &mut Unreached) {
+        for table in &self.survey.tables {
+            if self.holds.contains_key(table) {
+                continue;
+            }
+            let hold = match tables.table_to_undo(*table) {
+                Ok(Some(_)) => tables.hold(*table),
+                other => other.map(|_| None),
+            };
+            match hold {
+                Ok(hold) => self.holds.extend(hold.map(|hold| (*table, hold))),
+                Err(error) => unreached.note(*table, error),
+            }
+        }
+    }
+}
+
+/// Whether another try may end otherwise.
+fn may_pass(error: &Error) -> bool {
+    !is_damage(error) && !is_final(error)
 }
 
 async fn run(system: Arc<System>, tables: Arc<dyn TableSource>, jobs: Vec<Job>, mut all: All, ends: Ends) {
@@ -142,6 +180,9 @@ async fn run(system: Arc<System>, tables: Arc<dyn TableSource>, jobs: Vec<Job>, 
     let mut failed: Vec<TableHold> = Vec::new();
     let mut unknown = unknown.into_iter();
     let mut surveyed = Vec::new();
+    // To be tried again.
+    let mut later = Vec::new();
+    let (mut pause, mut before) = (RETRY.0 / 2, progress.transactions.load(Ordering::Relaxed));
     tracing::info!(
         transactions = progress.transactions.load(Ordering::Relaxed),
         records = progress.records.load(Ordering::Relaxed),
@@ -150,27 +191,47 @@ async fn run(system: Arc<System>, tables: Arc<dyn TableSource>, jobs: Vec<Job>, 
     loop {
         known.sort_by_key(|job| std::cmp::Reverse(job.survey.records));
         while let Some(mut job) = known.pop() {
-            if let Err(error) = roll_back(&system, &*tables, &mut job).await {
-                if progress.is_stopped() {
-                    break;
-                }
-                tracing::error!(
-                    transaction = job.survey.log.trx_id, %error,
-                    "an unfinished transaction cannot be rolled back; its rows stay locked and its tables as they are until a restart"
-                );
-                failed.append(&mut job.holds);
+            let Err(error) = roll_back(&system, &*tables, &mut job).await else { continue };
+            if progress.is_stopped() {
+                break;
             }
+            let transaction = job.survey.log.trx_id;
+            if may_pass(&error) {
+                if !job.complained {
+                    tracing::error!(
+                        transaction, %error,
+                        "an unfinished transaction cannot be rolled back as a whole and will be tried again; what is left of it stays locked"
+                    );
+                    job.complained = true;
+                }
+                later.push(job);
+                continue;
+            }
+            tracing::error!(
+                transaction, %error,
+                "an unfinished transaction cannot be rolled back; its rows stay locked and its tables as they are until a restart"
+            );
+            failed.extend(std::mem::take(&mut job.holds).into_values());
         }
         let Some(mut job) = unknown.next() else {
-            if surveyed.is_empty() {
+            if progress.is_stopped() || surveyed.is_empty() && later.is_empty() {
                 break;
+            }
+            if surveyed.is_empty() {
+                all.clear();
+                let unfinished = progress.transactions.load(Ordering::Relaxed);
+                pause = if unfinished < before { RETRY.0 } else { (pause * 2).min(RETRY.1) };
+                before = unfinished;
+                progress.pause(&system, pause).await;
+                known = std::mem::take(&mut later);
+                continue;
             }
             // Now that all tables are known, those that none of the logs is about are free.
             all.clear();
             known = std::mem::take(&mut surveyed);
             continue;
         };
-        match survey(&system, &mut job.survey).await {
+        match survey(&system, &mut job).await {
             Ok(()) if progress.is_stopped() => break,
             Ok(()) => {
                 job.hold(|table| all.get(&table).cloned());
@@ -194,16 +255,30 @@ async fn run(system: Arc<System>, tables: Arc<dyn TableSource>, jobs: Vec<Job>, 
     drop(ends);
 }
 
-async fn survey(system: &System, survey: &mut Survey) -> Result<(), Error> {
+async fn survey(system: &System, job: &mut Job) -> Result<(), Error> {
     let progress = &system.crash_rollback;
+    let (survey, mut pause) = (&mut job.survey, RETRY.0);
     while !progress.is_stopped() {
         let before = survey.records;
-        let done = survey.step(&system.undo).await?;
-        progress.records.fetch_add(survey.records - before, Ordering::Relaxed);
-        if done {
-            return Ok(());
+        match survey.step(&system.undo).await {
+            Ok(done) => {
+                progress.records.fetch_add(survey.records - before, Ordering::Relaxed);
+                if done {
+                    return Ok(());
+                }
+                yield_now().await;
+            }
+            Err(error) if may_pass(&error) => {
+                if !job.complained {
+                    let transaction = survey.log.trx_id;
+                    tracing::error!(transaction, %error, "the undo log of an unfinished transaction is tried again");
+                    job.complained = true;
+                }
+                progress.pause(system, pause).await;
+                pause = (pause * 2).min(RETRY.1);
+            }
+            Err(error) => return Err(error),
         }
-        yield_now().await;
     }
     Ok(())
 }
@@ -214,11 +289,13 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
     let Some(end) = job.survey.end else { return Ok(()) };
     let mut log = UndoLog::resurrect(slot, trx_id, header, end, job.survey.records);
     job.owner.undo_records.store(log.records, Ordering::Relaxed);
-    let find = |id: u64| tables.table(id);
+    let find = |id: u64| tables.table_to_undo(id);
     let view = system.views.register();
     let mut rollback = RollBack::new(&log, UndoMark::START.0);
+    if job.complained {
+        job.hold_again(tables, &mut rollback.unreached);
+    }
     let mut reported = system.env.now();
-    let mut complained = false;
     let result = loop {
         let before = rollback.undone;
         let turn = rollback.turn(system, &mut log, &find, &view).await;
@@ -229,14 +306,6 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
             Ok(true) => break Ok(()),
             Ok(false) if progress.is_stopped() => break Err(Error::Killed),
             Ok(false) => yield_now().await,
-            // Somebody may free some space.
-            Err(Error::Store(pagestore::Error::NoSpace { file, why })) if !progress.is_stopped() => {
-                if !complained {
-                    tracing::error!(transaction = trx_id, file = %file.display(), why, "rollback waits for space");
-                    complained = true;
-                }
-                system.env.sleep(FULL_RETRY).await;
-            }
             Err(error) => break Err(error),
         }
         let now = system.env.now();
@@ -251,7 +320,14 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
         }
     };
     system.views.unregister(&view);
-    result?;
+    if let Err(error) = result {
+        // Another try begins where the log was cut last.
+        progress.records.fetch_add(rollback.undone - rollback.cut, Ordering::Relaxed);
+        job.owner.undo_records.store(log.records, Ordering::Relaxed);
+        (job.survey.end, job.survey.records) = (log.end(), log.records);
+        job.holds.retain(|table, _| !rollback.unreached.tables.contains(table));
+        return Err(error);
+    }
     system.active.end(trx_id, None, || ());
     log.release(&system.undo);
     system.locks.release_all(&job.owner);

@@ -11,6 +11,7 @@
 //! while it was alive. That is part of undoing the record, so that a crash in between loses nothing. If the deletion
 //! is not seen by all, its log has not been purged and purge will do it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ use crate::undo::slot::corrupt;
 use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
 use crate::version::{Overlay, Version};
 
-/// Finds a table by its id; `None`: it was dropped.
-pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Option<Arc<Table>> + Sync);
+/// Finds a table by its id; `None`: it was dropped. An error: it cannot be used now.
+pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Result<Option<Arc<Table>>, Error> + Sync);
 
 /// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old versions needs them.
 /// With `locks_stay` a row whose change was its lock keeps a lock of that owner's. Returns the number of records.
@@ -65,6 +66,21 @@ pub(crate) async fn roll_back(
     Ok(rollback.undone)
 }
 
+/// Tables that a rollback could not use. Those of their records that it meets first must be undone first, so it leaves all of them alone.
+#[derive(Default)]
+pub(crate) struct Unreached {
+    pub tables: BTreeSet<u64>,
+    /// Why the first of them could not be used.
+    error: Option<Error>,
+}
+
+impl Unreached {
+    pub fn note(&mut self, table: u64, error: Error) {
+        self.tables.insert(table);
+        self.error.get_or_insert(error);
+    }
+}
+
 /// A rollback under way. It goes on in turns, so that whoever shares its thread gets on as well, and purge between two turns.
 pub(crate) struct RollBack {
     mark: LogMark,
@@ -73,7 +89,9 @@ pub(crate) struct RollBack {
     /// Records undone.
     pub undone: u64,
     /// Records undone when the log was last cut.
-    cut: u64,
+    pub cut: u64,
+    /// Tables that could not be used, whose records were passed over.
+    pub unreached: Unreached,
     /// A row whose change was its lock keeps a lock of this owner's.
     locks_stay: Option<Arc<Owner>>,
 }
@@ -81,10 +99,20 @@ pub(crate) struct RollBack {
 impl RollBack {
     /// Nothing is done yet.
     pub fn new(log: &UndoLog, mark: LogMark) -> RollBack {
-        RollBack { mark, end: log.end(), undone: 0, cut: 0, locks_stay: None }
+        RollBack {
+            mark,
+            end: log.end(),
+            undone: 0,
+            cut: 0,
+            unreached: Unreached::default(),
+            locks_stay: None,
+        }
     }
 
     /// Undoes some records; true at the end. A long log is cut now and then, so that a crash need not undo all again.
+    ///
+    /// With a table that cannot be used the others are rolled back all the same. The log is not cut any more, and the end is that
+    /// table's error: the rollback must be repeated, and finds most of it done.
     pub async fn turn(
         &mut self,
         system: &Arc<System>,
@@ -102,7 +130,9 @@ impl RollBack {
                 self.end = None;
                 break;
             };
-            undo_record(system, log, find, place, &bytes, &pinned, self.locks_stay.as_ref()).await?;
+            let unreached = &mut self.unreached;
+            undo_record(system, log, find, unreached, place, &bytes, &pinned, self.locks_stay.as_ref())
+                .await?;
             self.undone += 1;
             self.end = Some(place);
             let done = self.undone - before;
@@ -114,10 +144,13 @@ impl RollBack {
         }
         drop(pinned);
         let Some(end) = self.end else {
+            if let Some(error) = self.unreached.error.take() {
+                return Err(error);
+            }
             retry(|| log.truncate(&system.undo, self.mark)).await?;
             return Ok(true);
         };
-        if self.undone - self.cut >= RECORDS_PER_CUT {
+        if self.undone - self.cut >= RECORDS_PER_CUT && self.unreached.tables.is_empty() {
             let records = log.records.saturating_sub(self.undone - self.cut);
             retry(|| log.truncate(&system.undo, LogMark { records, end: Some(end) })).await?;
             self.cut = self.undone;
@@ -126,10 +159,12 @@ impl RollBack {
     }
 }
 
+#[allow(clippy::too_many_arguments)]
 async fn undo_record(
     system: &Arc<System>,
     log: &UndoLog,
     find: FindTable<'_>,
+    unreached: &mut Unreached,
     place: Place,
     bytes: &[u8],
     pinned: &Pinned<'_>,
@@ -138,7 +173,17 @@ async fn undo_record(
     let Some(undo) = UndoRecord::parse(bytes) else {
         return Err(corrupt(place.page, "an undo record cannot be read"));
     };
-    let Some(table) = find(undo.table) else { return Ok(()) };
+    if unreached.tables.contains(&undo.table) {
+        return Ok(());
+    }
+    let table = match find(undo.table) {
+        Ok(Some(table)) => table,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            unreached.note(undo.table, error);
+            return Ok(());
+        }
+    };
     let undone = match undo.chain() {
         Some(chain) => free_noted_chain(system, &table.clustered, place, bytes, chain).await,
         None => {
@@ -162,11 +207,8 @@ const RECORDS_PER_TURN: u64 = 256;
 /// Records undone before the log is cut behind the next one.
 const RECORDS_PER_CUT: u64 = 1024;
 
-/// How long a full file system is left alone before a rollback tries again.
-pub(crate) const FULL_RETRY: Duration = Duration::from_secs(1);
-
 /// How long a rollback that failed waits before it tries again: at first, and at most.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+pub(crate) const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// A transaction whose session has gone.
 pub(crate) struct Abandoned {
@@ -223,7 +265,7 @@ impl Drop for AtWork<'_> {
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
     let Abandoned { owner, mut log, tables, kept } = abandoned;
     let slot = system.views.register();
-    let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
+    let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
     let start = LogMark { records: 0, end: None };
     let (mut pause, longest) = RETRY;
     let undone = loop {
@@ -255,7 +297,7 @@ pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandone
 }
 
 /// Whether the error means that the engine will not change anything before it is started again.
-fn is_final(error: &Error) -> bool {
+pub(crate) fn is_final(error: &Error) -> bool {
     use pagestore::Error::{Poisoned, ReadOnly, Redo};
     matches!(error, Error::Store(Poisoned(_) | ReadOnly(_) | Redo(_)))
 }

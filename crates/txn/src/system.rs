@@ -315,7 +315,8 @@ impl TransactionSystem {
         &self.0.store
     }
 
-    /// Purges everything no open read view needs, now. Returns the number of undo records purged.
+    /// Purges everything no open read view needs, now. Returns the number of undo records purged. While somebody keeps purge
+    /// [paused](Self::pause_purge) that is nothing.
     ///
     /// # Errors
     /// Storage errors and damaged pages.

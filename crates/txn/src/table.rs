@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use btree::{Field, KeyFields, Tree};
 
+use crate::error::Error;
 use crate::read_view::ReadView;
 use crate::row::ScanIndex;
 
@@ -193,13 +194,23 @@ pub type TableHold = Arc<dyn Send + Sync>;
 
 /// Where recovery and purge find tables. The catalog implements it.
 pub trait TableSource: Send + Sync {
-    /// The table with this id, or `None` when it was dropped.
+    /// The table with this id, or `None` when it was dropped, or cannot be used: nothing is purged in it then.
     fn table(&self, id: u64) -> Option<Arc<Table>>;
 
-    /// Holds a table for the rollback, after a start, of what changed it. Called while nobody can be changing its definition.
-    /// `None`: there is no such table, or definitions do not change.
-    fn hold(&self, _id: u64) -> Option<TableHold> {
-        None
+    /// The table with this id, to undo what was done to it; `None` when it was dropped.
+    ///
+    /// # Errors
+    /// It cannot be used now, its file is missing for instance: what was done to it must be undone later.
+    fn table_to_undo(&self, id: u64) -> Result<Option<Arc<Table>>, Error> {
+        Ok(self.table(id))
+    }
+
+    /// Holds a table for the rollback, after a start, of what changed it. `None`: there is no such table, or definitions do not change.
+    ///
+    /// # Errors
+    /// Its definition is being changed.
+    fn hold(&self, _id: u64) -> Result<Option<TableHold>, Error> {
+        Ok(None)
     }
 
     /// Holds all tables, each with its id: which ones a long undo log is about is not known yet.

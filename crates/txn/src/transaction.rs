@@ -362,7 +362,7 @@ impl Transaction {
             return Ok(());
         }
         let tables = &self.tables;
-        let find = |id: u64| tables.iter().find(|table| table.id == id).cloned();
+        let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
         rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
         Ok(())

@@ -6,27 +6,11 @@ use common::*;
 use disk::{FaultKind, Misbehaviour, Random};
 use pagestore::PageSize;
 use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 use untorn_txn::*;
 
 /// Rows of the world that is larger than its pool.
 const ROWS: i32 = 2500;
-
-/// Polls `future` so many times at most.
-async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(move |context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        future.as_mut().poll(context).map(Some)
-    })
-    .await
-}
 
 fn scattered(id: i32) -> i32 {
     id.wrapping_mul(7919) % 100_003
@@ -176,10 +160,14 @@ fn a_partial_rollback_cut_anywhere_is_finished_by_commit() {
             for id in &ids[1..] {
                 let value = scattered(*id + 1_000_000 + polls);
                 session.set_u(*id, Some(value)).await.unwrap();
+                session.trx.savepoint("later");
             }
+            session.update(ids[0], 6_100_000 + polls).await.unwrap();
             read_far_and_wide(&mut session).await;
             let undone = for_polls(session.trx.rollback_to_savepoint("s"), 1 + polls as usize % 6).await;
             cut += usize::from(undone.is_none());
+            // A savepoint behind the one that was gone back to names a place that is no end of anything any more.
+            assert!(!session.trx.rollback_to_savepoint("later").await.unwrap());
             session.commit().await;
             for (id, row) in ids.iter().zip(&before) {
                 assert_eq!(session.read_row(*id).await, *row, "round {polls}");
@@ -256,6 +244,57 @@ fn a_commit_dropped_anywhere_does_not_stop_purge() {
     world.check();
 }
 
+/// What a purge that was dropped has handed to others ends before anybody else may purge, or rely on a pause.
+#[test]
+fn a_purge_dropped_anywhere_is_over_when_a_pause_begins() {
+    // So many records that several are at work.
+    const CHUNK: i32 = 200;
+    let world = cold_world(510);
+    let (mut session, mut at_work) = (world.session(), 0);
+    for round in 0..ROWS / CHUNK {
+        world.run(async {
+            session.begin();
+            for id in 1..=CHUNK {
+                session.delete(round * CHUNK + id).await.unwrap();
+            }
+            session.commit().await;
+            read_far_and_wide(&mut session).await;
+            for_polls(world.system.purge_all(), 4 + round as usize).await;
+        });
+        let before = world.redo.current();
+        let pause = world.run(world.system.pause_purge());
+        let paused = world.redo.current();
+        world.env.run_until_idle();
+        assert_eq!(world.redo.current(), paused, "somebody purges during a pause, round {round}");
+        at_work += usize::from(paused > before);
+        drop(pause);
+        world.run(world.system.purge_all()).unwrap();
+        assert_eq!((world.deleted_records(), world.system.status().history_length), (0, 0));
+    }
+    world.check();
+    assert!(at_work > 1, "none was dropped while others were at work");
+}
+
+#[test]
+fn nothing_is_purged_during_a_pause() {
+    let world = World::new(511);
+    world.fill(&[(1, 10), (2, 20)]);
+    let mut session = world.session();
+    world.run(async {
+        session.begin();
+        session.delete(1).await.unwrap();
+        session.commit().await;
+        let pause = world.system.pause_purge().await;
+        // Whoever has the pause may ask for it too: it is not waited for.
+        assert_eq!(world.system.purge_all().await.unwrap(), 0);
+        let deleted = world.system.status().history_length;
+        assert_eq!(deleted, 1);
+        drop(pause);
+        world.system.purge_all().await.unwrap();
+    });
+    assert_eq!((world.deleted_records(), world.system.status().history_length), (0, 0));
+}
+
 /// A transaction rolled back by a deadlock cannot be taken for one that goes on.
 #[test]
 fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
@@ -290,6 +329,43 @@ fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
         a.commit().await;
         assert_eq!(a.pairs().await, [(1, 11), (2, 12), (3, 30)]);
     });
+}
+
+/// What a crash left unfinished is rolled back when the disk can be read again; whoever closes the engine does not wait for that.
+#[test]
+fn a_rollback_after_a_start_outlasts_reads_that_fail() {
+    for closes in [false, true] {
+        let world = cold_world(512);
+        let (mut session, mut other) = (world.session(), world.session());
+        world.run(async {
+            session.begin();
+            for id in 1..=200 {
+                session.update(id, 8_000_000 + id).await.unwrap();
+            }
+            other.begin();
+            other.update(ROWS, 1).await.unwrap();
+            other.commit().await;
+        });
+        // Nothing is left for redo to bring into the pool.
+        world.run(world.store.checkpoint()).unwrap();
+        std::mem::forget(session);
+        let world = world.crash_and_open(513);
+        world.env.disk().misbehave("t.ibd", Misbehaviour::FailRead(FaultKind::Eio), 1);
+        after(&world, Duration::from_secs(5));
+        let status = || world.system.status();
+        assert_eq!((status().active, status().unfinished_transactions), (1, 1));
+        if closes {
+            world.run(world.system.shutdown()).unwrap();
+            assert_eq!(status().unfinished_transactions, 1);
+            continue;
+        }
+        world.env.disk().behave();
+        after(&world, Duration::from_secs(120));
+        let status = world.system.status();
+        assert_eq!((status.active, status.unfinished_transactions, status.unfinished_records), (0, 0, 0));
+        assert_eq!(world.run(world.session().read(1)), Some(scattered(1)));
+        world.check();
+    }
 }
 
 /// A row that only its change kept locked stays locked when the change is taken back to a savepoint.

@@ -44,4 +44,6 @@ pub(crate) use release::Release;
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};
 pub(crate) use target::LockTarget;
+#[cfg(not(loom))]
+pub(crate) use wait::either;
 pub(crate) use wait::{LockWait, WaitState};

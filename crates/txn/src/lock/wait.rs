@@ -144,7 +144,7 @@ impl Drop for LockWait {
 
 /// Completes when one of the two does.
 #[cfg(not(loom))]
-async fn either(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
+pub(crate) async fn either(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
     let mut first = std::pin::pin!(first);
     let mut second = std::pin::pin!(second);
     std::future::poll_fn(|context| {

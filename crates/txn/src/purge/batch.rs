@@ -18,8 +18,8 @@ use btree::KeyFields;
 use disk::Event;
 use parking_lot::Mutex;
 
-use super::is_damage;
 use super::record::Worker;
+use super::{TurnGuard, is_damage};
 use crate::active::Snapshot;
 use crate::error::{Error, Interrupt};
 use crate::retry::{retry, yield_now};
@@ -55,7 +55,10 @@ struct Piece {
 }
 
 /// Purges some logs. Returns the number of undo records gone through.
-pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<u64, Error> {
+pub(super) async fn run_batch(system: &Arc<System>, turn: &Arc<TurnGuard>) -> Result<u64, Error> {
+    if system.purge.is_interrupted() {
+        return Ok(0);
+    }
     let Some(tables) = system.purge.tables.lock().clone() else { return Ok(0) };
     let snapshot = system.purge.advance(system);
     let logs = system.history.ready(&system.undo, snapshot.commit_limit, BATCH_LOGS).await?;
@@ -65,7 +68,7 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     }
     let pieces = read(system, logs).await?;
     let records = pieces.iter().map(|piece| piece.records.len()).sum::<usize>();
-    let work = Work::new(system, tables, snapshot, &pieces, background);
+    let work = Work::new(system, turn, tables, snapshot, &pieces);
     let finished: Vec<(u64, CommittedLog)> = pieces
         .iter()
         .filter(|piece| piece.goes_on.is_none())
@@ -216,14 +219,15 @@ struct Shared {
     system: Arc<System>,
     tables: Arc<dyn TableSource>,
     snapshot: Arc<Snapshot>,
-    background: bool,
+    /// The right to purge lasts as long as the last of the workers.
+    _turn: Arc<TurnGuard>,
     /// Somebody failed or was interrupted: the batch has not been.
     broken: AtomicBool,
     error: Mutex<Option<Error>>,
     skipped: AtomicU64,
 }
 
-/// Sets the event when a worker ends, however it ends.
+/// Sets the event when a worker, or who waits for them all, ends, however it ends.
 struct Ends {
     shared: Arc<Shared>,
     event: Event,
@@ -231,6 +235,10 @@ struct Ends {
 }
 
 impl Ends {
+    fn new(shared: &Arc<Shared>) -> Ends {
+        Ends { shared: shared.clone(), event: Event::new(), finished: false }
+    }
+
     fn finish(&mut self) {
         self.finished = true;
     }
@@ -248,10 +256,10 @@ impl Drop for Ends {
 impl Work {
     fn new(
         system: &Arc<System>,
+        turn: &Arc<TurnGuard>,
         tables: Arc<dyn TableSource>,
         snapshot: Arc<Snapshot>,
         pieces: &[Piece],
-        background: bool,
     ) -> Work {
         let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();
         let workers = if count < RECORDS_TO_SHARE { 1 } else { system.options.purge_threads.max(1) };
@@ -266,7 +274,7 @@ impl Work {
             system: system.clone(),
             tables,
             snapshot,
-            background,
+            _turn: turn.clone(),
             broken: AtomicBool::new(false),
             error: Mutex::default(),
             skipped: AtomicU64::new(0),
@@ -278,14 +286,15 @@ impl Work {
     async fn run(self, pieces: Vec<Piece>) -> Result<bool, Error> {
         let Work { shared, mut lanes, workers } = self;
         let pieces = Arc::new(pieces);
+        // Dropped half-way, the workers end at their next records.
+        let mut all = Ends::new(&shared);
         let mut events = Vec::new();
         for _ in 1..workers {
             let lanes = lanes.split_off(lanes.len() - LANES);
-            let event = Event::new();
-            events.push(event.clone());
             let (shared, pieces) = (shared.clone(), pieces.clone());
             let env = shared.system.env.clone();
-            let ends = Ends { shared: shared.clone(), event, finished: false };
+            let ends = Ends::new(&shared);
+            events.push(ends.event.clone());
             let task = async move {
                 // As a whole, so that it is dropped with the task.
                 let mut ends = ends;
@@ -298,6 +307,7 @@ impl Work {
         for event in events {
             event.wait().await;
         }
+        all.finish();
         let skipped = shared.skipped.load(Ordering::Relaxed);
         Counters::add(&shared.system.counters.purge_skipped, skipped);
         match shared.error.lock().take() {
@@ -312,7 +322,7 @@ impl Shared {
         let lane = |records: Vec<(u32, u32)>| async move {
             let worker = Worker { system: &self.system, tables: &*self.tables, snapshot: &self.snapshot };
             for (done, (piece, record)) in records.into_iter().enumerate() {
-                if self.background && self.system.purge.is_interrupted() {
+                if self.system.purge.is_interrupted() {
                     self.broken.store(true, Ordering::SeqCst);
                 }
                 if self.broken.load(Ordering::Relaxed) {

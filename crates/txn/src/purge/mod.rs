@@ -10,7 +10,10 @@
 //! struck out of the undo record in the same mini-transaction. Older records of the row may name the same value; see [`record`].
 //!
 //! One task purges at a time ([`Turn`]), in batches ([`batch`]): their records are read, and worked off by several workers
-//! and in several lanes of each. All records of one row are in one lane, in the order of the commits.
+//! and in several lanes of each. All records of one row are in one lane, in the order of the commits. The turn lasts until the last of the
+//! workers has ended, also when whoever began the batch was dropped: who has the turn, or a [pause](PurgePause), is alone.
+//!
+//! While somebody has a pause no record is purged, by whomever it is asked for; a batch that meets a pause ends there.
 //!
 //! A damaged page costs what is on it: the records that need it are passed over, a log that cannot be read is left with its
 //! slot until the next start, both with an error in the log, and purge goes on.
@@ -50,7 +53,7 @@ pub(crate) struct Purge {
     pending: Mutex<Option<Snapshot>>,
     /// How far the oldest log has been purged, when it is longer than a batch: its commit number, and where it goes on.
     resume: Mutex<Option<(u64, Place)>>,
-    turn: Turn,
+    turn: Arc<Turn>,
     paused: AtomicUsize,
     stopped: AtomicBool,
     /// The task sleeps until `waker` is set.
@@ -68,17 +71,17 @@ struct TurnState {
     freed: Event,
 }
 
-pub(crate) struct TurnGuard<'t>(&'t Turn);
+pub(crate) struct TurnGuard(Arc<Turn>);
 
 impl Turn {
-    async fn take(&self) -> TurnGuard<'_> {
+    async fn take(self: &Arc<Self>) -> TurnGuard {
         loop {
             let freed = {
                 let mut state = self.0.lock();
                 if !state.taken {
                     state.taken = true;
                     state.freed = Event::new();
-                    return TurnGuard(self);
+                    return TurnGuard(self.clone());
                 }
                 state.freed.clone()
             };
@@ -87,7 +90,7 @@ impl Turn {
     }
 }
 
-impl Drop for TurnGuard<'_> {
+impl Drop for TurnGuard {
     fn drop(&mut self) {
         let freed = {
             let mut state = self.0.0.lock();
@@ -165,7 +168,7 @@ impl Purge {
     }
 
     /// Keeps purge from beginning a batch until the answer is dropped.
-    pub async fn take_turn(&self) -> TurnGuard<'_> {
+    pub async fn take_turn(&self) -> TurnGuard {
         self.turn.take().await
     }
 
@@ -193,8 +196,8 @@ impl Purge {
                     return;
                 }
                 let done = if purge.paused.load(Ordering::SeqCst) == 0 {
-                    let _turn = purge.turn.take().await;
-                    run_batch(&system, true).await
+                    let turn = Arc::new(purge.turn.take().await);
+                    run_batch(&system, &turn).await
                 } else {
                     Ok(0)
                 };
@@ -239,17 +242,17 @@ impl Purge {
         env.spawn_worker("purge", Box::pin(task));
     }
 
-    /// Purges until nothing is left that may go.
+    /// Purges until nothing is left that may go, or somebody pauses purge.
     pub async fn run_to_end(system: &Arc<System>) -> Result<u64, Error> {
-        let _turn = system.purge.turn.take().await;
+        let turn = Arc::new(system.purge.turn.take().await);
         let mut total = 0;
         loop {
             let before = system.history.len();
-            let records = run_batch(system, false).await?;
+            let records = run_batch(system, &turn).await?;
             total += records;
             if system.history.is_empty() || records == 0 && system.history.len() >= before {
                 // Once more, as the first look may have used up a snapshot taken long ago.
-                total += run_batch(system, false).await?;
+                total += run_batch(system, &turn).await?;
                 return Ok(total);
             }
         }

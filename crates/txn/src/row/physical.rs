@@ -50,7 +50,7 @@ pub(crate) async fn free_chain_tails(tree: &Tree, chains: &[Reference]) -> Resul
 }
 
 /// Frees the chain that `reference`, a part of the undo record `record` at `place`, names, and strikes it out there in the
-/// mini-transaction that frees the chain's first page. Nothing if that has been done already.
+/// mini-transaction that frees the chain's first page. Nothing if that has been done already: `record` is a copy, so the page is asked.
 pub(crate) async fn free_noted_chain(
     system: &System,
     tree: &Tree,
@@ -63,12 +63,19 @@ pub(crate) async fn free_noted_chain(
     if chain.page == NULL_PAGE || chain.space != tree.space() {
         return Ok(());
     }
-    free_chain_tails(tree, &[chain]).await?;
     let in_record = reference.as_ptr() as usize - record.as_ptr() as usize;
     let at = usize::from(place.offset) + in_record;
+    let is_noted = |page: &[u8]| page[at..at + REFERENCE_SIZE] == reference[..];
+    if !retry(|| Ok(is_noted(&system.undo.read_page(place.page)?))).await? {
+        return Ok(());
+    }
+    free_chain_tails(tree, &[chain]).await?;
     retry(|| {
         let mut mtr = system.store.mtr()?;
         let undo_page = mtr.x(undo_id(place.page))?;
+        if !is_noted(mtr.page(undo_page)) {
+            return Ok(());
+        }
         tree.prepare_free_chain_head(&mut mtr, chain)?;
         tree.free_chain_head(&mut mtr, chain)?;
         // Bytes 4 to 7 of a reference are the first page.
@@ -285,4 +292,88 @@ pub(crate) fn is_entry_needed(
         Ok(needed)
     })?;
     needed.unwrap_or(Ok(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use btree::{Comparison, FieldDef, IndexDef};
+    use disk::{Environment, SimulatedEnvironment};
+    use pagestore::{PageStore, fsp};
+
+    use super::*;
+    use crate::table::ClusteredField;
+    use crate::undo::UndoRecord;
+    use crate::{Options, Transaction, TransactionSystem, insert};
+
+    const SPACE: u32 = 5;
+
+    /// `CREATE TABLE t (id INT PRIMARY KEY, v BLOB)`
+    async fn table(store: &Arc<PageStore>) -> Arc<Table> {
+        store.create_space(SPACE, Path::new("/data/t.ibd"), fsp::INITIAL_PAGES).unwrap();
+        let v = FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob();
+        let [id, trx_id, roll_ptr] = [("id", 4), ("DB_TRX_ID", 6), ("DB_ROLL_PTR", 7)];
+        let fixed = |(name, size)| FieldDef::fixed(name, size);
+        let fields = vec![fixed(id), fixed(trx_id), fixed(roll_ptr), v];
+        let def = Arc::new(IndexDef::new(100, "PRIMARY", true, true, fields, 1, 1));
+        let tree = retry(|| {
+            let mut mtr = store.mtr()?;
+            fsp::create_space_pages(&mut mtr, SPACE, fsp::INITIAL_PAGES)?;
+            let tree = Tree::create(&mut mtr, store, SPACE, def.clone())?;
+            mtr.commit();
+            Ok(tree)
+        })
+        .await
+        .unwrap();
+        use ClusteredField::{Column, RollPtr, TrxId};
+        let fields = vec![Column(0), TrxId, RollPtr, Column(1)];
+        Arc::new(Table::new(7, Arc::new(tree), fields, Vec::new(), 2))
+    }
+
+    /// Two may have copied the undo record before one of them frees the value; its pages may be another value's by then.
+    #[test]
+    fn a_value_that_was_freed_is_not_freed_by_another_copy_of_its_undo_record() {
+        let env = SimulatedEnvironment::new(1);
+        let dynamic: Arc<dyn Environment> = env.clone();
+        let data = Path::new("/data");
+        dynamic.storage().create_dir_all(data).unwrap();
+        let redo = redo::RedoLog::create(&dynamic, data, redo::Options::default()).unwrap();
+        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+        let options = pagestore::Options { pool_bytes: 4 << 20, ..pagestore::Options::default() };
+        let store = PageStore::open(dynamic, redo, options, writer).unwrap();
+        env.run_until_complete(async {
+            let opened = TransactionSystem::open(store.clone(), Options::new(data.join("undo_001"))).await;
+            let (system, table) = (opened.unwrap(), table(&store).await);
+            let mut transaction = Transaction::new(&system);
+            transaction.begin();
+            let long = |byte| vec![byte; 100_000];
+            insert(&mut transaction, &table, &[Some(&[0, 0, 0, 1]), Some(&long(1))]).await.unwrap();
+            // Before the record of the row stands that of its value.
+            let (system, log) = (&system.0, transaction.log.as_ref().unwrap());
+            let mut copy = Vec::new();
+            let mut place = log.end().unwrap();
+            for _ in 0..2 {
+                place =
+                    retry(|| log.record_before(&system.undo, place, None, &mut copy)).await.unwrap().unwrap();
+            }
+            let free = || {
+                let chain = UndoRecord::parse(&copy).unwrap().chain().unwrap();
+                free_noted_chain(system, &table.clustered, place, &copy, chain)
+            };
+            free().await.unwrap();
+            insert(&mut transaction, &table, &[Some(&[0, 0, 0, 2]), Some(&long(2))]).await.unwrap();
+            free().await.unwrap();
+            let reference = retry(|| {
+                let found = table.clustered.get(&[Some(&[0, 0, 0, 2])], |record| {
+                    crate::rollback::external_references(record)[0].to_bytes()
+                })?;
+                Ok(found.unwrap())
+            });
+            let reference = reference.await.unwrap();
+            let value = crate::fetch_external(&transaction, &table, &[], &reference).await.unwrap();
+            assert_eq!(value, long(2));
+        });
+    }
 }
