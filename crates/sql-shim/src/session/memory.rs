@@ -50,12 +50,9 @@ impl ServerMemory {
     }
 
     fn take(&self, bytes: u64) -> bool {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes) <= self.limit();
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
+        // What is refused must not be there for a moment either: others would be refused for it.
+        let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit());
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -124,7 +121,7 @@ impl Account {
         Ok(())
     }
 
-    fn add(&self, bytes: u64) -> bool {
+    pub(super) fn add(&self, bytes: u64) -> bool {
         let used = self.used.get() + bytes;
         let fits = used <= self.limit() && self.cover(used + self.kept.get());
         if fits {
@@ -147,7 +144,7 @@ impl Account {
         fits
     }
 
-    fn subtract(&self, bytes: u64) {
+    pub(super) fn subtract(&self, bytes: u64) {
         self.used.set(self.used.get().saturating_sub(bytes));
         self.give_back_rest();
     }

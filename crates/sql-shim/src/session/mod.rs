@@ -9,6 +9,7 @@ pub mod cache;
 mod command;
 mod definition;
 mod engine_settings;
+mod evaluation;
 pub mod failure;
 mod large_text;
 mod locks;
@@ -143,7 +144,8 @@ impl Session {
         let mut transaction = database.transaction();
         transaction.rows().set_tag(u64::from(connection.id));
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
-        let state = SessionState::new(server, connection, database);
+        let slice = transaction.state().slice().clone();
+        let state = SessionState::new(server, connection, database, slice);
         Session {
             state,
             transaction,
@@ -274,14 +276,16 @@ impl Session {
     ) -> Result<(), Failure> {
         self.count(plan);
         self.transaction.rows().clear_kill();
+        let held = self.state.held();
         let outcome = match plan {
             Plan::Command(statement) => {
                 let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(self.command(statement, out, more)).await.0?
+                watch.over(self.command(statement, out, more)).await.0
             }
-            plan => self.run_data(plan, parameters, out).await?,
+            plan => self.run_data(plan, parameters, out).await,
         };
-        match outcome {
+        self.state.release_to(held);
+        match outcome? {
             Outcome::Rows => out.rows_end(&self.completion(&Changed::default(), more)),
             Outcome::Done(changed) => {
                 self.state.row_count.set(changed.affected as i64);
@@ -408,6 +412,7 @@ impl Session {
         // Tables held by LOCK TABLES go with it: the rollback still changes them.
         self.table_locks = None;
         self.transaction = self.state.database.transaction();
+        self.state.evaluation.set_slice(self.transaction.state().slice());
         self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
 
@@ -424,10 +429,14 @@ impl Session {
         };
         let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
         let watch = Watch::new(&self.state, &self.transaction, limit);
+        self.state
+            .evaluation
+            .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
         let (result, ended) =
             watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        self.state.evaluation.set_deadline(None);
         match result {
             Err(Failure::Sql(error))
                 if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
