@@ -85,6 +85,8 @@ pub struct PlannedStatement {
     version: u64,
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
+    /// Charged until the client closes it.
+    _charge: Option<Arc<memory::StatementCharge>>,
 }
 
 /// A statement of PREPARE.
@@ -450,12 +452,8 @@ impl Session {
     /// Answers a failure. A client that is gone is the caller's business.
     fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
         let error = match failure {
-            Failure::Sql(error) | Failure::RolledBack(error) => error,
-            Failure::Stale => errors::error(
-                errors::UNKNOWN_ERROR,
-                &[&"The table changed while the statement started; try again"],
-            ),
             Failure::Gone(error) => return Err(error),
+            failure => failure.into_error(),
         };
         self.state.note_error(&error);
         self.state.row_count.set(-1);
@@ -552,10 +550,11 @@ impl SessionService for Session {
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
-        let modes = self.modes();
-        let result = self.prepare_text(sql, modes);
+        let courtesy = self.courtesy.clone();
+        let result = courteous(&courtesy, self.prepare_text(sql)).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -661,12 +660,12 @@ impl Session {
             if statement.plan.version != self.plan_version()
                 || statement.plan.database != self.state.current_database()
             {
-                match self.prepare_text(&statement.plan.sql.clone(), self.modes()) {
+                match self.prepare_text(&statement.plan.sql.clone()).await {
                     Ok(fresh) => {
                         statement.plan = fresh.plan;
                         statement.columns = fresh.columns;
                     }
-                    Err(error) => return self.answer_failure(error.into(), out),
+                    Err(failure) => return self.answer_failure(failure, out),
                 }
             }
             let plan = statement.plan.plan.clone();
@@ -700,20 +699,22 @@ impl Session {
         self.export_holds.clear();
     }
 
-    fn prepare_text(&self, sql: &[u8], modes: LexicalModes) -> Result<Prepared<PlannedStatement>, SqlError> {
-        let parsed = parser::parse(sql, modes)?;
+    async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let modes = self.modes();
+        let charge = self.charge_text(sql, true).await?;
+        let parsed = self.parse_text(sql, modes, charge.as_ref()).await?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
-            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
         }
         // They would run each other, and themselves, without end.
         if matches!(
             parsed.statement,
             Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
         ) {
-            return Err(errors::error(errors::UNSUPPORTED_PS, &[]));
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
         let version = self.plan_version();
-        let plan = self.plan(parsed.statement, &[])?;
+        let plan = self.plan_text(parsed.statement).await?;
         let columns = match &plan {
             Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
@@ -730,6 +731,7 @@ impl Session {
                 version,
                 sql,
                 database: self.state.current_database(),
+                _charge: charge,
             },
         })
     }

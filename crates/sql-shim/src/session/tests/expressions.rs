@@ -117,3 +117,49 @@ fn nothing_is_read_where_nothing_is_wanted() {
     let (sink, polls) = fixture.drive("SELECT id FROM t ORDER BY word LIMIT 0", None);
     assert!(sink.rows.is_empty() && polls < 5, "{polls} polls");
 }
+
+#[test]
+fn preparing_a_long_text_takes_turns_and_is_charged_until_it_is_closed() {
+    let mut fixture = Fixture::new("prepare");
+    let tokens = 150_000;
+    let sql = format!("SELECT 1 IN (1{})", ",1".repeat(tokens));
+    fixture.measure_in_units(UNITS);
+    let mut polls = 0;
+    let prepared = {
+        let mut work = pin!(fixture.session.prepare(sql.as_bytes()));
+        untorn::engine::block_on(poll_fn(|context| {
+            polls += 1;
+            work.as_mut().poll(context)
+        }))
+        .unwrap()
+    };
+    assert!(polls >= rows(2 * tokens), "{polls} polls");
+    let kept = fixture.session.state.memory.kept();
+    assert!(kept >= 2 * tokens as u64 * 40, "{kept} bytes");
+    drop(prepared);
+    assert_eq!(fixture.session.state.memory.kept(), 0);
+    // A kill ends it, and nobody waits for the parser any more.
+    let connection = fixture.connection.clone();
+    let mut polls = 0;
+    let killed = {
+        let mut work = pin!(fixture.session.prepare(sql.as_bytes()));
+        untorn::engine::block_on(poll_fn(|context| {
+            polls += 1;
+            if polls == 5 {
+                connection.kill(Kill::Query);
+            }
+            work.as_mut().poll(context)
+        }))
+    };
+    assert_eq!(killed.map(|_| ()).map_err(|error| error.code), Err(1317));
+    fixture.good("SET untorn_statement_memory_limit = 300000");
+    let refused = untorn::engine::block_on(fixture.session.prepare(sql.as_bytes()));
+    assert_eq!(refused.map(|_| ()).map_err(|error| error.code), Err(1041));
+    fixture.good("SET untorn_statement_memory_limit = 0");
+    fixture.good(&format!("SET @s = CONCAT('SELECT 1 IN (1', REPEAT(',1', {tokens}), ')')"));
+    fixture.good("PREPARE p FROM @s");
+    assert_eq!(fixture.good("EXECUTE p").rows, ["1|"]);
+    fixture.good("SET untorn_statement_memory_limit = 1000000");
+    assert_eq!(fixture.run("EXECUTE p").error, Some(1041));
+    assert_eq!(fixture.run("PREPARE p FROM @s").error, Some(1041));
+}
