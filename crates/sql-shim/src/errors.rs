@@ -207,11 +207,28 @@ pub fn error(code: u16, arguments: &[&dyn std::fmt::Display]) -> SqlError {
         if index > 0
             && let Some(argument) = arguments.next()
         {
-            message.push_str(&argument.to_string());
+            push_cut(&mut message, *argument);
         }
         message.push_str(piece);
     }
     SqlError::new(code, sqlstate(code), message)
+}
+
+/// Bytes of an argument that a message shows: it may be a text of megabytes, and warnings are kept.
+const ARGUMENT_BYTES_MAX: usize = 512;
+
+fn push_cut(message: &mut String, argument: &dyn std::fmt::Display) {
+    struct Cut<'m>(&'m mut String, usize);
+    impl std::fmt::Write for Cut<'_> {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let part = &text[..text.floor_char_boundary(self.1)];
+            self.0.push_str(part);
+            self.1 -= part.len();
+            if part.len() == text.len() { Ok(()) } else { Err(std::fmt::Error) }
+        }
+    }
+    // The error says that the rest has been cut off.
+    let _ = std::fmt::Write::write_fmt(&mut Cut(message, ARGUMENT_BYTES_MAX), format_args!("{argument}"));
 }
 
 /// Error 1235 for something this server does not do.

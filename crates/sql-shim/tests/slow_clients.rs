@@ -81,6 +81,24 @@ fn a_reply_that_is_not_read_is_given_up_in_time() {
 }
 
 #[test]
+fn a_change_of_user_that_is_not_answered_holds_nothing_and_ends() {
+    let (engine, mut root) = start();
+    root.run("SET GLOBAL connect_timeout = 2").unwrap();
+    let mut slow = engine.root();
+    slow.run("BEGIN").unwrap();
+    slow.run("DELETE FROM d.t").unwrap();
+    // COM_CHANGE_USER to root in no database; the server asks for a response, and none comes.
+    slow.sequence = 0;
+    slow.send(b"\x11root\0\0\0\x2d\0mysql_native_password\0");
+    slow.sequence = 1;
+    assert_eq!(slow.receive().unwrap()[0], 0xfe, "a request for a response");
+    root.run("SET innodb_lock_wait_timeout = 1").unwrap();
+    root.run("TRUNCATE TABLE d.t").unwrap();
+    until_alone(&engine);
+    engine.finish();
+}
+
+#[test]
 fn a_reply_that_is_not_read_can_be_killed() {
     let (engine, mut root) = start();
     for (what, ask) in WAYS {

@@ -94,6 +94,16 @@ impl TimeSlice {
         now.saturating_sub(began) >= SLICE.as_nanos() as u64
     }
 
+    /// Counts heavy work that is about to be done and cannot stop in the middle: the clock starts with it, and the next
+    /// [`spend`](TimeSlice::spend) sees that the slice is over.
+    pub fn announce(&self, units: u32) {
+        let spent = self.units.load(Ordering::Relaxed).saturating_add(units);
+        self.units.store(spent, Ordering::Relaxed);
+        if self.began_nanos.load(Ordering::Relaxed) == UNREAD {
+            self.began_nanos.store(self.environment.now().as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
     /// Lets other tasks run; a new slice begins.
     ///
     /// # Errors
@@ -162,6 +172,19 @@ mod tests {
         assert!((due..=due + 2 * UNITS_PER_LOOK).contains(&units), "{units} units");
         slice.begin();
         assert!(!slice.spend(1), "a poll begins a slice");
+    }
+
+    #[test]
+    fn heavy_work_ends_the_slice_with_the_unit_it_is_part_of() {
+        let environment = SimulatedEnvironment::new(1);
+        let slice = TimeSlice::new(environment.clone());
+        slice.begin();
+        slice.announce(UNITS_PER_LOOK);
+        environment.advance(SLICE);
+        assert!(slice.spend(1));
+        slice.begin();
+        slice.announce(UNITS_PER_LOOK);
+        assert!(!slice.spend(1), "it took no time");
     }
 
     #[test]

@@ -5,14 +5,12 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::login::{self, Wish};
-use super::lost_clients::Attended;
 use super::panics::{Panicked, caught};
 use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
 use super::statements::Statements;
@@ -222,7 +220,6 @@ pub async fn serve<F: SessionFactory>(
     let output = PacketOutput::new();
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
-    let _attended = Attended::new(&link.connection, link.socket.as_raw_fd());
     let end = match caught(log_in(&mut link, &server, &peer)).await {
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
@@ -707,9 +704,13 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn change_user(&mut self, arguments: &[u8]) -> Outcome {
         self.link.connection.counters.add(Counter::ComAdminCommands, 1);
         self.link.input.release();
+        // What is open ends before the exchange, which may take as long as a login: a client that does not answer keeps no locks.
+        self.reset().await;
+        let timeout_ms = self.server.variables.connect_timeout_ms();
+        self.link.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);
         let wish =
             login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
-        self.reset().await;
+        self.link.connection.set_deadline(0);
         let multi_statements = self.link.connection.client_flags().multi_statements;
         identify(&self.link, &wish);
         let mut flags = self.link.connection.client_flags();

@@ -4,13 +4,12 @@
 //! view would stay for as long as the statement lasts. The listener looks at the sockets of statements that it has found at
 //! work twice; a client that has closed its side is a kill of its connection, which the statement sees like any other.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
 
 use super::registry::{Connection, Kill, Registry};
@@ -21,7 +20,8 @@ pub const LOOK: Duration = Duration::from_millis(20);
 /// What the listener knows of a connection's client.
 #[derive(Debug, Default)]
 pub struct Attention {
-    socket: Mutex<Option<RawFd>>,
+    /// A handle of its own: whatever the connection does with its socket, this number is never another's.
+    socket: Mutex<Option<OwnedFd>>,
     /// A statement is at work: 0 no, 1 yes, 2 it was already when the listener looked last.
     working: AtomicU8,
 }
@@ -38,25 +38,25 @@ impl Attention {
         noted == Err(2)
     }
 
-    /// Whether there is nothing to read any more. What a client has sent ahead is left where it is.
+    /// Whether the client has closed its side. It does not matter what it has sent before, a goodbye or the next command: that
+    /// stays readable, and is left where it is.
     fn client_is_gone(&self) -> bool {
-        // The socket stays open while its place is locked.
         let socket = self.socket.lock();
-        let Some(socket) = *socket else { return false };
-        match recv(socket, &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) {
-            Ok(bytes) => bytes == 0,
-            Err(error) => !matches!(error, Errno::EAGAIN | Errno::EINTR),
-        }
+        let Some(socket) = &*socket else { return false };
+        // Nothing else is asked for, so whatever is answered says that it is gone.
+        let gone =
+            PollFlags::from_bits_retain(nix::libc::POLLRDHUP) | PollFlags::POLLHUP | PollFlags::POLLERR;
+        // What cannot be asked now (no memory for it, say) is asked again at the next look.
+        poll(&mut [PollFd::new(socket.as_fd(), gone)], PollTimeout::ZERO).is_ok_and(|answers| answers > 0)
     }
 }
 
-/// While it lives the connection's socket is looked at. It must be dropped before the socket is closed: a number that is used
-/// again would be another's socket.
+/// While it lives the connection's socket is looked at, and open.
 pub struct Attended(Arc<Connection>);
 
 impl Attended {
-    /// The socket of this connection.
-    pub fn new(connection: &Arc<Connection>, socket: RawFd) -> Attended {
+    /// A handle of this connection's socket.
+    pub fn new(connection: &Arc<Connection>, socket: OwnedFd) -> Attended {
         *connection.attention.socket.lock() = Some(socket);
         Attended(connection.clone())
     }
@@ -81,7 +81,7 @@ pub fn look(connections: &Registry) {
 mod tests {
     use super::*;
     use crate::status::Status;
-    use std::os::fd::AsRawFd;
+    use std::io::Write;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -89,11 +89,16 @@ mod tests {
         let registry = Registry::default();
         let Some(connection) = registry.enter(1, "localhost", 0, Status::default().thread()) else { return };
         let Ok((ours, theirs)) = UnixStream::pair() else { return };
-        let attended = Attended::new(&connection, ours.as_raw_fd());
+        let attended = Attended::new(&connection, ours.into());
         connection.attention.set_working(true);
         look(&registry);
         look(&registry);
         assert_eq!(connection.kill_level(), Kill::No, "the client is there");
+        // It says goodbye and does not wait for the end.
+        let said = (&theirs).write_all(&[1, 0, 0, 0, 1]);
+        assert!(said.is_ok());
+        look(&registry);
+        assert_eq!(connection.kill_level(), Kill::No, "what was sent ahead is no end");
         drop(theirs);
         connection.attention.set_working(false);
         look(&registry);

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::TICK;
 use super::connection;
-use super::lost_clients;
+use super::lost_clients::{self, Attended};
 use super::panics::Enrolled;
 use super::registry::{Connection, Kill, Server};
 use super::transport::{Accepted, Socket};
@@ -205,8 +205,11 @@ async fn carry<F: SessionFactory>(
             (Arc::clone(&server), Arc::clone(&factory), Arc::clone(&connections));
         tokio::task::spawn_local(async move {
             let _enrolled = Enrolled::new(Arc::clone(&server), connection.id, connections);
-            match Socket::adopt(accepted, kind == RuntimeKind::Uring) {
-                Ok(socket) => {
+            let handle = accepted.handle();
+            match handle.and_then(|handle| Ok((handle, Socket::adopt(accepted, kind == RuntimeKind::Uring)?)))
+            {
+                Ok((handle, socket)) => {
+                    let _attended = Attended::new(&connection, handle);
                     Box::pin(connection::serve(socket, connection, peer, Arc::clone(&server), factory)).await;
                 }
                 Err(error) => tracing::warn!(%error, "a connection was lost before its greeting"),

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_uring::buf::BoundedBuf;
@@ -44,6 +44,16 @@ pub struct Exchanged {
     pub count: io::Result<usize>,
     /// The buffer read into.
     pub input: Vec<u8>,
+}
+
+impl Accepted {
+    /// Another handle of the socket.
+    pub fn handle(&self) -> io::Result<OwnedFd> {
+        match self {
+            Accepted::Tcp(stream) => stream.as_fd().try_clone_to_owned(),
+            Accepted::Unix(stream) => stream.as_fd().try_clone_to_owned(),
+        }
+    }
 }
 
 impl Socket {
@@ -156,28 +166,8 @@ impl Socket {
     }
 }
 
-impl AsRawFd for Socket {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Socket::UringTcp(stream) => stream.as_raw_fd(),
-            Socket::UringUnix(stream) => stream.as_raw_fd(),
-            Socket::Tcp(stream) => stream.as_raw_fd(),
-            Socket::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-}
-
 async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {
     let outcome = work.await;
     done();
     outcome
-}
-
-impl AsRawFd for Accepted {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Accepted::Tcp(stream) => stream.as_raw_fd(),
-            Accepted::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
 }

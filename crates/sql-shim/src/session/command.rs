@@ -113,7 +113,7 @@ impl Session {
                 if let Some(old) = self.named_statements.remove(&name) {
                     self.state.memory.keep(name.len() + old.text.len(), 0)?;
                 }
-                self.prepare_text(&text, self.modes())?;
+                self.prepare_text(&text).await?;
                 let server = &self.state.server;
                 let _counted = CountedStatement::new(server).ok_or_else(|| {
                     let max = server.variables.max_prepared_stmt_count();
@@ -396,7 +396,7 @@ impl Session {
         let Some(text) = named.map(|named| named.text.clone()) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
-        let prepared = self.prepare_text(&text, self.modes())?;
+        let prepared = self.prepare_text(&text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }

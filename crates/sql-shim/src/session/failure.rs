@@ -23,6 +23,20 @@ pub enum Failure {
     Gone(io::Error),
 }
 
+impl Failure {
+    /// As an error for the client.
+    pub fn into_error(self) -> SqlError {
+        match self {
+            Failure::Sql(error) | Failure::RolledBack(error) => error,
+            Failure::Stale => errors::error(
+                errors::UNKNOWN_ERROR,
+                &[&"The table changed while the statement started; try again"],
+            ),
+            Failure::Gone(error) => errors::error(errors::UNKNOWN_ERROR, &[&error]),
+        }
+    }
+}
+
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
         Failure::Sql(error)

@@ -5,14 +5,18 @@
 //! row, in slices of time like everything else. The tree may be many times as large as the text: `(1),(1),…` is a token for every
 //! byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
 
+use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 
+use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
 
 use super::failure::Failure;
+use super::memory::StatementCharge;
 use super::{Session, Watch};
 use crate::errors;
-use crate::result::SqlError;
 use crate::sql::ast::{InsertSource, Statement};
 use crate::sql::lexer::{Lexer, LexicalModes, TokenKind};
 use crate::sql::parser::{self, ParsedStatement};
@@ -26,11 +30,11 @@ const ROWS_APART: usize = 2048;
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
 
-/// Bytes that reading a text takes, about; 0 for a text that is not large.
-pub(super) async fn weight(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -> Result<usize, Failure> {
-    if sql.len() < BYTES_APART {
-        return Ok(0);
-    }
+/// Threads that parse at a time.
+static PARSERS: Semaphore = Semaphore::const_new(8);
+
+/// Bytes that reading a text takes, about.
+async fn weight(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -> Result<usize, Failure> {
     let mut lexer = Lexer::new(sql, modes);
     let mut tokens = 0;
     while lexer.next_token().kind != TokenKind::End {
@@ -41,22 +45,40 @@ pub(super) async fn weight(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -
     Ok(tokens * TOKEN_BYTES + 2 * sql.len())
 }
 
-/// Parses the first statement of a text.
-pub(super) async fn parse(sql: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlError> {
-    if sql.len() < BYTES_APART {
-        return parser::parse(sql, modes);
-    }
+/// Awaits what others do, unless the task is to stop: then nobody waits for them any more.
+async fn unless_stopped<T>(slice: &TimeSlice, work: impl Future<Output = T>) -> Result<T, Failure> {
+    let mut work = pin!(work);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
+        Poll::Pending if slice.is_stopped() => {
+            Poll::Ready(Err(errors::error(errors::QUERY_INTERRUPTED, &[]).into()))
+        }
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Parses the first statement of a text on a thread apart, which keeps the charge for as long as it works.
+async fn parse_apart(
+    sql: &[u8],
+    modes: LexicalModes,
+    slice: &TimeSlice,
+    charge: Arc<StatementCharge>,
+) -> Result<ParsedStatement, Failure> {
+    let permit = unless_stopped(slice, PARSERS.acquire()).await?;
     let text = sql.to_vec();
     let (answer, parsed) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(parser::STACK_BYTES);
     let spawned = thread.spawn(move || {
-        // Nobody listens any more when the connection has ended.
+        // Nobody listens any more when the connection has ended, or the statement was killed.
         let _ = answer.send(parser::parse(&text, modes));
+        drop((permit, charge));
     });
     if spawned.is_err() {
-        return parser::parse(sql, modes);
+        return Ok(parser::parse(sql, modes)?);
     }
-    parsed.await.unwrap_or_else(|_| Err(errors::error(errors::INTERNAL_ERROR, &[&"the parser stopped"])))
+    let stopped = |_| errors::error(errors::INTERNAL_ERROR, &[&"the parser stopped"]);
+    Ok(unless_stopped(slice, parsed).await?.map_err(stopped)??)
 }
 
 /// Gives a plan back.
@@ -71,6 +93,39 @@ pub(super) fn discard(plan: Plan) {
 }
 
 impl Session {
+    /// Charges what a text, its tree and its plan take; `small` ones too.
+    pub(super) async fn charge_text(
+        &mut self,
+        sql: &[u8],
+        small: bool,
+    ) -> Result<Option<Arc<StatementCharge>>, Failure> {
+        let large = sql.len() >= BYTES_APART;
+        if !large && !small {
+            return Ok(None);
+        }
+        self.transaction.rows().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        let weight = weight(sql, self.modes(), self.transaction.state().slice());
+        let bytes = watch.over(pin!(weight)).await.0?;
+        Ok(Some(Arc::new(self.state.memory.statement(bytes)?)))
+    }
+
+    /// Parses the first statement of a text.
+    pub(super) async fn parse_text(
+        &mut self,
+        sql: &[u8],
+        modes: LexicalModes,
+        charge: Option<&Arc<StatementCharge>>,
+    ) -> Result<ParsedStatement, Failure> {
+        let Some(charge) = charge.filter(|_| sql.len() >= BYTES_APART) else {
+            return Ok(parser::parse(sql, modes)?);
+        };
+        self.transaction.rows().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        let slice = self.transaction.state().slice();
+        watch.over(pin!(parse_apart(sql, modes, slice, charge.clone()))).await.0
+    }
+
     /// Plans a statement that came as text.
     pub(super) async fn plan_text(&mut self, statement: Statement) -> Result<Plan, Failure> {
         let Statement::Insert(mut insert) = statement else { return Ok(self.plan(statement, &[])?) };

@@ -50,12 +50,9 @@ impl ServerMemory {
     }
 
     fn take(&self, bytes: u64) -> bool {
-        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes) <= self.limit();
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
+        // What is refused must not be there for a moment either: others would be refused for it.
+        let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit());
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -71,6 +68,8 @@ pub struct Account {
     used: Cell<u64>,
     /// Charged for what outlives statements: user variables, texts of PREPARE.
     kept: Cell<u64>,
+    /// Charged for texts, trees and plans of statements, by their [`StatementCharge`]s.
+    statements: Arc<AtomicU64>,
     /// Taken from the server.
     taken: Cell<u64>,
     /// `untorn_statement_memory_limit`; 0: half of the server's.
@@ -80,7 +79,14 @@ pub struct Account {
 impl Account {
     /// An account without a charge.
     pub fn new(server: Arc<ServerMemory>) -> Account {
-        Account { server, used: Cell::new(0), kept: Cell::new(0), taken: Cell::new(0), limit: Cell::new(0) }
+        Account {
+            server,
+            used: Cell::new(0),
+            kept: Cell::new(0),
+            statements: Arc::default(),
+            taken: Cell::new(0),
+            limit: Cell::new(0),
+        }
     }
 
     /// Sets the statement's limit; 0 is half of the server's.
@@ -104,12 +110,22 @@ impl Account {
 
     /// Bytes charged for what outlives statements.
     pub fn kept(&self) -> u64 {
-        self.kept.get()
+        self.kept.get() + self.statements.load(Ordering::Relaxed)
     }
 
     /// Nothing charged yet.
     pub fn charge(&self) -> Charge<'_> {
         Charge { account: self, bytes: 0 }
+    }
+
+    /// Charges a statement's text, tree and plan.
+    pub fn statement(&self, bytes: usize) -> Result<StatementCharge, SqlError> {
+        let bytes = bytes as u64;
+        if self.kept().saturating_add(bytes) > self.limit() || !self.server.take(bytes) {
+            return Err(refused());
+        }
+        self.statements.fetch_add(bytes, Ordering::Relaxed);
+        Ok(StatementCharge { server: self.server.clone(), statements: self.statements.clone(), bytes })
     }
 
     /// Charges what outlives the statement, or gives it back.
@@ -124,7 +140,7 @@ impl Account {
         Ok(())
     }
 
-    fn add(&self, bytes: u64) -> bool {
+    pub(super) fn add(&self, bytes: u64) -> bool {
         let used = self.used.get() + bytes;
         let fits = used <= self.limit() && self.cover(used + self.kept.get());
         if fits {
@@ -147,7 +163,7 @@ impl Account {
         fits
     }
 
-    fn subtract(&self, bytes: u64) {
+    pub(super) fn subtract(&self, bytes: u64) {
         self.used.set(self.used.get().saturating_sub(bytes));
         self.give_back_rest();
     }
@@ -164,6 +180,22 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.server.give_back(self.taken.get());
+    }
+}
+
+/// What a statement's text, tree and plan have been charged. It goes with them, to the thread that parses and to the client's
+/// prepared statement, and gives everything back when it is dropped.
+#[derive(Debug)]
+pub struct StatementCharge {
+    server: Arc<ServerMemory>,
+    statements: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for StatementCharge {
+    fn drop(&mut self) {
+        self.statements.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.server.give_back(self.bytes);
     }
 }
 

@@ -9,6 +9,7 @@ pub mod cache;
 mod command;
 mod definition;
 mod engine_settings;
+mod evaluation;
 pub mod failure;
 mod large_text;
 mod locks;
@@ -85,6 +86,8 @@ pub struct PlannedStatement {
     version: u64,
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
+    /// Charged until the client closes it.
+    _charge: Option<Arc<memory::StatementCharge>>,
 }
 
 /// A statement of PREPARE.
@@ -144,7 +147,8 @@ impl Session {
         let mut transaction = database.transaction();
         transaction.rows().set_tag(u64::from(connection.id));
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
-        let state = SessionState::new(server, connection, database);
+        let slice = transaction.state().slice().clone();
+        let state = SessionState::new(server, connection, database, slice);
         Session {
             state,
             transaction,
@@ -275,14 +279,16 @@ impl Session {
     ) -> Result<(), Failure> {
         self.count(plan);
         self.transaction.rows().clear_kill();
+        let held = self.state.held();
         let outcome = match plan {
             Plan::Command(statement) => {
                 let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(pin!(self.command(statement, out, more))).await.0?
+                watch.over(pin!(self.command(statement, out, more))).await.0
             }
-            plan => self.run_data(plan, parameters, out).await?,
+            plan => self.run_data(plan, parameters, out).await,
         };
-        match outcome {
+        self.state.release_to(held);
+        match outcome? {
             Outcome::Rows => out.rows_end(&self.completion(&Changed::default(), more)),
             Outcome::Done(changed) => {
                 self.state.row_count.set(changed.affected as i64);
@@ -409,6 +415,7 @@ impl Session {
         // Tables held by LOCK TABLES go with it: the rollback still changes them.
         self.table_locks = None;
         self.transaction = self.state.database.transaction();
+        self.state.evaluation.set_slice(self.transaction.state().slice());
         self.transaction.rows().set_tag(u64::from(self.state.connection.id));
     }
 
@@ -425,10 +432,14 @@ impl Session {
         };
         let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
         let watch = Watch::new(&self.state, &self.transaction, limit);
+        self.state
+            .evaluation
+            .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
         let work = pin!(execute(&mut executor, plan, out));
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
+        self.state.evaluation.set_deadline(None);
         match result {
             Err(Failure::Sql(error))
                 if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
@@ -442,12 +453,8 @@ impl Session {
     /// Answers a failure. A client that is gone is the caller's business.
     fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
         let error = match failure {
-            Failure::Sql(error) | Failure::RolledBack(error) => error,
-            Failure::Stale => errors::error(
-                errors::UNKNOWN_ERROR,
-                &[&"The table changed while the statement started; try again"],
-            ),
             Failure::Gone(error) => return Err(error),
+            failure => failure.into_error(),
         };
         self.state.note_error(&error);
         self.state.row_count.set(-1);
@@ -544,10 +551,11 @@ impl SessionService for Session {
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
-        let modes = self.modes();
-        let result = self.prepare_text(sql, modes);
+        let courtesy = self.courtesy.clone();
+        let result = courteous(&courtesy, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -653,12 +661,12 @@ impl Session {
             if statement.plan.version != self.plan_version()
                 || statement.plan.database != self.state.current_database()
             {
-                match self.prepare_text(&statement.plan.sql.clone(), self.modes()) {
+                match self.prepare_text(&statement.plan.sql.clone()).await {
                     Ok(fresh) => {
                         statement.plan = fresh.plan;
                         statement.columns = fresh.columns;
                     }
-                    Err(error) => return self.answer_failure(error.into(), out),
+                    Err(failure) => return self.answer_failure(failure, out),
                 }
             }
             let plan = statement.plan.plan.clone();
@@ -692,20 +700,22 @@ impl Session {
         self.export_holds.clear();
     }
 
-    fn prepare_text(&self, sql: &[u8], modes: LexicalModes) -> Result<Prepared<PlannedStatement>, SqlError> {
-        let parsed = parser::parse(sql, modes)?;
+    async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let modes = self.modes();
+        let charge = self.charge_text(sql, true).await?;
+        let parsed = self.parse_text(sql, modes, charge.as_ref()).await?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
-            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1));
+            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
         }
         // They would run each other, and themselves, without end.
         if matches!(
             parsed.statement,
             Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
         ) {
-            return Err(errors::error(errors::UNSUPPORTED_PS, &[]));
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
         let version = self.plan_version();
-        let plan = self.plan(parsed.statement, &[])?;
+        let plan = self.plan_text(parsed.statement).await?;
         let columns = match &plan {
             Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
@@ -722,6 +732,7 @@ impl Session {
                 version,
                 sql,
                 database: self.state.current_database(),
+                _charge: charge,
             },
         })
     }

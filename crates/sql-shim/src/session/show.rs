@@ -20,7 +20,7 @@ use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::access::Path;
 use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
 use crate::sql::plan::{Plan, SelectPlan};
-use crate::sql::value::{Value, collation};
+use crate::sql::value::{Value, collation, like};
 use crate::variables::Scope;
 use catalog_views::server_tables;
 use catalog_views::table_tables::{
@@ -64,6 +64,11 @@ fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
         Some(ShowFilter::Like(pattern)) => Some(pattern),
         _ => None,
     }
+}
+
+/// Whether a name is like the pattern of a SHOW statement; one that would take too long is like none.
+fn like_name(name: &[u8], pattern: &[u8]) -> bool {
+    like::like(name, pattern, b'\\', Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
 }
 
 impl Session {
@@ -267,9 +272,7 @@ impl Session {
             None => {}
             Some(ShowFilter::Like(pattern)) => {
                 let matches = |row: &Vec<Value<'static>>| {
-                    row.get(column).is_some_and(|value| {
-                        collation::like(&value.to_text(), pattern, b'\\', Collation::Utf8mb4GeneralCi)
-                    })
+                    row.get(column).is_some_and(|value| like_name(&value.to_text(), pattern))
                 };
                 answer.rows.retain(matches);
             }
@@ -558,8 +561,7 @@ impl Session {
         let source = self.planner().named_source(&name, None)?;
         let mut metas = Vec::new();
         for (at, column) in source.columns.iter().enumerate() {
-            let matches = pattern.is_empty()
-                || collation::like(column.name.as_bytes(), pattern, b'\\', Collation::Utf8mb4GeneralCi);
+            let matches = pattern.is_empty() || like_name(column.name.as_bytes(), pattern);
             if matches {
                 let mut meta = source.meta(at as u16, &column.name);
                 let def = source.engine_table().and_then(|table| table.def.columns.get(at));

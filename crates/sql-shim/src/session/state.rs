@@ -7,6 +7,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use untorn::engine::TimeSlice;
 use untorn::sort::Place;
 use untorn::types::{Date, DateTime};
 
@@ -14,6 +15,7 @@ use crate::auth::privilege::Rights;
 use crate::errors;
 use crate::result::SqlError;
 use crate::server::registry::{Connection, Kill, Server};
+use crate::session::evaluation::Evaluation;
 use crate::session::memory::{self, Account};
 use crate::sql::ast;
 use crate::sql::value::Value;
@@ -59,6 +61,8 @@ pub struct SessionState {
     pub variables: SessionVariables,
     /// Memory of its statements.
     pub memory: Account,
+    /// What its expressions cost.
+    pub evaluation: Evaluation,
     sort_place: OnceCell<Place>,
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
@@ -101,7 +105,12 @@ pub fn zone_offset(name: &str) -> Option<i32> {
 
 impl SessionState {
     /// A fresh session's.
-    pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: untorn::Database) -> Self {
+    pub fn new(
+        server: Arc<Server>,
+        connection: Arc<Connection>,
+        database: untorn::Database,
+        slice: Arc<TimeSlice>,
+    ) -> Self {
         let variables = server.variables.session();
         let random = database.environment().random_u64();
         let memory = Account::new(server.memory.clone());
@@ -111,6 +120,7 @@ impl SessionState {
             database,
             variables,
             memory,
+            evaluation: Evaluation::new(slice),
             sort_place: OnceCell::new(),
             timed_out: Cell::new(false),
             current_database: RefCell::new(None),

@@ -4,6 +4,8 @@
 //! not count its work shows as too few polls.
 #![allow(clippy::unwrap_used)]
 
+mod expressions;
+
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
@@ -33,6 +35,8 @@ struct Sink {
     gathered: usize,
     most_gathered: usize,
     flushes: usize,
+    /// Killed as soon as a text comes.
+    kills: Option<Arc<Connection>>,
 }
 
 /// What the client's buffer holds.
@@ -65,6 +69,9 @@ impl ResultSink for Sink {
         self.put(value);
     }
     fn bytes(&mut self, value: &[u8]) {
+        if let Some(connection) = &self.kills {
+            connection.kill(Kill::Query);
+        }
         self.put(String::from_utf8_lossy(value));
     }
     fn date(&mut self, value: Date) {

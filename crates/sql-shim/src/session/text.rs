@@ -1,10 +1,11 @@
 //! Statements that come as text: through the statement cache, or parsed and planned for this once.
 
-use std::pin::pin;
+use std::sync::Arc;
 
 use super::cache::{self, Fingerprint};
 use super::failure::Failure;
-use super::{Changed, Session, Watch, keeps_warnings, large_text};
+use super::memory::StatementCharge;
+use super::{Changed, Session, keeps_warnings, large_text};
 use crate::errors;
 use crate::result::ResultSink;
 use crate::sql::ast::Statement;
@@ -18,26 +19,19 @@ impl Session {
         many: bool,
         out: &mut S,
     ) -> Result<usize, (Failure, usize)> {
-        self.transaction.rows().clear_kill();
-        let watch = Watch::new(&self.state, &self.transaction, None);
-        let slice = self.transaction.state().slice();
-        let weight = watch.over(pin!(large_text::weight(sql, self.modes(), slice))).await.0;
-        let weight = weight.map_err(|failure| (failure, sql.len()))?;
-        self.state.memory.keep(0, weight).map_err(|error| (error.into(), sql.len()))?;
-        let result = self.run_charged_text(sql, many, out).await;
-        // Giving back is never refused.
-        let _ = self.state.memory.keep(weight, 0);
-        result
+        let charge = self.charge_text(sql, false).await.map_err(|failure| (failure, sql.len()))?;
+        self.run_charged_text(sql, many, charge.as_ref(), out).await
     }
 
     async fn run_charged_text<S: ResultSink>(
         &mut self,
         sql: &[u8],
         many: bool,
+        charge: Option<&Arc<StatementCharge>>,
         out: &mut S,
     ) -> Result<usize, (Failure, usize)> {
         let modes = self.modes();
-        let parsed = large_text::parse(sql, modes).await.map_err(|error| (error.into(), sql.len()))?;
+        let parsed = self.parse_text(sql, modes, charge).await.map_err(|failure| (failure, sql.len()))?;
         let consumed = parsed.consumed;
         let rest = sql.get(consumed..).unwrap_or_default();
         let more = !parser::is_blank(rest, modes);
@@ -69,7 +63,7 @@ impl Session {
                 Err(failure) => return Err(fail(failure)),
                 Ok(()) => break,
             }
-            statement = large_text::parse(sql, modes).await.map_err(|error| fail(error.into()))?.statement;
+            statement = self.parse_text(sql, modes, charge).await.map_err(fail)?.statement;
         }
         Ok(consumed)
     }

@@ -2,7 +2,9 @@
 //!
 //! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with nothing
 //! latched. Where a change could put a row in the scan's way again, or rows are to be sorted first, everything is
-//! gathered before the first change, on disk where it is much.
+//! gathered before the first change, on disk where it is much. Rows that are sorted are gathered with the columns that the
+//! change looks at, and what becomes of them is computed in the order of the sort: assignments may count rows, and those
+//! beyond a LIMIT are nobody's business.
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use super::{Executor, keys};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::Failure;
+use crate::session::memory::refused;
 use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
@@ -34,6 +37,8 @@ type Compute<'c> = dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Changes, SqlE
 
 /// Rows gathered before they are changed.
 const BATCH_ROWS: usize = 128;
+/// Bytes of new values gathered before they are stored.
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Whether two values of a column are the same, byte for byte as far as text goes.
 pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
@@ -83,8 +88,22 @@ pub fn encode_assigned(
 /// What is to be done to a row.
 struct Work {
     key: OwnedKey,
-    /// Empty: delete.
-    changes: Changes,
+    todo: Todo,
+}
+
+enum Todo {
+    Delete,
+    /// These columns.
+    Change(Changes),
+    /// To be computed from these columns of the row.
+    Compute(Changes),
+}
+
+impl Todo {
+    /// The row is matched, and stays as it is.
+    fn is_nothing(&self) -> bool {
+        matches!(self, Todo::Change(columns) if columns.is_empty())
+    }
 }
 
 /// Units of work that a change of a row counts for.
@@ -96,16 +115,24 @@ const NULL: u32 = u32::MAX;
 impl Work {
     /// Appends it, to be kept until everything is gathered.
     fn pack(&self, out: &mut Vec<u8>) {
+        let (kind, columns) = match &self.todo {
+            Todo::Delete => (0, &[][..]),
+            Todo::Change(columns) => (1, &columns[..]),
+            Todo::Compute(columns) => (2, &columns[..]),
+        };
+        out.push(kind);
         let fields = self.key.fields();
         out.extend_from_slice(&(fields.len() as u32).to_ne_bytes());
         fields.iter().for_each(|field| pack_field(*field, out));
-        for (column, bytes) in &self.changes {
+        for (column, bytes) in columns {
             out.extend_from_slice(&column.to_ne_bytes());
             pack_field(bytes.as_deref(), out);
         }
     }
 
     fn unpack(mut rest: &[u8]) -> Option<Work> {
+        let (kind, tail) = rest.split_first()?;
+        rest = tail;
         let count = take_u32(&mut rest)?;
         let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> = smallvec::SmallVec::new();
         for _ in 0..count {
@@ -116,8 +143,28 @@ impl Work {
             rest = tail;
             changes.push((u16::from_ne_bytes(*column), unpack_field(&mut rest)?.map(<[u8]>::to_vec)));
         }
-        Some(Work { key: OwnedKey::from_fields(&fields), changes })
+        let todo = match kind {
+            0 => Todo::Delete,
+            1 => Todo::Change(changes),
+            _ => Todo::Compute(changes),
+        };
+        Some(Work { key: OwnedKey::from_fields(&fields), todo })
     }
+
+    /// Bytes that it takes until it is done.
+    fn weight(&self) -> usize {
+        let columns = match &self.todo {
+            Todo::Delete => return 0,
+            Todo::Change(columns) | Todo::Compute(columns) => columns,
+        };
+        columns.iter().map(|(_, bytes)| bytes.as_ref().map_or(0, Vec::len)).sum()
+    }
+}
+
+/// The columns that a change looks at, as they are.
+fn columns_of(view: &RowView<'_>, needed: &[u16]) -> Changes {
+    let column = |column: &u16| Some((*column, stored_bytes(view, *column)??.to_vec()));
+    needed.iter().filter_map(column).map(|(column, bytes)| (column, Some(bytes))).collect()
 }
 
 fn take_u32(rest: &mut &[u8]) -> Option<u32> {
@@ -257,6 +304,7 @@ impl Executor<'_> {
             (false, false) => None,
         };
         let mut work: Vec<Work> = Vec::new();
+        let (mut bytes, mut charge) = (0, state.memory.charge());
         let mut changed = 0;
         // A row with long columns is shown as a copy, without its key: the key was taken when it was locked.
         loop {
@@ -271,15 +319,19 @@ impl Executor<'_> {
                         // It is wanted: it will be shown again when it is locked.
                         return Ok(Flow::Next);
                     }
-                    let changes = match compute {
-                        Some(compute) => compute(&view, &row_cx)?,
-                        None => Vec::new(),
+                    let held = state.held();
+                    let todo = match compute {
+                        None => Some(Todo::Delete),
+                        Some(_) if sorts => Some(Todo::Compute(columns_of(&view, &needed))),
+                        Some(compute) => {
+                            Some(Todo::Change(compute(&view, &row_cx)?)).filter(|todo| !todo.is_nothing())
+                        }
                     };
                     let mut full = false;
-                    if compute.is_none() || !changes.is_empty() {
+                    if let Some(todo) = todo {
                         let mut owned = OwnedKey::default();
                         key(&mut owned);
-                        let item = Work { key: owned, changes };
+                        let item = Work { key: owned, todo };
                         match &mut gathered {
                             Some(gathered) => {
                                 gathered.add(
@@ -296,16 +348,24 @@ impl Executor<'_> {
                                 )?;
                                 full = gathered.is_full();
                             }
-                            None => work.push(item),
+                            None => {
+                                bytes += item.weight();
+                                if !charge.reach(bytes) {
+                                    return Err(refused().into());
+                                }
+                                work.push(item);
+                            }
                         }
                     }
+                    state.release_to(held);
                     if !sorts {
                         limit -= 1;
                         if limit == 0 {
                             return Ok(Flow::Stop);
                         }
                     }
-                    Ok(if full || work.len() >= BATCH_ROWS { Flow::Pause } else { Flow::Next })
+                    let full = full || work.len() >= BATCH_ROWS || bytes >= BATCH_BYTES;
+                    Ok(if full { Flow::Pause } else { Flow::Next })
                 })
                 .await?;
             state.check_killed()?;
@@ -317,6 +377,8 @@ impl Executor<'_> {
             for item in work.drain(..) {
                 changed += self.apply(table, item, ignore).await?;
             }
+            bytes = 0;
+            charge.shrink_to(0);
             if !more {
                 break;
             }
@@ -326,13 +388,26 @@ impl Executor<'_> {
         let mut left = if sorts { limit } else { u64::MAX };
         while left > 0 {
             let Some((_, packed)) = rows.next().await? else { break };
-            let Some(item) = Work::unpack(packed) else {
+            let Some(mut item) = Work::unpack(packed) else {
                 return Err(
                     errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into()
                 );
             };
-            changed += self.apply(table, item, ignore).await?;
             left -= 1;
+            let held = state.held();
+            if let (Todo::Compute(columns), Some(compute)) = (&mut item.todo, compute.as_mut()) {
+                self.tick(1).await?;
+                let mut fields = vec![None; table.def.columns.len()];
+                for (column, bytes) in columns.drain(..) {
+                    fields[usize::from(column)] = bytes;
+                }
+                let views = [RowView::Fields(&fields, &table.def.columns)];
+                item.todo = Todo::Change(compute(&views[0], &Context { rows: &views, ..cx })?);
+            }
+            if !item.todo.is_nothing() {
+                changed += self.apply(table, item, ignore).await?;
+            }
+            state.release_to(held);
         }
         Ok(changed)
     }
@@ -341,12 +416,13 @@ impl Executor<'_> {
         self.tick(CHANGE_UNITS).await?;
         let key = work.key.fields();
         let mark = ignore.then(|| self.transaction.statement_mark());
-        let outcome = if work.changes.is_empty() {
-            engine::delete(self.transaction.rows(), &table.rows, &key).await
-        } else {
-            let changes: smallvec::SmallVec<[(u16, Option<&[u8]>); 4]> =
-                work.changes.iter().map(|(column, bytes)| (*column, bytes.as_deref())).collect();
-            engine::update(self.transaction.rows(), &table.rows, &key, &changes).await
+        let outcome = match &work.todo {
+            Todo::Delete => engine::delete(self.transaction.rows(), &table.rows, &key).await,
+            Todo::Change(changes) | Todo::Compute(changes) => {
+                let changes: smallvec::SmallVec<[(u16, Option<&[u8]>); 4]> =
+                    changes.iter().map(|(column, bytes)| (*column, bytes.as_deref())).collect();
+                engine::update(self.transaction.rows(), &table.rows, &key, &changes).await
+            }
         };
         match outcome {
             Ok(()) => Ok(1),

@@ -238,6 +238,7 @@ impl<'e> Executor<'e> {
         row.clear();
         let table = inserting.table.clone();
         let state = self.state;
+        let held = state.held();
         let storing = Storing { state, row: number, lenient: inserting.lenient };
         let nulls = [RowView::Nulls];
         for (at, column) in table.def.columns.iter().enumerate() {
@@ -287,6 +288,7 @@ impl<'e> Executor<'e> {
                 }
             }
         }
+        state.release_to(held);
         Ok(())
     }
 

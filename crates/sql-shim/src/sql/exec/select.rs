@@ -17,6 +17,9 @@ use crate::sql::expr::{Context, Expr, RowView, SubqueryResult};
 use crate::sql::plan::{SelectPlan, Step};
 use crate::sql::value::{Value, compare};
 
+/// A SELECT without tables gives way between items if it has so many.
+const ITEMS_IN_TURNS: usize = 8;
+
 /// What happens to the rows of a SELECT.
 pub struct Consumer<'p> {
     plan: &'p SelectPlan,
@@ -85,7 +88,9 @@ impl Row for SourceRow<'_, '_> {
             Target::Taker(_) => {
                 let mut values = Vec::with_capacity(plan.items.len());
                 for item in &plan.items {
-                    values.push(item.eval(&self.cx)?.into_owned());
+                    let value = item.eval(&self.cx)?;
+                    self.cx.state.gather(&value)?;
+                    values.push(value.into_owned());
                 }
                 return target.put(values);
             }
@@ -95,7 +100,9 @@ impl Row for SourceRow<'_, '_> {
             (Some(columns), [view]) => plain(columns, view, self.time_zone, *sink),
             _ => {
                 for (item, ty) in plan.items.iter().zip(&plan.types) {
-                    output::announced(*sink, &item.eval(&self.cx)?, ty);
+                    let value = item.eval(&self.cx)?;
+                    self.cx.state.gather(&value)?;
+                    output::announced(*sink, &value, ty);
                 }
             }
         }
@@ -179,11 +186,45 @@ impl<'p> Consumer<'p> {
         let (plan, time_zone) = (self.plan, self.time_zone);
         let cx = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
         let cx = Context { rows, ..shorten(&cx) };
-        if let Some(groups) = &mut self.groups {
+        let held = self.state.held();
+        let flow = if let Some(groups) = &mut self.groups {
             groups.add(&cx)?;
-            return Ok(if groups.is_full() { Flow::Pause } else { Flow::Next });
+            if groups.is_full() { Flow::Pause } else { Flow::Next }
+        } else {
+            self.tail.take(&SourceRow { plan, cx, rows, time_zone }, target)?
+        };
+        self.state.release_to(held);
+        Ok(flow)
+    }
+
+    /// The row of a SELECT without tables. Its items may be many, so that others have their turn between them.
+    async fn only_row<S: ResultSink>(
+        &mut self,
+        executor: &Executor<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        executor.tick(1).await?;
+        if self.groups.is_some() || self.plan.items.len() < ITEMS_IN_TURNS {
+            self.row(&[], target)?;
+            return self.relieve(executor, target).await;
         }
-        self.tail.take(&SourceRow { plan, cx, rows, time_zone }, target)
+        let cx = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
+        let held = self.state.held();
+        let mut values = Vec::with_capacity(self.plan.items.len());
+        for item in &self.plan.items {
+            let value = item.eval(&cx)?;
+            self.state.gather(&value)?;
+            values.push(value.into_owned());
+            executor.tick(1).await?;
+        }
+        let mut key = Vec::new();
+        for (expr, descending) in &self.plan.order {
+            push_key(&expr.eval(&cx)?, *descending, &mut key);
+        }
+        let row = ValueRow { plan: self.plan, state: self.state, values: &values, key: &key };
+        self.tail.take(&row, target)?;
+        self.state.release_to(held);
+        self.relieve(executor, target).await
     }
 
     /// Makes room where something is full: to be called whenever a row asked for a pause.
@@ -225,6 +266,7 @@ impl<'p> Consumer<'p> {
         let mut key = Vec::new();
         while let Some(group) = groups.next(executor, &base).await? {
             executor.tick(1).await?;
+            let held = self.state.held();
             let aggregates: Vec<Value<'static>> = group
                 .accumulators
                 .into_iter()
@@ -240,13 +282,18 @@ impl<'p> Consumer<'p> {
             }
             let mut values = Vec::with_capacity(plan.items.len());
             for item in &plan.items {
-                values.push(item.eval(&cx)?.into_owned());
+                let value = item.eval(&cx)?;
+                self.state.gather(&value)?;
+                values.push(value.into_owned());
             }
             key.clear();
             for (expr, descending) in &plan.order {
                 push_key(&expr.eval(&cx)?, *descending, &mut key);
             }
-            match self.tail.take(&ValueRow { plan, values: &values, key: &key }, target)? {
+            let flow =
+                self.tail.take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?;
+            self.state.release_to(held);
+            match flow {
                 Flow::Stop => return Ok(()),
                 Flow::Pause => {
                     self.tail.relieve(executor).await?;
@@ -267,7 +314,10 @@ fn shorten<'s>(cx: &Context<'s>) -> Context<'s> {
 /// Whether all conditions hold.
 pub fn all_true(conditions: &[Expr], cx: &Context<'_>) -> Result<bool, SqlError> {
     for condition in conditions {
-        if condition.truth(cx)? != Some(true) {
+        let held = cx.state.held();
+        let truth = condition.truth(cx)?;
+        cx.state.release_to(held);
+        if truth != Some(true) {
             return Ok(false);
         }
     }
@@ -302,7 +352,7 @@ impl Executor<'_> {
             (_, false) => {}
             ([], true) => {
                 self.sleep(plan, &cx).await?;
-                consumer.row(&[], target)?;
+                consumer.only_row(self, target).await?;
             }
             ([step], true) if plan.sources[step.source].engine_table().is_some() => {
                 self.stream(plan, step, &mut consumer, &cx, target).await?;
@@ -331,7 +381,7 @@ impl Executor<'_> {
                 if left.is_zero() {
                     break;
                 }
-                environment.sleep(left.min(std::time::Duration::from_millis(100))).await;
+                environment.sleep(left.min(std::time::Duration::from_millis(20))).await;
                 self.state.check_killed()?;
             }
         }

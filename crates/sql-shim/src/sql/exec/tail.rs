@@ -62,7 +62,7 @@ impl<'p> Tail<'p> {
 
     /// Whether no further row can matter.
     pub fn is_done(&self) -> bool {
-        self.left == 0 && self.sorter.is_none()
+        self.left == 0
     }
 
     /// Whether something is to be spilled.
@@ -299,18 +299,24 @@ pub fn hand_on_values<S: ResultSink>(
     target: &mut Target<'_, S>,
 ) -> Result<(), Failure> {
     let Target::Sink(sink) = target else { return target.put(values) };
+    send_values(&values, plan, *sink);
+    Ok(())
+}
+
+fn send_values<S: ResultSink>(values: &[Value<'static>], plan: &SelectPlan, sink: &mut S) {
     sink.row_begin();
     for (value, ty) in values.iter().zip(&plan.types) {
-        output::announced(*sink, value, ty);
+        output::announced(sink, value, ty);
     }
     sink.row_end();
-    Ok(())
 }
 
 /// A row of values with its sort key.
 pub struct ValueRow<'r> {
     /// The plan it belongs to.
     pub plan: &'r SelectPlan,
+    /// The session.
+    pub state: &'r SessionState,
     /// Its values.
     pub values: &'r [Value<'static>],
     /// Its sort key.
@@ -335,6 +341,15 @@ impl Row for ValueRow<'_> {
     }
 
     fn emit<S: ResultSink>(&self, target: &mut Target<'_, S>) -> Result<(), Failure> {
-        hand_on_values(self.values.to_vec(), self.plan, target)
+        let held = self.state.held();
+        for value in self.values {
+            self.state.gather(value)?;
+        }
+        match target {
+            Target::Sink(sink) => send_values(self.values, self.plan, *sink),
+            Target::Taker(_) => target.put(self.values.to_vec())?,
+        }
+        self.state.release_to(held);
+        Ok(())
     }
 }

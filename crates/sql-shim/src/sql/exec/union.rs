@@ -34,7 +34,7 @@ impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
                 push_key(&expr.eval(&cx)?, *descending, &mut self.key);
             }
         }
-        let row = ValueRow { plan: self.plan, values: &row, key: &self.key };
+        let row = ValueRow { plan: self.plan, state: self.state, values: &row, key: &self.key };
         self.tail.take(&row, self.target)?;
         Ok(())
     }

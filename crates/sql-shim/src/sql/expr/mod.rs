@@ -25,12 +25,15 @@ use untorn::types::{Collation, ColumnType, Date};
 
 use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
 use super::store;
-use super::value::{Value, collation, compare, convert};
+use super::value::{Value, collation, compare, like};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::state::SessionState;
 use functions::Function;
 pub use subquery::SubqueryResult;
+
+/// Work that an item of a list counts for: lists may have millions.
+const NODE_BYTES: usize = 64;
 
 /// What evaluation may fail with.
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
@@ -205,9 +208,14 @@ impl Expr {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
                 Ok(Value::truth_value(rows > 0))
             }
-            Expr::UserVariable(name) => Ok(cx.state.user_variable(name)),
+            Expr::UserVariable(name) => {
+                let value = cx.state.user_variable(name);
+                cx.state.work_on(&value)?;
+                cx.state.settle(value, cx.state.held())
+            }
             Expr::Assign(name, value) => {
                 let value = value.eval(cx)?.into_owned();
+                cx.state.work_on(&value)?;
                 cx.state.set_user_variable(name, value.clone())?;
                 Ok(value)
             }
@@ -222,17 +230,23 @@ impl Expr {
                 value => Value::UInt(!value.to_bits()),
             }),
             Expr::Arithmetic(operator, left, right) => {
-                arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)
+                let held = cx.state.held();
+                let value = arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)?;
+                cx.state.settle(value, held)
             }
             Expr::Chain(first, links) => {
+                let held = cx.state.held();
                 let mut value = first.eval(cx)?;
                 for (operator, operand) in links {
+                    cx.state.work(NODE_BYTES)?;
                     value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+                    value = cx.state.settle(value, held)?;
                 }
                 Ok(value)
             }
             Expr::Coalesce(list) => {
                 for item in list {
+                    cx.state.work(NODE_BYTES)?;
                     let value = item.eval(cx)?;
                     if !value.is_null() {
                         return Ok(value);
@@ -246,7 +260,12 @@ impl Expr {
                 Ok(if equal { Value::Null } else { value })
             }
             Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
-            Expr::Cast(operand, target) => types::cast(operand.eval(cx)?, target, cx.state),
+            Expr::Cast(operand, target) => {
+                let held = cx.state.held();
+                let operand = operand.eval(cx)?;
+                cx.state.work_on(&operand)?;
+                cx.state.settle(types::cast(operand, target, cx.state)?, held)
+            }
             Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
                 Value::Text(text, _) => Value::Text(text, *rule),
@@ -260,15 +279,24 @@ impl Expr {
                 Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?))
             }
             Expr::Trim { side, what, operand } => {
+                let held = cx.state.held();
                 let what = what.as_ref().map(|what| what.eval(cx)).transpose()?;
-                Ok(functions::trim(*side, what, operand.eval(cx)?))
+                let operand = operand.eval(cx)?;
+                cx.state.work_on(&operand)?;
+                cx.state.settle(functions::trim(*side, what, operand), held)
             }
             Expr::Call(function, arguments) => {
+                let held = cx.state.held();
                 let mut values: smallvec::SmallVec<[Value<'a>; 4]> = smallvec::SmallVec::new();
                 for argument in arguments {
-                    values.push(argument.eval(cx)?);
+                    let value = argument.eval(cx)?;
+                    cx.state.work_on(&value)?;
+                    values.push(value);
                 }
-                (function.eval)(&values, cx)
+                let result = (function.eval)(&values, cx)?;
+                drop(values);
+                cx.state.work_on(&result)?;
+                cx.state.settle(result, held)
             }
             Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
             _ => self.truth(cx).map(truth),
@@ -281,6 +309,7 @@ impl Expr {
             Expr::And(list) => {
                 let mut unknown = false;
                 for item in list {
+                    cx.state.work(NODE_BYTES)?;
                     match item.truth(cx)? {
                         Some(false) => return Ok(Some(false)),
                         None => unknown = true,
@@ -292,6 +321,7 @@ impl Expr {
             Expr::Or(list) => {
                 let mut unknown = false;
                 for item in list {
+                    cx.state.work(NODE_BYTES)?;
                     match item.truth(cx)? {
                         Some(true) => return Ok(Some(true)),
                         None => unknown = true,
@@ -334,7 +364,10 @@ impl Expr {
                 }
                 let escape = escape.eval(cx)?.to_text().first().copied().unwrap_or(0);
                 let rule = collation::common(value.collation(), pattern.collation());
-                Ok(Some(collation::like(&value.to_text(), &pattern.to_text(), escape, rule) != *negated))
+                let (text, pattern) = (value.to_text(), pattern.to_text());
+                Ok(Some(
+                    like::like(&text, &pattern, escape, rule, &|bytes| cx.state.work(bytes))? != *negated,
+                ))
             }
             _ => Ok(self.eval(cx)?.truth()),
         }
@@ -348,9 +381,11 @@ impl Expr {
         cx: &Context<'a>,
     ) -> Evaluated<'a> {
         let value = operand.map(|operand| operand.eval(cx)).transpose()?;
+        let value = value.as_ref().map(compare::Wanted::new);
         for (condition, result) in whens {
+            cx.state.work(NODE_BYTES)?;
             let chosen = match &value {
-                Some(value) => compare::compare(value, &condition.eval(cx)?) == Some(Ordering::Equal),
+                Some(value) => value.is_equal(&condition.eval(cx)?) == Some(true),
                 None => condition.truth(cx)? == Some(true),
             };
             if chosen {
@@ -490,6 +525,7 @@ fn compare_expressions(
         return compare_rows(operator, left, right, cx);
     }
     let (left, right) = (left.eval(cx)?, right.eval(cx)?);
+    cx.state.work_on(&left)?;
     if operator == BinaryOperator::NullSafeEqual {
         return Ok(Some(compare::null_safe_equal(&left, &right)));
     }
@@ -509,6 +545,7 @@ fn compare_rows(
     let mut unknown = false;
     for (left, right) in left.iter().zip(right) {
         let (left, right) = (left.eval(cx)?, right.eval(cx)?);
+        cx.state.work_on(&left)?;
         if operator == BinaryOperator::NullSafeEqual {
             if !compare::null_safe_equal(&left, &right) {
                 return Ok(Some(false));
@@ -544,6 +581,7 @@ fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Re
     let mut unknown = false;
     if let Expr::Row(_) = operand {
         for item in list {
+            cx.state.work(NODE_BYTES)?;
             match compare_expressions(BinaryOperator::Equal, operand, item, cx)? {
                 Some(true) => return Ok(Some(!negated)),
                 None => unknown = true,
@@ -553,11 +591,16 @@ fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Re
         return Ok(if unknown { None } else { Some(negated) });
     }
     let value = operand.eval(cx)?;
+    cx.state.work_on(&value)?;
+    let value = compare::Wanted::new(&value);
     for item in list {
-        match compare::compare(&value, &item.eval(cx)?) {
-            Some(Ordering::Equal) => return Ok(Some(!negated)),
+        cx.state.work(NODE_BYTES)?;
+        let item = item.eval(cx)?;
+        cx.state.work_on(&item)?;
+        match value.is_equal(&item) {
+            Some(true) => return Ok(Some(!negated)),
             None => unknown = true,
-            Some(_) => {}
+            Some(false) => {}
         }
     }
     Ok(if unknown { None } else { Some(negated) })

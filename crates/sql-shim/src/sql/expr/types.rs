@@ -367,7 +367,7 @@ pub fn clamp_decimal(
 
 fn warn_of_text(value: &Value<'_>, kind: &str, state: &SessionState) {
     if let Value::Text(text, _) = value {
-        let number = super::convert::parse_number(text);
+        let number = crate::sql::value::convert::parse_number(text);
         let partial = kind == "INTEGER" && text.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
         if !number.complete || partial {
             state

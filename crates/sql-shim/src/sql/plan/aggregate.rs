@@ -7,7 +7,7 @@ use bigdecimal::{BigDecimal, Zero};
 use untorn::types::Collation;
 
 use crate::result::{SqlError, kind};
-use crate::session::memory::row_weight;
+use crate::session::memory::{row_weight, weight};
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Expr};
 use crate::sql::value::{Value, compare, decimal};
@@ -159,10 +159,11 @@ impl Accumulator {
         match aggregate.kind {
             AggregateKind::Count => {}
             AggregateKind::Sum | AggregateKind::Average => self.sum(&value),
-            AggregateKind::Min => self.extreme(value, Ordering::Less),
-            AggregateKind::Max => self.extreme(value, Ordering::Greater),
+            AggregateKind::Min => grown += self.extreme(value, Ordering::Less),
+            AggregateKind::Max => grown += self.extreme(value, Ordering::Greater),
             AggregateKind::AnyValue => {
                 if let State::Nothing = self.state {
+                    grown += weight(&value);
                     self.state = State::Value(value.into_owned());
                 }
             }
@@ -193,14 +194,16 @@ impl Accumulator {
         };
     }
 
-    fn extreme(&mut self, value: Value<'_>, wanted: Ordering) {
-        let replace = match &self.state {
-            State::Value(best) => compare::compare(&value, best) == Some(wanted),
-            _ => true,
+    /// Keeps the value if it is beyond the one kept. Returns by how many bytes that is longer.
+    fn extreme(&mut self, value: Value<'_>, wanted: Ordering) -> usize {
+        let before = match &self.state {
+            State::Value(best) if compare::compare(&value, best) == Some(wanted) => weight(best),
+            State::Value(_) => return 0,
+            _ => 0,
         };
-        if replace {
-            self.state = State::Value(value.into_owned());
-        }
+        let grown = weight(&value).saturating_sub(before);
+        self.state = State::Value(value.into_owned());
+        grown
     }
 
     fn bits(&mut self, kind: AggregateKind, value: &Value<'_>) {
@@ -244,14 +247,14 @@ impl Accumulator {
             order.push(expr.eval(cx)?.into_owned());
         }
         let State::Texts(texts) = &mut self.state else { return Ok(0) };
-        let weight = text.len() + KEY_BYTES + row_weight(&order);
+        let bytes = text.len() + KEY_BYTES + row_weight(&order);
         texts.bytes += text.len() + aggregate.separator.len();
         texts.list.push((order, text));
         if texts.list.len() >= TEXTS_SORTED && texts.bytes / 2 >= length_max {
             texts.keep_first(aggregate, length_max);
             return Ok(0);
         }
-        Ok(weight)
+        Ok(bytes)
     }
 
     /// The aggregate's value.

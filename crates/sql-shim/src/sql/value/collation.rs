@@ -22,6 +22,20 @@ pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
     untorn::engine::compare_values(collation.comparison(), left, right)
 }
 
+/// The text without what equality ignores at its end. Whoever compares one long text with many takes it off once.
+pub fn trimmed(text: &[u8], collation: Collation) -> &[u8] {
+    match collation {
+        Collation::Binary => text,
+        _ => &text[..text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)],
+    }
+}
+
+/// Whether two texts compare equal; `left` has been [`trimmed`]. The time it takes depends on the shorter one.
+pub fn equal_to_trimmed(left: &[u8], right: &[u8], collation: Collation) -> bool {
+    // A character has one to four bytes.
+    left.len() / 4 <= right.len() && compare(left, right, collation).is_eq()
+}
+
 /// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort keys, GROUP
 /// BY and DISTINCT.
 pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
@@ -44,8 +58,7 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
 /// order is theirs and that takes one byte for ASCII; zeros are escaped, so that no text looks like the end of a shorter one
 /// and the beginning of the next column.
 fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
-    let end = text.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
-    let text = &text[..end];
+    let text = trimmed(text, collation);
     let fold = collation == Collation::Utf8mb4GeneralCi;
     // Without branches, so that many bytes are done at a time.
     let special = text.iter().fold(false, |special, byte| special | !(1..0x80).contains(byte));
@@ -68,16 +81,16 @@ fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
 }
 
 /// Like UTF-8, without its gaps.
-fn push_weight(weight: u32, key: &mut Vec<u8>) {
+pub(super) fn push_weight(weight: u32, key: &mut impl Extend<u8>) {
     match weight {
-        0..0x80 => key.push(weight as u8),
-        0x80..0x800 => key.extend_from_slice(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
-        0x800..0x1_0000 => key.extend_from_slice(&[
+        0..0x80 => key.extend([weight as u8]),
+        0x80..0x800 => key.extend([0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
+        0x800..0x1_0000 => key.extend([
             0xe0 | (weight >> 12) as u8,
             0x80 | (weight >> 6 & 0x3f) as u8,
             0x80 | (weight & 0x3f) as u8,
         ]),
-        _ => key.extend_from_slice(&[
+        _ => key.extend([
             0xf0 | (weight >> 18) as u8,
             0x80 | (weight >> 12 & 0x3f) as u8,
             0x80 | (weight >> 6 & 0x3f) as u8,
@@ -86,7 +99,7 @@ fn push_weight(weight: u32, key: &mut Vec<u8>) {
     }
 }
 
-fn btree_weight(c: char) -> u32 {
+pub(super) fn btree_weight(c: char) -> u32 {
     untorn::engine::general_ci_weight(u32::from(c))
 }
 
@@ -127,95 +140,9 @@ pub fn char_offset(text: &[u8], index: usize, collation: Collation) -> usize {
         .map_or(text.len(), |(offset, _)| offset)
 }
 
-/// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally.
-pub fn like(text: &[u8], pattern: &[u8], escape: u8, collation: Collation) -> bool {
-    if collation == Collation::Binary {
-        let pattern: Vec<u32> = pattern.iter().map(|b| u32::from(*b)).collect();
-        let text: Vec<u32> = text.iter().map(|b| u32::from(*b)).collect();
-        return like_units(&text, &pattern, escape, |unit| unit);
-    }
-    let units =
-        |bytes: &[u8]| -> Vec<u32> { String::from_utf8_lossy(bytes).chars().map(u32::from).collect() };
-    let fold = |unit: u32| match char::from_u32(unit) {
-        Some(c) if collation == Collation::Utf8mb4GeneralCi => btree_weight(c),
-        _ => unit,
-    };
-    like_units(&units(text), &units(pattern), escape, fold)
-}
-
-/// Greedy matching with one point to go back to: the latest `%`.
-fn like_units(text: &[u32], pattern: &[u32], escape: u8, fold: impl Fn(u32) -> u32) -> bool {
-    let (mut t, mut p) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() || p < pattern.len() {
-        let mut matched = false;
-        match pattern.get(p) {
-            Some(&unit) if unit == u32::from(b'%') => {
-                retry = Some((t, p));
-                p += 1;
-                continue;
-            }
-            Some(&unit) if unit == u32::from(b'_') => matched = t < text.len(),
-            Some(&unit) => {
-                let mut wanted = unit;
-                let mut length = 1;
-                if unit == u32::from(escape) && p + 1 < pattern.len() {
-                    wanted = pattern[p + 1];
-                    length = 2;
-                }
-                if text.get(t).is_some_and(|unit| fold(*unit) == fold(wanted)) {
-                    t += 1;
-                    p += length;
-                    continue;
-                }
-            }
-            None => {}
-        }
-        if matched {
-            t += 1;
-            p += 1;
-            continue;
-        }
-        match retry {
-            Some((from, at)) if from < text.len() => {
-                retry = Some((from + 1, at));
-                t = from + 1;
-                p = at + 1;
-            }
-            _ => return false,
-        }
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns() {
-        let ci = Collation::Utf8mb4GeneralCi;
-        for (text, pattern, expected) in [
-            ("abc", "a%", true),
-            ("abc", "%C", true),
-            ("abc", "a_c", true),
-            ("abc", "a_", false),
-            ("a%c", "a\\%c", true),
-            ("abc", "a\\%c", false),
-            ("", "%", true),
-            ("", "_", false),
-            ("mississippi", "%iss%ip%", true),
-            ("mississippi", "%iss%ix%", false),
-            ("été", "é_é", true),
-        ] {
-            assert_eq!(
-                like(text.as_bytes(), pattern.as_bytes(), b'\\', ci),
-                expected,
-                "{text} LIKE {pattern}"
-            );
-        }
-        assert!(!like(b"ABC", b"abc", b'\\', Collation::Utf8mb4Bin));
-    }
 
     #[test]
     fn keys_of_two_columns_are_equal_only_if_both_are() {

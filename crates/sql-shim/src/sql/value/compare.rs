@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use untorn::types::{Date, DateTime};
+use untorn::types::{Collation, Date, DateTime};
 
 use super::{Value, collation, temporal};
 
@@ -66,6 +66,39 @@ pub fn null_safe_equal(left: &Value<'_>, right: &Value<'_>) -> bool {
     }
 }
 
+/// A value that many others are compared with.
+pub struct Wanted<'v> {
+    value: Value<'v>,
+    /// Length of a long text without the spaces at its end.
+    trimmed: usize,
+}
+
+/// Texts from this length on are compared without what equality ignores.
+const LONG_BYTES: usize = 256;
+
+impl<'v> Wanted<'v> {
+    /// The value, which stays where it is.
+    pub fn new(value: &'v Value<'_>) -> Wanted<'v> {
+        let trimmed = match value {
+            Value::Text(text, rule) if text.len() >= LONG_BYTES => collation::trimmed(text, *rule).len(),
+            _ => 0,
+        };
+        Wanted { value: value.borrowed(), trimmed }
+    }
+
+    /// Whether `other` equals it; `None` when one is NULL. The time it takes depends on `other`.
+    pub fn is_equal(&self, other: &Value<'_>) -> Option<bool> {
+        if let (Value::Text(left, a), Value::Text(right, b)) = (&self.value, other)
+            && left.len() >= LONG_BYTES
+        {
+            let rule = collation::common(*a, *b);
+            let left = if rule == Collation::Binary { left } else { &left[..self.trimmed] };
+            return Some(collation::equal_to_trimmed(left, right, rule));
+        }
+        compare(&self.value, other).map(Ordering::is_eq)
+    }
+}
+
 /// Orders for ORDER BY: NULL first.
 pub fn order(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     compare(left, right).unwrap_or_else(|| right.is_null().cmp(&left.is_null()))
@@ -114,7 +147,6 @@ pub fn group_key(value: &Value<'_>, key: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use untorn::types::Collation;
 
     #[test]
     fn kinds_meet() {

@@ -7,6 +7,7 @@ pub mod collation;
 pub mod compare;
 pub mod convert;
 pub mod decimal;
+pub mod like;
 pub mod temporal;
 
 use std::borrow::Cow;

@@ -30,6 +30,8 @@ fn made<'a>(
     if !text_fits(bytes, name, cx.state) {
         return Ok(Value::Null);
     }
+    cx.state.hold(bytes)?;
+    cx.state.work(bytes)?;
     Ok(owned_text(make(), rule))
 }
 
@@ -191,7 +193,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             .unwrap_or(Value::Null))
     }),
     function!("FIELD", 2..=255, |_| Type::INT, |v, _| {
-        let at = v[1..].iter().position(|x| compare::compare(&v[0], x) == Some(std::cmp::Ordering::Equal));
+        let wanted = compare::Wanted::new(&v[0]);
+        let at = v[1..].iter().position(|x| wanted.is_equal(x) == Some(true));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
     function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, _| {
@@ -200,7 +203,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let (wanted, list) = (v[0].to_text(), v[1].to_text());
         let rule = collation::common(v[0].collation(), v[1].collation());
-        let at = list.split(|b| *b == b',').position(|item| collation::compare(item, &wanted, rule).is_eq());
+        let wanted = collation::trimmed(&wanted, rule);
+        let mut items = list.split(|b| *b == b',');
+        let at = items.position(|item| collation::equal_to_trimmed(wanted, item, rule));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
     function!("QUOTE", 1..=1, quoted_type, |v, cx| {

@@ -1,0 +1,165 @@
+//! What expressions take, and in which order a sorted change computes.
+
+use super::*;
+
+#[test]
+fn work_inside_of_expressions_ends_slices() {
+    let mut fixture = Fixture::new("work");
+    fixture.fill(21);
+    fixture.measure_in_units(UNITS);
+    // Each evaluation is more than a slice.
+    let long = "LENGTH(REPEAT('a', 70000))";
+    let of_row = "REPEAT('a', 70000 + id)";
+    for (sql, slices) in [
+        (format!("SELECT COUNT(*) FROM t WHERE id < 100 AND LENGTH({of_row}) > 1"), 100),
+        (format!("SELECT COUNT(*) FROM t WHERE id < 100 AND {of_row} NOT LIKE '%aab%'"), 100),
+        (format!("SELECT SUM({long}) FROM t WHERE id < 100"), 100),
+        (format!("SELECT {}", [long; 100].join(",")), 100),
+        (format!("UPDATE t SET few = {long} WHERE id < 100"), 100),
+        (format!("INSERT INTO t (id, few) VALUES {}", value_rows(long, 100)), 100),
+        (format!("SELECT id FROM t WHERE id < 100 AND id + 1e6 IN ({})", ["1"; 5000].join(",")), 100),
+    ] {
+        let (sink, polls) = fixture.drive(&sql, None);
+        assert_eq!(sink.error, None, "{sql:.80}");
+        assert!(polls >= slices, "{sql:.80}: {polls} polls where its work is {slices} slices");
+    }
+}
+
+fn value_rows(value: &str, count: usize) -> String {
+    (0..count).map(|row| format!("({}, {value})", 10_000 + row)).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn an_expression_ends_at_a_kill_and_when_it_had_its_time() {
+    let mut fixture = Fixture::new("stop");
+    for item in ["REPEAT('a', 200000)", "REPEAT('a', 200000) LIKE '%b%'", "REVERSE(REPEAT('a', 200000))"] {
+        let mut sink = Sink { kills: Some(fixture.connection.clone()), ..Sink::default() };
+        let sql = format!("SELECT 'the kill comes with this', {item}");
+        untorn::engine::block_on(fixture.session.query(sql.as_bytes(), &mut sink)).unwrap();
+        assert_eq!(sink.error, Some(1317), "{item}");
+    }
+    fixture.good("SET max_execution_time = 1");
+    let long = "REPLACE(REPEAT('a', 8000000), 'a', 'b')";
+    assert_eq!(fixture.run(&format!("SELECT LENGTH(REVERSE({long})), LENGTH({long})")).error, Some(3024));
+}
+
+#[test]
+fn values_of_expressions_are_charged_while_they_live() {
+    let mut fixture = Fixture::new("values");
+    fixture.fill(22);
+    fixture.good("SET @a = REPEAT('a', 100000)");
+    fixture.good("SET untorn_statement_memory_limit = 300000");
+    let long = "REPEAT('a', 100000)";
+    let short = "REPEAT('a', 10000)";
+    for sql in [
+        format!("SELECT ELT(1, {})", [long; 4].join(",")),
+        format!("SELECT FIELD('b', {})", [short; 40].join(",")),
+        format!("SELECT LENGTH(CONCAT({long}, {long}))"),
+        "SELECT LENGTH(REPEAT('a', 400000))".to_owned(),
+        "SELECT ELT(1, @a, @a, @a, @a)".to_owned(),
+        format!("SELECT {}", [long; 4].join(",")),
+        format!("SELECT {}", [short; 40].join(",")),
+        format!("SELECT {}", ["@a"; 4].join(",")),
+        format!("SELECT MAX({long}), MIN({long}), MAX(CONCAT({long}, few)) FROM t"),
+        format!(
+            "INSERT INTO t (id, word, note) VALUES (9000, LEFT({long}, 1), LEFT(CONCAT({long}, {long}), 1))"
+        ),
+    ] {
+        assert_eq!(fixture.run(&sql).error, Some(1041), "{sql:.80}");
+    }
+    // What is given back in time is no matter how often.
+    for sql in [
+        "SELECT COUNT(*) FROM t WHERE LENGTH(REPEAT('a', 5000 + id)) > 0 AND id < 500".to_owned(),
+        format!("SELECT LENGTH(REPLACE(REVERSE(LOWER(UPPER({short}))), 'a', 'b'))"),
+        format!("SELECT LENGTH({short}), {}", vec![format!("LENGTH({short})"); 60].join(",")),
+        "UPDATE t SET note = REPEAT('x', 9000) WHERE id < 300".to_owned(),
+        "SELECT note FROM t WHERE id < 300".to_owned(),
+    ] {
+        fixture.good(&sql);
+    }
+}
+
+#[test]
+fn a_sorted_update_counts_and_computes_in_its_order() {
+    let mut fixture = Fixture::new("sorted");
+    fixture.good("CREATE TABLE s (id INT PRIMARY KEY, a INT, name VARCHAR(10), tiny TINYINT, note TEXT)");
+    fixture.good(
+        "INSERT INTO s VALUES (1,1,'c',0,NULL),(2,0,'a',0,REPEAT('n',20000)),(3,0,'b',0,'n'),(4,400,NULL,0,'n')",
+    );
+    // Rows that have the value already are matched.
+    assert_eq!(fixture.good("UPDATE s SET a = 1 ORDER BY id LIMIT 1").affected, Some(0));
+    assert_eq!(fixture.good("SELECT a FROM s ORDER BY id").rows, ["1|", "0|", "0|", "400|"]);
+    // Values are computed in the order of the sort, of the rows that are changed.
+    fixture.good("SET @n := 0");
+    assert_eq!(fixture.good("UPDATE s SET a = (@n := @n + 1) ORDER BY name").affected, Some(4));
+    assert_eq!(
+        fixture.good("SELECT a, LENGTH(note) FROM s ORDER BY id").rows,
+        ["4|NULL|", "2|20000|", "3|1|", "1|1|"]
+    );
+    fixture.good("UPDATE s SET a = 400 WHERE id = 4");
+    assert_eq!(fixture.good("UPDATE s SET tiny = a ORDER BY id LIMIT 2").affected, Some(2));
+    assert_eq!(fixture.run("UPDATE s SET tiny = a ORDER BY id DESC LIMIT 2").error, Some(1264));
+    assert_eq!(
+        fixture.good("UPDATE s SET note = CONCAT(note, 'x'), a = a + 1 ORDER BY name DESC LIMIT 3").affected,
+        Some(3)
+    );
+    let lengths = fixture.good("SELECT a, LENGTH(note) FROM s ORDER BY id").rows;
+    assert_eq!(lengths, ["5|NULL|", "3|20001|", "4|2|", "400|1|"]);
+    assert_eq!(fixture.good("DELETE FROM s ORDER BY a DESC LIMIT 1").affected, Some(1));
+    assert_eq!(fixture.good("SELECT id FROM s ORDER BY id").rows, ["1|", "2|", "3|"]);
+}
+
+#[test]
+fn nothing_is_read_where_nothing_is_wanted() {
+    let mut fixture = Fixture::new("nothing");
+    fixture.fill(23);
+    fixture.measure_in_units(UNITS);
+    let (sink, polls) = fixture.drive("SELECT id FROM t ORDER BY word LIMIT 0", None);
+    assert!(sink.rows.is_empty() && polls < 5, "{polls} polls");
+}
+
+#[test]
+fn preparing_a_long_text_takes_turns_and_is_charged_until_it_is_closed() {
+    let mut fixture = Fixture::new("prepare");
+    let tokens = 150_000;
+    let sql = format!("SELECT 1 IN (1{})", ",1".repeat(tokens));
+    fixture.measure_in_units(UNITS);
+    let mut polls = 0;
+    let prepared = {
+        let mut work = pin!(fixture.session.prepare(sql.as_bytes()));
+        untorn::engine::block_on(poll_fn(|context| {
+            polls += 1;
+            work.as_mut().poll(context)
+        }))
+        .unwrap()
+    };
+    assert!(polls >= rows(2 * tokens), "{polls} polls");
+    let kept = fixture.session.state.memory.kept();
+    assert!(kept >= 2 * tokens as u64 * 40, "{kept} bytes");
+    drop(prepared);
+    assert_eq!(fixture.session.state.memory.kept(), 0);
+    // A kill ends it, and nobody waits for the parser any more.
+    let connection = fixture.connection.clone();
+    let mut polls = 0;
+    let killed = {
+        let mut work = pin!(fixture.session.prepare(sql.as_bytes()));
+        untorn::engine::block_on(poll_fn(|context| {
+            polls += 1;
+            if polls == 5 {
+                connection.kill(Kill::Query);
+            }
+            work.as_mut().poll(context)
+        }))
+    };
+    assert_eq!(killed.map(|_| ()).map_err(|error| error.code), Err(1317));
+    fixture.good("SET untorn_statement_memory_limit = 300000");
+    let refused = untorn::engine::block_on(fixture.session.prepare(sql.as_bytes()));
+    assert_eq!(refused.map(|_| ()).map_err(|error| error.code), Err(1041));
+    fixture.good("SET untorn_statement_memory_limit = 0");
+    fixture.good(&format!("SET @s = CONCAT('SELECT 1 IN (1', REPEAT(',1', {tokens}), ')')"));
+    fixture.good("PREPARE p FROM @s");
+    assert_eq!(fixture.good("EXECUTE p").rows, ["1|"]);
+    fixture.good("SET untorn_statement_memory_limit = 1000000");
+    assert_eq!(fixture.run("EXECUTE p").error, Some(1041));
+    assert_eq!(fixture.run("PREPARE p FROM @s").error, Some(1041));
+}
