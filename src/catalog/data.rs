@@ -205,10 +205,12 @@ impl CatalogData {
             }
             Edit::DropDatabase { name, elsewhere } => {
                 let owner = self.databases.get(name).cloned();
-                let owner = owner.ok_or_else(|| format!("database '{name}' is dropped, but was not there"))?;
+                let owner =
+                    owner.ok_or_else(|| format!("database '{name}' is dropped, but was not there"))?;
                 let spaces: BTreeSet<u32> = owner.tables.values().map(|def| def.space).collect();
                 self.forget_work(&spaces);
-                let elsewhere: BTreeMap<_, _> = elsewhere.iter().map(|(space, path)| (*space, path)).collect();
+                let elsewhere: BTreeMap<_, _> =
+                    elsewhere.iter().map(|(space, path)| (*space, path)).collect();
                 for (table, def) in owner.tables.iter().filter(|(_, def)| !def.discarded) {
                     let at = elsewhere.get(&def.space).map(|path| (*path).clone());
                     let path = at.unwrap_or_else(|| table_file(name, table));

@@ -274,12 +274,7 @@ impl Journal {
     }
 
     /// Writes a note into the block of the last one. A disk writes a sector whole or not, so one of both is there.
-    fn overwrite_note(
-        &mut self,
-        file: &dyn File,
-        block: &[u8],
-        before: &CatalogData,
-    ) -> Result<(), Failure> {
+    fn overwrite_note(&mut self, file: &dyn File, block: &[u8], before: &CatalogData) -> Result<(), Failure> {
         let Err((error, _)) = write_durably(file, block, self.tail - BLOCK as u64) else { return Ok(()) };
         // Which of both is there nobody knows.
         match self.rewrite(before) {

@@ -236,13 +236,7 @@ impl Database {
     }
 
     /// Makes the copy the table's file: the moment of the import is the change of the catalog.
-    fn list_copy(
-        &self,
-        table: &Table,
-        fresh: &Arc<Table>,
-        fresh_path: &Path,
-        replaced: u32,
-    ) -> Result<()> {
+    fn list_copy(&self, table: &Table, fresh: &Arc<Table>, fresh_path: &Path, replaced: u32) -> Result<()> {
         let space = fresh.def.space;
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space))?;
