@@ -55,6 +55,14 @@ impl CheckReport {
     }
 }
 
+/// What the trees of a table reach of its tablespace.
+#[derive(Default)]
+struct Reached {
+    pages: BTreeSet<u32>,
+    /// By their index in the tablespace's report.
+    segments: BTreeSet<usize>,
+}
+
 /// Entries of an index, summed up so that their order does not matter.
 #[derive(Default, PartialEq, Eq)]
 struct Sum {
@@ -98,7 +106,7 @@ impl Database {
         let space = retry(|| fsp::check(&self.0.store, table.def.space)).await?;
         report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
         report.pages = space.size;
-        let mut reached = BTreeSet::new();
+        let mut reached = Reached::default();
         let trees = std::iter::once(&table.rows.clustered)
             .chain(table.rows.secondaries.iter().map(|secondary| &secondary.tree));
         for tree in trees {
@@ -106,6 +114,11 @@ impl Database {
         }
         let unowned = space.runs.iter().filter(|run| run.owner == fsp::Owner::Nobody);
         report.lost_pages += unowned.map(|run| u64::from(run.count)).sum::<u64>();
+        // So do the pages of trees that no index has.
+        for segment in (0..space.segments.len()).filter(|segment| !reached.segments.contains(segment)) {
+            slice.work(PAGE_UNITS).await?;
+            report.lost_pages += space.pages_of(segment).count() as u64;
+        }
         if report.problems.is_empty() {
             self.check_entries(table, &mut report, rows).await?;
         }
@@ -116,7 +129,7 @@ impl Database {
         &self,
         tree: &Tree,
         space: &fsp::Report,
-        reached: &mut BTreeSet<u32>,
+        reached: &mut Reached,
         report: &mut CheckReport,
         slice: &TimeSlice,
     ) -> Result<()> {
@@ -143,6 +156,7 @@ impl Database {
                 report.problems.push(format!("index {name}: its {kind} segment is not in the tablespace"));
                 continue;
             };
+            reached.segments.insert(segment);
             let mut lost: BTreeSet<u32> = space.pages_of(segment).collect();
             for page in pages {
                 slice.work(1).await?;
@@ -151,7 +165,7 @@ impl Database {
                         "index {name}: page {page} is in the tree but not in its {kind} segment"
                     ));
                 }
-                if !reached.insert(*page) {
+                if !reached.pages.insert(*page) {
                     report.problems.push(format!("index {name}: page {page} is reached twice"));
                 }
             }

@@ -215,25 +215,48 @@ impl Database {
                 continue;
             }
             let index = Arc::new(layout::secondary(def, &def.keys[at]).def);
-            let tree = self.create_tree(def.space, index.clone()).await?;
+            let engine = self.clone();
+            let (space, id, fresh) = (def.space, def.keys[at].id, index.clone());
+            let (tree, pending) = self
+                .run_to_the_end(async move { engine.create_announced_tree(space, id, fresh).await })
+                .await?;
             def.keys[at].root = tree.root();
-            let pending = Pending::BuildIndex { space: def.space, index: def.keys[at].id, root: tree.root() };
             built.trees.push((tree, pending));
             places.push((at, index));
         }
-        // What the catalog names must be there after a crash.
-        self.make_durable().await?;
-        let (engine, work) =
-            (self.clone(), built.trees.iter().map(|(_, work)| work.clone()).collect::<Vec<_>>());
-        self.run_to_the_end(async move {
-            engine.0.catalog.change(|change| work.into_iter().try_for_each(|work| change.begin(work)))
-        })
-        .await?;
         for ((at, index), (tree, _)) in places.into_iter().zip(&built.trees) {
             self.fill_index(table, def, at, index, tree, session).await?;
         }
         self.0.store.flush_space(def.space).await?;
         Ok(())
+    }
+
+    /// Makes an empty tree that a start after a crash frees. The catalog knows of it before the log does: a tree that is announced and
+    /// is not there does no harm, but pages that nobody knows of would be lost.
+    async fn create_announced_tree(
+        &self,
+        space: u32,
+        index: u64,
+        def: Arc<IndexDef>,
+    ) -> Result<(Tree, Pending)> {
+        let store = &self.0.store;
+        // The pages are latched for as long as the catalog takes.
+        let purge = self.0.system.pause_purge().await;
+        let (tree, pending, announced) = retry(|| {
+            let mut mtr = store.mtr_sized(256 << 10)?;
+            let tree = Tree::create(&mut mtr, store, space, def.clone())?;
+            let pending = Pending::BuildIndex { space, index, root: tree.root() };
+            let announced = self.0.catalog.change(|change| change.begin(pending.clone()));
+            mtr.commit();
+            Ok::<_, pagestore::Interrupt>((tree, pending, announced))
+        })
+        .await?;
+        drop(purge);
+        if let Err(error) = announced {
+            self.destroy_tree(&tree).await?;
+            return Err(error);
+        }
+        Ok((tree, pending))
     }
 
     /// Makes `def` the table's definition, in the catalog and in memory.

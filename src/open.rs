@@ -44,7 +44,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     // Asked again: another process may have made the directory in between.
     let exists = storage.exists(&directory.join(CATALOG_FILE))?;
     if !exists {
-        clear_unfinished_directory(&*storage, &directory)?;
+        clear_unfinished_directory(&environment, &options)?;
     }
     remove_temporary_files(&*storage, &directory)?;
     forced_recovery::remove_scratch_log(&*storage, &directory)?;
@@ -236,28 +236,45 @@ fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<(
     Ok(())
 }
 
-/// A directory without a catalog in which a first start was interrupted is begun anew. If there are tables the
-/// catalog was lost, and nothing here may be touched.
-fn clear_unfinished_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+/// A directory without a catalog in which a first start was interrupted is begun anew. If there are databases, or it has
+/// been open before, the catalog was lost, and nothing here may be touched.
+fn clear_unfinished_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<()> {
+    let storage = &**environment.storage();
+    let (directory, doublewrite) = (&*options.directory, options.doublewrite_directory());
+    let refuse = |what: String| {
+        let why = format!(
+            "it is missing, but {what}. Restore the file from a backup, or choose an empty directory"
+        );
+        Err(Error::Catalog { path: directory.join(CATALOG_FILE), why })
+    };
     let mut ours = Vec::new();
+    let mut database = None;
     for entry in storage.list(directory)? {
         let path = directory.join(&entry.name);
         if entry.is_directory {
-            let files = storage.list(&path)?;
-            if files.iter().any(|file| file.name.ends_with(".ibd")) {
-                return Err(Error::Catalog {
-                    path: directory.join(CATALOG_FILE),
-                    why: format!(
-                        "it is missing, but {} holds tables. Restore the file from a backup, or choose an empty directory",
-                        path.display()
-                    ),
-                });
+            // What a file system makes for itself, and what an option names.
+            if entry.name == "lost+found" || path == doublewrite {
+                continue;
             }
+            if storage.list(&path)?.iter().any(|file| file.name.ends_with(".ibd")) {
+                return refuse(format!("{} holds tables", path.display()));
+            }
+            database = Some(path);
             continue;
         }
-        let name = entry.name.clone();
+        let name = &entry.name;
         if name == UNDO_FILE || name.starts_with("#untorn_redo") || name.ends_with(".dblwr") {
             ours.push(path);
+        }
+    }
+    if let Some(database) = database.filter(|_| !ours.is_empty()) {
+        return refuse(format!("{} is a database's directory beside a redo log", database.display()));
+    }
+    // The catalog is written at the end of the first opening. A log that is renamed into its place is whole.
+    if RedoLog::exists(environment, directory)? {
+        let openings = RedoLog::open(environment, directory, redo::Options::default())?.epoch();
+        if openings > 1 {
+            return refuse(format!("the redo log was opened {openings} times"));
         }
     }
     for path in ours {

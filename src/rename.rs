@@ -220,3 +220,50 @@ impl Database {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use txn::TableSource;
+
+    use super::*;
+    use crate::Options;
+    use crate::schema::{ColumnDef, TableDef};
+    use crate::types::{Collation, ColumnType};
+
+    /// Purge looks tables up by their ids and takes one it does not find for dropped: what it should have removed stays for ever.
+    #[test]
+    fn a_table_is_there_for_purge_while_it_is_renamed() {
+        let place = std::env::temp_dir().join(format!("untorn-rename-{}", std::process::id()));
+        let mut options = Options::new(&place).buffer_pool_bytes(8 << 20);
+        options.redo_capacity_bytes = 8 << 20;
+        let db = Database::open(options).unwrap();
+        db.create_database("d", Collation::Utf8mb4Bin).unwrap();
+        let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
+        disk::block_on(db.create_table("d", "a", def)).unwrap();
+        let id = db.table("d", "a").unwrap().def.id;
+        let over = AtomicBool::new(false);
+        let found_always = std::thread::scope(|scope| {
+            let looks = scope.spawn(|| {
+                let mut found = true;
+                while !over.load(Ordering::Acquire) {
+                    found &= db.0.tables.table(id).is_some();
+                }
+                found
+            });
+            for round in 0..150 {
+                let (from, to) = if round % 2 == 0 { ("a", "b") } else { ("b", "a") };
+                disk::block_on(db.rename_table(("d", from), ("d", to), None, Duration::from_secs(60)))
+                    .unwrap();
+            }
+            over.store(true, Ordering::Release);
+            looks.join().unwrap()
+        });
+        assert!(found_always);
+        db.close_blocking().unwrap();
+        drop(db);
+        std::fs::remove_dir_all(place).unwrap();
+    }
+}

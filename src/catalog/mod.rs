@@ -39,7 +39,7 @@ use parking_lot::{Mutex, RwLock};
 pub use self::data::{CatalogData, Change, DatabaseDef};
 pub use self::file::{read_whole, write_atomically};
 use self::journal::{Failure, Journal};
-pub use self::pending::Pending;
+pub use self::pending::{Pending, PendingList};
 use crate::error::Error;
 
 /// Name of the catalog file in the data directory.

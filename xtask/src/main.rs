@@ -20,6 +20,7 @@ mod journal;
 mod kill_cycles;
 mod latency;
 mod list_append;
+mod many_tables;
 mod memory;
 mod miri;
 mod packages;
@@ -122,6 +123,14 @@ enum Command {
         minutes: f64,
         #[arg(long, default_value_t = 32)]
         threads: u32,
+    },
+    /// What thousands of tables cost: making them, a start after a stop and after `kill -9`, memory, descriptors.
+    Tables {
+        #[command(flatten)]
+        target: Target,
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        tables: u32,
     },
     /// Clients, a sysbench script and kill cycles without io_uring.
     Epoll(Target),
@@ -287,6 +296,11 @@ fn main() -> Result<()> {
         Command::ListAppend { target, settings } => {
             let program = target.program(&mut steps)?;
             steps.step("list-append histories", || list_append::run(&program, &settings));
+        }
+        Command::Tables { target, tables } => {
+            let program = target.program(&mut steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("many tables", || many_tables::run(&program, tables));
         }
         Command::ImportCheck(target) => {
             let program = target.program(&mut steps)?;

@@ -1,0 +1,303 @@
+//! What a statement leaves behind when it fails, is cut by a crash or finds somebody else's file in its way: nothing that the
+//! next statement or the next start takes for something else.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod definitions;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use definitions::{PATIENCE, ids, insert_into, key, open, prepared, table_def, try_open};
+use disk::{Crash, Fault, FaultKind, Misbehaviour, Moment, OpenHow, SimulatedEnvironment, Storage};
+use parking_lot::Mutex;
+use untorn::types::Collation;
+use untorn::{Database, Error};
+
+fn names_in(environment: &SimulatedEnvironment, database: &str) -> Vec<String> {
+    let path = Path::new("/data").join(database);
+    environment.disk().list(&path).unwrap().into_iter().map(|file| file.name).collect()
+}
+
+/// What may leave a table's file under a name for the time being.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    Truncate,
+    Swap,
+}
+
+/// What comes after it.
+#[derive(Clone, Copy, Debug)]
+enum Second {
+    Discard,
+    Truncate,
+    Rename,
+    Drop,
+}
+
+impl First {
+    async fn run(self, db: &Database) -> Result<(), Error> {
+        let (a, b, t) = (("test", "a"), ("test", "b"), ("test", "t"));
+        match self {
+            First::Truncate => db.truncate_table("test", "a", None, PATIENCE).await,
+            First::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)], None, PATIENCE).await,
+        }
+    }
+}
+
+impl Second {
+    async fn run(self, db: &Database) -> Result<(), Error> {
+        match self {
+            Second::Discard => db.discard_tablespace("test", "a", None, PATIENCE).await,
+            Second::Truncate => db.truncate_table("test", "a", None, PATIENCE).await,
+            Second::Rename => db.rename_table(("test", "a"), ("test", "c"), None, PATIENCE).await,
+            Second::Drop => db.drop_table("test", "a", None, PATIENCE).await,
+        }
+    }
+}
+
+/// The first statement cannot give the file its name, then a call of the second fails. Whether there was such a call.
+fn after_both(start: &disk::SimulatedStorage, first: First, second: Second, calls: (u64, u64)) -> bool {
+    let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
+    let disk = environment.disk().clone();
+    let what = format!("{first:?}, {second:?}, calls {calls:?}");
+    let (reached, outcome) = environment.run_until_complete(async {
+        let db = open(&environment).await;
+        disk.plan(Fault { call: disk.calls() + calls.0, kind: FaultKind::OtherDevice });
+        first.run(&db).await.unwrap();
+        insert_into(&db, "test", "a", 500).await.unwrap();
+        let from = disk.calls();
+        disk.plan(Fault { call: from + calls.1, kind: FaultKind::Enospc });
+        let outcome = second.run(&db).await;
+        let reached = disk.calls() > from + calls.1;
+        disk.forget_faults();
+        // With its record goes into the catalog what could wait.
+        db.create_database("later", Collation::Utf8mb4Bin).unwrap();
+        (reached, outcome)
+    });
+    for seed in 0..2 {
+        let after = SimulatedEnvironment::with_storage(seed, disk.crash(seed));
+        after.run_until_complete(async {
+            let db = open(&after).await;
+            if outcome.is_err() {
+                let found = ids(&db, "test", "a").await;
+                assert!(found.as_ref().is_ok_and(|ids| ids.contains(&500)), "{what}, {outcome:?}: {found:?}");
+            }
+            let with_file = db.tables("test").into_iter().filter(|table| !table.def.discarded);
+            let expected: Vec<String> = with_file.map(|table| format!("{}.ibd", table.name)).collect();
+            assert_eq!(names_in(&after, "test"), expected, "{what}, {outcome:?}");
+        });
+        after.shutdown();
+    }
+    environment.shutdown();
+    reached
+}
+
+/// Where a file is that could not be given its name is known until it has it, whatever statements fail meanwhile.
+#[test]
+fn a_file_elsewhere_is_found_after_whatever_fails() {
+    let start = prepared(&[("test", "a", 0), ("test", "b", 100)], 3);
+    for first in [First::Truncate, First::Swap] {
+        // The call that gives `a` its name.
+        let leaves = |call: &u64| {
+            let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
+            let disk = environment.disk().clone();
+            let left = environment.run_until_complete(async {
+                let db = open(&environment).await;
+                disk.plan(Fault { call: disk.calls() + call, kind: FaultKind::OtherDevice });
+                let done = first.run(&db).await.is_ok();
+                done && !names_in(&environment, "test").contains(&"a.ibd".to_owned())
+            });
+            environment.shutdown();
+            left
+        };
+        let call = (0..200).find(leaves).expect("a name that can be refused");
+        for second in [Second::Discard, Second::Truncate, Second::Rename, Second::Drop] {
+            let calls = (0..).take_while(|other| after_both(&start, first, second, (call, *other))).count();
+            assert!(calls > 2, "{second:?} makes {calls} calls");
+        }
+    }
+}
+
+/// A file that says that it is another tablespace's stays, though it lies where a table's file should.
+#[test]
+fn a_strangers_file_is_neither_overwritten_nor_removed() {
+    let start = prepared(&[("test", "a", 0), ("test", "b", 100)], 3);
+    let (own, other) = (Path::new("/data/test/a.ibd"), Path::new("/data/test/b.ibd"));
+    for drops in [true, false] {
+        let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
+        let stranger = environment.disk().content(other).unwrap();
+        let lay = |environment: &SimulatedEnvironment| {
+            environment.disk().remove(own).unwrap();
+            let file = environment.disk().open(own, OpenHow::CREATE_NEW.buffered()).unwrap();
+            file.write_at(&stranger, 0).unwrap();
+            file.sync_data().unwrap();
+            environment.disk().sync_dir(Path::new("/data/test")).unwrap();
+        };
+        lay(&environment);
+        environment.run_until_complete(async {
+            let db = open(&environment).await;
+            ids(&db, "test", "a").await.unwrap_err();
+            if drops {
+                db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+            } else {
+                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
+                insert_into(&db, "test", "a", 7).await.unwrap();
+                // It goes on elsewhere, also when it is emptied again.
+                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
+                insert_into(&db, "test", "a", 8).await.unwrap();
+            }
+            assert_eq!(environment.disk().content(own).unwrap(), stranger);
+        });
+        environment.shutdown();
+        let again = SimulatedEnvironment::with_storage(2, environment.disk().crash(2));
+        again.run_until_complete(async {
+            let db = open(&again).await;
+            assert_eq!(ids(&db, "test", "a").await.ok(), (!drops).then(|| vec![8]));
+            assert_eq!(ids(&db, "test", "b").await.unwrap(), [100, 101, 102]);
+            assert_eq!(again.disk().content(own).unwrap(), stranger);
+            db.close().await.unwrap();
+        });
+        again.shutdown();
+        // Once it is moved away the table's file gets its name.
+        again.disk().remove(own).unwrap();
+        let last = SimulatedEnvironment::with_storage(3, again.disk().clone());
+        last.run_until_complete(async {
+            let db = open(&last).await;
+            assert_eq!(ids(&db, "test", "a").await.ok(), (!drops).then(|| vec![8]));
+            let left: &[&str] = if drops { &["b.ibd"] } else { &["a.ibd", "b.ibd"] };
+            assert_eq!(names_in(&last, "test"), left);
+        });
+        last.shutdown();
+    }
+}
+
+/// Every moment of CREATE INDEX at which the power may go.
+fn moments_of_create_index() -> Vec<Moment> {
+    let environment =
+        SimulatedEnvironment::with_storage(1, prepared(&[("test", "a", 0), ("test", "b", 100)], 30));
+    let disk = environment.disk().clone();
+    let moments = Arc::new(Mutex::new(Vec::new()));
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        let seen = moments.clone();
+        disk.observe_syncs(move |moment| seen.lock().push(moment));
+        db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[], None, PATIENCE).await.unwrap();
+        disk.stop_observing();
+    });
+    environment.shutdown();
+    std::mem::take(&mut *moments.lock())
+}
+
+/// The catalog knows of a new tree before the log does.
+#[test]
+fn no_crash_in_create_index_leaves_pages_of_nobody() {
+    let (mut with, mut without) = (0, 0);
+    for (at, moment) in moments_of_create_index().iter().enumerate() {
+        for crash in [Crash::ProcessOnly, Crash::Random(1), Crash::Random(2), Crash::Random(3)] {
+            let after = SimulatedEnvironment::with_storage(2, moment.crash(crash).0);
+            after.run_until_complete(async {
+                let db = open(&after).await;
+                let report = db.check_table("test", "a", None, PATIENCE).await.unwrap();
+                assert!(report.is_sound(), "sync {at}, {crash:?}: {:?}", report.problems);
+                assert_eq!(report.lost_pages, 0, "sync {at}, {crash:?}");
+                match db.table("test", "a").unwrap().def.secondary_keys().len() {
+                    0 => without += 1,
+                    _ => with += 1,
+                }
+            });
+            after.shutdown();
+        }
+    }
+    assert!(with > 0 && without > 0, "{with} crashes with the indexes, {without} without");
+}
+
+/// An index that was being built in a table whose file is not there any more is that table's trouble.
+#[test]
+fn an_unfinished_index_keeps_no_directory_closed() {
+    let mut unfinished = 0;
+    for moment in moments_of_create_index() {
+        let disk = moment.crash(Crash::ProcessOnly).0;
+        let known = untorn::catalog::inspect(&*disk, Path::new("/data")).unwrap().json;
+        unfinished += u32::from(known.contains("build_index"));
+        disk.remove(Path::new("/data/test/a.ibd")).unwrap();
+        let after = SimulatedEnvironment::with_storage(2, disk);
+        after.run_until_complete(async {
+            let db = open(&after).await;
+            ids(&db, "test", "a").await.unwrap_err();
+            assert_eq!(ids(&db, "test", "b").await.unwrap().len(), 30);
+            db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+            db.close().await.unwrap();
+        });
+        after.shutdown();
+    }
+    assert!(unfinished > 0, "no crash left an index unfinished");
+}
+
+/// A growth may write a part of a page before it finds no room.
+#[test]
+fn a_growth_that_found_no_room_leaves_a_file_that_opens() {
+    let start = prepared(&[("test", "a", 0)], 3);
+    let (file, mut odd) = (Path::new("/data/test/a.ibd"), 0);
+    for seed in 0..12 {
+        let environment = SimulatedEnvironment::with_storage(seed, start.crash(1));
+        let disk = environment.disk().clone();
+        let acknowledged = environment.run_until_complete(async {
+            let db = open(&environment).await;
+            let mut acknowledged = Vec::new();
+            disk.misbehave("a.ibd", Misbehaviour::FailWrite(FaultKind::Enospc), 2);
+            for id in 1_000..3_000 {
+                match insert_into(&db, "test", "a", id).await {
+                    Ok(()) => acknowledged.push(id),
+                    // The first growth without room is enough.
+                    Err(_) => break,
+                }
+            }
+            acknowledged
+        });
+        let left = disk.moment().crash(Crash::ProcessOnly).0;
+        environment.shutdown();
+        odd += u32::from(!left.content(file).unwrap().len().is_multiple_of(4096));
+        let after = SimulatedEnvironment::with_storage(seed, left);
+        after.run_until_complete(async {
+            let db = open(&after).await;
+            let found = ids(&db, "test", "a").await.unwrap();
+            assert!(acknowledged.iter().all(|id| found.contains(id)), "seed {seed}");
+            db.close().await.unwrap();
+        });
+        // What recovery does not touch opens as well.
+        after.run_until_complete(async {
+            let db = open(&after).await;
+            insert_into(&db, "test", "a", 5_000).await.unwrap();
+        });
+        after.shutdown();
+    }
+    assert!(odd > 0, "no growth ended in a part of a page");
+}
+
+/// A catalog that is missing is missed, also where no table is left to be seen.
+#[test]
+fn a_lost_catalog_is_told_also_without_tables() {
+    for databases in [true, false] {
+        let environment = SimulatedEnvironment::new(1);
+        for _ in 0..2 {
+            environment.run_until_complete(async {
+                let db = open(&environment).await;
+                if databases && db.database("test").is_none() {
+                    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+                    db.create_table("test", "a", table_def()).await.unwrap();
+                    db.discard_tablespace("test", "a", None, PATIENCE).await.unwrap();
+                }
+                db.close().await.unwrap();
+            });
+        }
+        let disk = environment.disk().clone();
+        disk.remove(Path::new("/data/untorn.catalog")).unwrap();
+        let before = disk.list(Path::new("/data")).unwrap().len();
+        environment.run_until_complete(async {
+            let refused = try_open(&environment).await.err().expect("a refusal").to_string();
+            assert!(refused.contains("untorn.catalog") && refused.contains("backup"), "{refused}");
+        });
+        assert!(disk.list(Path::new("/data")).unwrap().len() >= before, "something was removed");
+        environment.shutdown();
+    }
+}
