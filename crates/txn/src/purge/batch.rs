@@ -60,7 +60,7 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     let snapshot = system.purge.advance(system);
     let logs = system.history.ready(&system.undo, snapshot.commit_limit, BATCH_LOGS).await?;
     if logs.is_empty() {
-        system.undo.trim(|| is_to_stop(system, background)).await?;
+        give_pages_back(system, background).await?;
         return Ok(0);
     }
     let pieces = read(system, logs).await?;
@@ -77,9 +77,16 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     }
     forget(system, finished).await?;
     *system.purge.resume.lock() = resume;
-    system.undo.trim(|| is_to_stop(system, background)).await?;
+    give_pages_back(system, background).await?;
     Counters::add(&system.counters.purged_records, records as u64);
     Ok(records as u64)
+}
+
+/// Frees pages that nobody needs, and gives the file's end back.
+async fn give_pages_back(system: &System, background: bool) -> Result<(), Error> {
+    let must_stop = || is_to_stop(system, background);
+    system.undo.trim(must_stop).await?;
+    system.undo.truncate(&system.history, must_stop).await
 }
 
 /// Whether what is not purged is to stay for later. Who purges in the foreground has the turn that a pause waits for.
