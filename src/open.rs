@@ -120,6 +120,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let mut system_options = txn::Options::new(undo_file);
     system_options.lock_wait_timeout = options.lock_wait_timeout;
     system_options.purge_threads = options.purge_threads;
+    system_options.undo_log_truncate = options.undo_log_truncate;
+    system_options.max_undo_log_bytes = options.max_undo_log_bytes;
     system_options.forced_recovery = level;
     let system = TransactionSystem::open(store.clone(), system_options).await;
     let system = system.map_err(|error| explainer.explain(error.into()))?;

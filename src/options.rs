@@ -49,6 +49,10 @@ pub struct Options {
     pub open_files: usize,
     /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
     pub purge_threads: usize,
+    /// Whether the undo tablespace gives room back when it has become large (`innodb_undo_log_truncate`).
+    pub undo_log_truncate: bool,
+    /// How large it is then (`innodb_max_undo_log_size`).
+    pub max_undo_log_bytes: u64,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
     /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
@@ -108,6 +112,8 @@ impl Options {
             lock_wait_timeout: Duration::from_secs(50),
             lock_memory_bytes: default_lock_memory(memory_bytes()),
             purge_threads: 4,
+            undo_log_truncate: true,
+            max_undo_log_bytes: 1024 * MIB,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

@@ -13,6 +13,8 @@ mod controller;
 #[cfg(not(loom))]
 mod counters;
 #[cfg(not(loom))]
+mod cutting;
+#[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
 mod feeder;

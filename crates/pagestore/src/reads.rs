@@ -397,14 +397,16 @@ impl PageStore {
             Ok(space) => space,
             Err(error) => return give_back(Err(error)),
         };
-        if let Err(error) = space.check_bounds(page.page) {
-            return give_back(Err(error));
-        }
         let mut shard = self.pending.shard(page).lock();
-        // Under the lock: whoever drops the tablespace marks it first and then looks through all shards.
+        // Under the lock: whoever drops the tablespace marks it first, and whoever cuts its file makes it shorter first, and then
+        // looks through all shards.
         if space.is_dropped() {
             drop(shard);
             return give_back(Err(Error::NoSuchSpace(page.space)));
+        }
+        if let Err(error) = space.check_bounds(page.page) {
+            drop(shard);
+            return give_back(Err(error));
         }
         if !wait && shard.contains_key(&page) {
             drop(shard);

@@ -111,6 +111,11 @@ impl Space {
         self.pages.fetch_max(pages, Ordering::AcqRel);
     }
 
+    /// The file is cut to so many pages, or was not after all. Only while its growth is marked as running.
+    pub(crate) fn set_pages(&self, pages: u32) {
+        self.pages.store(pages, Ordering::Release);
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }

@@ -10,7 +10,8 @@ use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::rivals::{RIVALS, rival};
 use crate::workload::{
-    KEYS, Part, Stage, definer, indexer, interleave, maintenance, prepare, session, stock_up, tier_mover,
+    KEYS, Part, Stage, definer, indexer, interleave, large_transactions, maintenance, prepare, session,
+    stock_up, tier_mover,
 };
 use disk::probe::Atomic;
 use disk::{Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
@@ -126,6 +127,11 @@ impl Plan {
         plain && Random::new(self.seed ^ 0x21_7A15).one_in(2)
     }
 
+    /// Whether there are transactions so large that the undo tablespace grows, and is truncated after them.
+    pub fn has_large_transactions(&self) -> bool {
+        self.sabotage == Sabotage::None && Random::new(self.seed ^ 0x0DD0).one_in(3)
+    }
+
     /// Whether the tier is switched, resized and moved while it is used.
     pub fn moves_tier(&self) -> bool {
         match self.tier {
@@ -167,6 +173,8 @@ impl Plan {
         options.redo_capacity_bytes = if random.one_in(4) { 2 << 20 } else { 5 << 18 };
         options.log_buffer_bytes = 1 << 20;
         options.lock_wait_timeout = Duration::from_millis(300);
+        // Whatever undo grows to is too much.
+        options.max_undo_log_bytes = 1 << 20;
         options.doublewrite_files = 1 + random.below(3);
         options.doublewrite_pages = 4 + random.below(12);
         options.doublewrite = match self.sabotage {
@@ -234,6 +242,11 @@ impl History {
             ("Innodb_row_lock_waits", "row lock waits in histories", "histories with row lock waits"),
             ("Innodb_deadlocks", "deadlocks in histories", "histories with deadlocks"),
             ("Untorn_checkpoints", "checkpoints in histories", "histories with checkpoints"),
+            (
+                "Untorn_undo_truncations",
+                "truncations of undo in histories",
+                "histories with truncations of undo",
+            ),
         ] {
             coverage.add(total, self.figure(name));
             coverage.add(histories, u64::from(self.figure(name) > 0));
@@ -374,6 +387,9 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     }
     if plan.moves_tier() {
         parts.push(Box::pin(tier_mover(stage.clone(), random.next_u64())));
+    }
+    if plan.has_large_transactions() {
+        parts.push(Box::pin(large_transactions(stage.clone(), random.next_u64())));
     }
     interleave(parts, order, plan.polls).await;
     stage.failure.borrow().clone()

@@ -545,3 +545,48 @@ async fn read_accounts(stage: &Stage, random: &mut Random) -> Result<(), Error> 
     }
     transaction.rollback().await
 }
+
+/// Transactions that need much undo and leave nothing: what they insert they delete, or roll back.
+pub async fn large_transactions(stage: Stage, seed: u64) {
+    if let Err(error) = run_large_transactions(&stage, seed).await {
+        stage.fail("large transactions", &error);
+    }
+}
+
+async fn run_large_transactions(stage: &Stage, seed: u64) -> Result<(), Error> {
+    /// No session has such keys.
+    const KEYS: std::ops::Range<i64> = -4..0;
+    const CHANGES: usize = 130;
+    let mut random = Random::new(seed);
+    let mut transaction = stage.db.transaction();
+    loop {
+        transaction.begin();
+        match change_much(&mut transaction, KEYS, CHANGES, &mut random).await {
+            Ok(()) if random.one_in(3) => transaction.rollback().await?,
+            Ok(()) => drop(transaction.commit(stage.durability).await?),
+            Err(error) if is_conflict(&error) => transaction.rollback().await?,
+            Err(error) => return Err(error),
+        }
+        stage.sleep(Duration::from_millis(20 + random.below(40) as u64)).await;
+    }
+}
+
+async fn change_much(
+    transaction: &mut Transaction,
+    keys: std::ops::Range<i64>,
+    changes: usize,
+    random: &mut Random,
+) -> Result<(), Error> {
+    let table = transaction.open_table(DATABASE, SHARED, PATIENCE).await?;
+    let mut rows = BTreeMap::new();
+    for _ in 0..changes {
+        for key in keys.clone() {
+            let row = Row { counter: 0, byte: random.below(256) as u8, length: 800 };
+            put(transaction, &table, key, row, &mut rows).await?;
+        }
+    }
+    for key in keys {
+        transaction.delete(&table, &[Value::Int(key)]).await?;
+    }
+    Ok(())
+}

@@ -37,6 +37,24 @@ fn crash_states_recover_to_what_was_acknowledged() {
     }
 }
 
+/// Large transactions, a tiny limit: the undo tablespace is cut in the history, and again in what is recovered.
+#[test]
+fn states_around_a_truncation_of_undo_recover() {
+    let mut coverage = Coverage::default();
+    for seed in (1..).filter(|seed| Plan::new(*seed).has_large_transactions()).take(4) {
+        let plan = Plan::new(seed);
+        let history = record(&plan);
+        assert_eq!(history.failure, None, "history {seed}");
+        history.note(&plan, &mut coverage);
+        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 60, 1);
+        explorer.run();
+        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
+        coverage.merge(&explorer.coverage);
+    }
+    println!("{coverage}");
+    assert!(coverage.count("truncations of undo in histories") > 0, "{coverage}");
+}
+
 #[test]
 fn sessions_wait_for_each_other_and_deadlock() {
     let mut coverage = Coverage::default();

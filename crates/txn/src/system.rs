@@ -48,6 +48,10 @@ pub struct Options {
     /// as they are (readers do not see their changes), from 4 on no page is changed, from 5 on undo logs are not
     /// read: all changes count as committed.
     pub forced_recovery: u8,
+    /// `innodb_undo_log_truncate`.
+    pub undo_log_truncate: bool,
+    /// `innodb_max_undo_log_size`.
+    pub max_undo_log_bytes: u64,
 }
 
 impl Options {
@@ -61,6 +65,8 @@ impl Options {
             purge_threads: 4,
             lock_wait_timeout: Duration::from_secs(50),
             forced_recovery: 0,
+            undo_log_truncate: true,
+            max_undo_log_bytes: 1 << 30,
         }
     }
 }
@@ -118,6 +124,10 @@ pub struct Status {
     pub purged_records: u64,
     /// Pages of the undo tablespace in use by undo logs.
     pub undo_pages: u64,
+    /// Times the file of the undo tablespace was cut.
+    pub undo_truncations: u64,
+    /// Bytes that this gave back.
+    pub undo_truncated_bytes: u64,
     /// Transactions that the last stop left unfinished and that have not been rolled back yet.
     pub unfinished_transactions: u64,
     /// Their undo records, as far as counted.
@@ -247,6 +257,8 @@ impl TransactionSystem {
             _ => recovery::find_logs(&undo).await?,
         };
         undo.pages.store(found.pages, Ordering::Relaxed);
+        undo.truncation.set_on(options.undo_log_truncate);
+        undo.truncation.set_max_bytes(options.max_undo_log_bytes);
         if exists {
             undo.free.add(found.free.into_iter());
         }
@@ -380,6 +392,8 @@ impl TransactionSystem {
             versions_built: load(&counters.versions_built),
             purged_records: load(&counters.purged_records),
             undo_pages: load(&system.undo.pages),
+            undo_truncations: load(&system.undo.truncation.cuts),
+            undo_truncated_bytes: load(&system.undo.truncation.bytes),
             unfinished_transactions: load(&system.crash_rollback.transactions),
             unfinished_records: load(&system.crash_rollback.records),
             purge_skipped: load(&counters.purge_skipped),
@@ -407,6 +421,18 @@ impl TransactionSystem {
     /// Limits the memory for row locks; those that find it used up fail with [`Error::LockTableFull`].
     pub fn set_lock_memory_max(&self, bytes: usize) {
         self.0.locks.set_bytes_max(bytes);
+    }
+
+    /// Whether a large undo tablespace is truncated (`innodb_undo_log_truncate`).
+    pub fn set_undo_log_truncate(&self, on: bool) {
+        self.0.undo.truncation.set_on(on);
+        self.0.purge.wake();
+    }
+
+    /// How large the undo tablespace may get before it is truncated (`innodb_max_undo_log_size`).
+    pub fn set_max_undo_log_size(&self, bytes: u64) {
+        self.0.undo.truncation.set_max_bytes(bytes);
+        self.0.purge.wake();
     }
 
     /// Turns deadlock detection on or off (`innodb_deadlock_detect`).

@@ -149,7 +149,7 @@ impl Latched<'_, '_> {
     }
 
     /// Marks a free page of an extent of the segment as used.
-    fn take(&mut self, segment: Segment, extent: Extent, page: u32) -> Result<u32, Interrupt> {
+    pub fn take(&mut self, segment: Segment, extent: Extent, page: u32) -> Result<u32, Interrupt> {
         let node = self.extent_node(extent);
         if self.used_in(extent) == 0 {
             self.remove(segment.free(), node)?;
@@ -179,7 +179,7 @@ impl Latched<'_, '_> {
     }
 
     /// Makes a free extent the segment's own.
-    fn claim(&mut self, segment: Segment, extent: Extent) -> Result<(), Interrupt> {
+    pub fn claim(&mut self, segment: Segment, extent: Extent) -> Result<(), Interrupt> {
         let node = self.extent_node(extent);
         self.remove(self.header_at(layout::HEADER_FREE), node)?;
         let owner = extent.place.plus(layout::EXTENT_SEGMENT_ID);

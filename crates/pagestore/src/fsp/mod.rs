@@ -42,6 +42,7 @@ mod grow;
 mod inode;
 pub mod layout;
 mod list;
+mod shrink;
 
 use crate::page;
 
@@ -53,6 +54,8 @@ pub use grow::{
 };
 pub use inode::{create_segment, segment_usage};
 pub use layout::Layout;
+pub(crate) use shrink::pages_of_header;
+pub use shrink::{allocate_page_below, release_last_extent, space_pages};
 
 /// Pages a new tablespace file has: the header, the bitmap, the first inode page, and room that lets every MySQL
 /// version open the file after a crash (it insists on seven).

@@ -21,6 +21,10 @@ const SETTINGS: &[(&str, Apply)] = &[
         let max = u32::try_from(pages).ok().filter(|pages| u64::from(*pages) < NO_LIMIT);
         database.store().set_io_capacity_max(max);
     }),
+    ("innodb_undo_log_truncate", |database, on| database.transaction_system().set_undo_log_truncate(on != 0)),
+    ("innodb_max_undo_log_size", |database, bytes| {
+        database.transaction_system().set_max_undo_log_size(bytes);
+    }),
     ("untorn_lock_memory", |database, bytes| {
         let bytes = if bytes == 0 { untorn::default_lock_memory(machine::memory_bytes().0) } else { bytes };
         database.transaction_system().set_lock_memory_max(usize::try_from(bytes).unwrap_or(usize::MAX));

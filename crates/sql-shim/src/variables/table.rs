@@ -221,6 +221,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("innodb_max_dirty_pages_pct", Kind::Double(0.0, 99.999), "90"),
     global("innodb_max_dirty_pages_pct_lwm", Kind::Double(0.0, 99.999), "10"),
     global("innodb_max_purge_lag", Kind::UInt(0, 4_294_967_295), "0"),
+    global("innodb_max_undo_log_size", Kind::UInt(10 << 20, MAX), "1073741824"),
     global("innodb_monitor_disable", TEXT, ""),
     global("innodb_monitor_enable", TEXT, ""),
     global("innodb_old_blocks_pct", Kind::UInt(5, 95), "37"),

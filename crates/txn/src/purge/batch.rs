@@ -63,7 +63,7 @@ pub(super) async fn run_batch(system: &Arc<System>, turn: &Arc<TurnGuard>) -> Re
     let snapshot = system.purge.advance(system);
     let logs = system.history.ready(&system.undo, snapshot.commit_limit, BATCH_LOGS).await?;
     if logs.is_empty() {
-        system.undo.trim(|| system.purge.is_interrupted()).await?;
+        give_pages_back(system).await?;
         return Ok(0);
     }
     let pieces = read(system, logs).await?;
@@ -80,9 +80,16 @@ pub(super) async fn run_batch(system: &Arc<System>, turn: &Arc<TurnGuard>) -> Re
     }
     forget(system, finished).await?;
     *system.purge.resume.lock() = resume;
-    system.undo.trim(|| system.purge.is_interrupted()).await?;
+    give_pages_back(system).await?;
     Counters::add(&system.counters.purged_records, records as u64);
     Ok(records as u64)
+}
+
+/// Frees pages that nobody needs, and gives the file's end back.
+async fn give_pages_back(system: &System) -> Result<(), Error> {
+    let must_stop = || system.purge.is_interrupted();
+    system.undo.trim(must_stop).await?;
+    system.undo.truncate(&system.history, must_stop).await
 }
 
 /// Reads the records of the logs until there are enough.

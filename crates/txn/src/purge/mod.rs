@@ -38,6 +38,8 @@ use batch::{BATCH_LOGS, run_batch};
 
 /// How long the task lets history gather, when it has caught up.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The same when there is no history, but the undo tablespace waits to be cut.
+const LONG_PAUSE: Duration = Duration::from_millis(200);
 /// Empty rounds after which the task sleeps until a commit wakes it.
 const IDLE_ROUNDS: u32 = 50;
 /// How long it leaves alone what failed for a reason that may pass (a full disk, a read error).
@@ -220,11 +222,13 @@ impl Purge {
                     }
                 }
                 let env = system.env.clone();
-                if idle < IDLE_ROUNDS || !system.history.is_empty() {
+                if idle < IDLE_ROUNDS || !system.history.is_empty() || system.undo.is_truncating() {
                     let has_caught_up = system.history.len() < BATCH_LOGS as u64;
+                    // Nothing but a truncation that waits for somebody.
+                    let only_waits = idle >= IDLE_ROUNDS && system.history.is_empty();
                     drop(system);
                     if has_caught_up || idle > 0 {
-                        env.sleep(PAUSE).await;
+                        env.sleep(if only_waits { LONG_PAUSE } else { PAUSE }).await;
                     }
                     continue;
                 }
@@ -273,7 +277,7 @@ impl Purge {
 }
 
 /// Whether nothing can be changed any more until a restart.
-fn is_final(error: &Error) -> bool {
+pub(crate) fn is_final(error: &Error) -> bool {
     matches!(error, Error::Store(pagestore::Error::Poisoned(_) | pagestore::Error::ReadOnly(_)))
 }
 

@@ -46,7 +46,7 @@ impl FreeSlots {
     }
 
     pub fn give_back(&self, home: u16, number: u16, slot: Slot) {
-        if self.retired_count.load(Ordering::Relaxed) > 0 && self.retired.lock().contains(&number) {
+        if self.is_retired(number) {
             return;
         }
         self.stacks[usize::from(home) % STACKS].0.lock().push((number, slot));
@@ -59,6 +59,19 @@ impl FreeSlots {
             let position = stack.iter().position(|(other, _)| *other == number)?;
             Some(stack.remove(position).1)
         })
+    }
+
+    /// Takes all slots that are so.
+    pub fn take_all(&self, is_one: impl Fn(&Slot) -> bool) -> Vec<(u16, Slot)> {
+        let mut taken = Vec::new();
+        for stack in &self.stacks {
+            taken.extend(stack.0.lock().extract_if(.., |(_, slot)| is_one(slot)));
+        }
+        taken
+    }
+
+    pub fn is_retired(&self, number: u16) -> bool {
+        self.retired_count.load(Ordering::Relaxed) > 0 && self.retired.lock().contains(&number)
     }
 
     /// Keeps a slot from being taken again.

@@ -86,6 +86,12 @@ impl History {
         self.0.lock().oldest.is_empty()
     }
 
+    /// Whether this slot has committed logs that purge has not done with, or may have.
+    pub fn is_there(&self, slot: u16) -> bool {
+        let state = self.0.lock();
+        state.slots.get(usize::from(slot)).is_some_and(|slot| slot.has_history || slot.parked)
+    }
+
     /// A log with something to purge was committed.
     pub fn committed(&self, number: u64, log: CommittedLog) {
         let mut state = self.0.lock();

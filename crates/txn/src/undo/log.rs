@@ -310,7 +310,7 @@ impl UndoLog {
     /// Gives the slot back. The log must have been committed or cut back to nothing.
     pub fn release(self, space: &Arc<UndoSpace>) {
         let state = Slot { next_log: self.end, since_hint: self.since_hint };
-        space.free.give_back(self.home, self.slot, state);
+        space.give_back(self.home, self.slot, state);
         if self.continued > SPARE_PAGES_MAX && !self.needs_purge {
             space.note_spare_pages(self.slot);
         }

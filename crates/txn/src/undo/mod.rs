@@ -31,6 +31,7 @@ pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod slot;
 mod trim;
+pub(crate) mod truncation;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use super::directory::{self, DIRECTORY_PAGE, HINT_PAGES, Layout, SLOTS_MAX};
 use super::free_slots::FreeSlots;
 use super::page::*;
+use super::truncation::Truncation;
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
 
@@ -50,6 +51,7 @@ pub(crate) struct UndoSpace {
     pub(super) to_trim: Mutex<VecDeque<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
+    pub truncation: Truncation,
 }
 
 /// This part of the pool may be pinned by transactions at rest.
@@ -144,6 +146,7 @@ impl UndoSpace {
             free: FreeSlots::default(),
             to_trim: Mutex::default(),
             pages: AtomicU64::new(0),
+            truncation: Truncation::default(),
         }
     }
 
@@ -168,6 +171,9 @@ impl UndoSpace {
             if let Some(taken) = self.free.take(home) {
                 return Ok(Some(taken));
             }
+            if let Some(taken) = self.take_set_aside() {
+                return Ok(Some(taken));
+            }
             if !retry(|| self.add_directory_page()).await? {
                 return Ok(None);
             }
@@ -190,7 +196,11 @@ impl UndoSpace {
             return Ok(true);
         }
         fsp::reserve(&mut mtr, UNDO_SPACE, 1, Reserve::Undo)?;
-        let new = fsp::allocate_page(&mut mtr, self.segment, 0, Direction::None)?;
+        // As far in front as can be: it stays, and a file is cut behind what stays.
+        let new = match fsp::allocate_page_below(&mut mtr, self.segment, u32::MAX)? {
+            Some(new) => new,
+            None => fsp::allocate_page(&mut mtr, self.segment, 0, Direction::None)?,
+        };
         let number = mtr.page_id(new).page;
         self.layout.format(&mut mtr, new, &self.segment.to_bytes());
         directory::write_next(&mut mtr, last, number);
@@ -260,7 +270,7 @@ impl UndoSpace {
         };
         fsp::reserve(&mut mtr, UNDO_SPACE, 1, Reserve::Undo)?;
         let near = last.map_or(0, |pin| pin.page_id().page + 1);
-        let new = fsp::allocate_page(&mut mtr, self.segment, near, Direction::Up)?;
+        let new = self.allocate(&mut mtr, near, Direction::Up)?;
         let number = mtr.page_id(new).page;
         mtr.write_u16(new, page::TYPE, kind::UNDO_LOG);
         mtr.write_u64(new, OWNER, owner);

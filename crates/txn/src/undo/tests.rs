@@ -347,3 +347,71 @@ fn a_slot_whose_trimming_is_dropped_or_told_to_stop_is_trimmed_later() {
         assert_eq!(chain(&space, spare[0]).await, spare[..1]);
     });
 }
+
+/// A slot whose pages lie far behind in a file that has become large, all of it free: the others, and the log that is open there.
+async fn make_large(space: &Arc<UndoSpace>) -> UndoLog {
+    let mut large = begin_log(space, 50).await;
+    append(space, &mut large, 0..4000, true).await;
+    let mut behind = begin_log(space, 51).await;
+    assert_ne!(behind.slot(), large.slot());
+    append(space, &mut behind, 0..4, true).await;
+    assert_eq!(retry(|| large.commit(space, 52)).await.unwrap(), None);
+    large.release(space);
+    space.trim(|| false).await.unwrap();
+    space.truncation.set_on(true);
+    space.truncation.set_max_bytes(1 << 20);
+    behind
+}
+
+/// A log that is open goes on in front, so that its slot can be emptied in the end.
+#[test]
+fn a_log_that_goes_on_while_undo_is_truncated_goes_on_in_front() {
+    let (env, store) = store();
+    env.run_until_complete(async {
+        let space = Arc::new(UndoSpace::create(store, Path::new("/data/undo_001")).await.unwrap());
+        let history = History::new(Vec::new());
+        let mut log = make_large(&space).await;
+        space.truncate(&history, || false).await.unwrap();
+        assert!(space.is_truncating());
+        let file_pages = space.store().space(UNDO_SPACE).unwrap().pages;
+        let behind = log.end().unwrap().page;
+        append(&space, &mut log, 4..12, true).await;
+        let front = log.end().unwrap().page;
+        assert!(
+            behind > file_pages / 4 && front < file_pages / 4,
+            "from {behind} to {front} of {file_pages}"
+        );
+        assert_eq!(walk_back(&space, &log).await.unwrap(), records(51, 0..12));
+    });
+}
+
+/// What was set aside is there again when truncation is switched off, and for transactions that would get none.
+#[test]
+fn slots_that_are_set_aside_are_not_lost() {
+    let (env, store) = store();
+    env.run_until_complete(async {
+        let space = Arc::new(UndoSpace::create(store, Path::new("/data/undo_001")).await.unwrap());
+        let mut log = make_large(&space).await;
+        let slot = log.slot();
+        // Its slot has history that purge has not done with.
+        append(&space, &mut log, 4..6, false).await;
+        let committed = retry(|| log.commit(&space, 60)).await.unwrap().unwrap();
+        let history = History::new(Vec::new());
+        history.committed(60, committed);
+        log.release(&space);
+        space.truncate(&history, || false).await.unwrap();
+        assert!(space.is_truncating() && space.free.take_number(slot).is_none(), "it is not set aside");
+        let mut others = Vec::new();
+        while let Some(taken) = space.free.take(0) {
+            others.push(taken);
+        }
+        let (taken, state) = space.take(0).await.unwrap().unwrap();
+        assert_eq!(taken, slot, "the directory grew although a slot was there");
+        space.give_back(0, slot, state);
+        assert!(space.free.take_number(slot).is_none(), "it is not set aside again");
+        space.truncation.set_on(false);
+        space.truncate(&history, || false).await.unwrap();
+        assert!(!space.is_truncating() && space.free.take_number(slot).is_some());
+        assert_eq!(others.len() + 1, 251, "slots of a directory page");
+    });
+}

@@ -23,7 +23,7 @@ struct Trimming<'s> {
 
 impl Drop for Trimming<'_> {
     fn drop(&mut self) {
-        self.space.free.give_back(self.slot, self.slot, self.state);
+        self.space.give_back(self.slot, self.slot, self.state);
         if !self.done {
             self.space.note_spare_pages(self.slot);
         }

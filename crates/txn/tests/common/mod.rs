@@ -190,6 +190,20 @@ impl World {
         World::open(SimulatedEnvironment::with_storage(seed, disk), Some(roots), 8 << 20, page_size, false)
     }
 
+    /// Another world, on what the disk of this one would keep if it crashed so at that moment.
+    pub fn after_crash(&self, moment: &disk::Moment, crash: disk::Crash, seed: u64) -> World {
+        let (disk, _) = moment.crash(crash);
+        let env = SimulatedEnvironment::with_storage(seed, disk);
+        let world = World::open(env, Some(self.roots), 8 << 20, self.page_size, false);
+        world.run(world.system.rolled_back());
+        world
+    }
+
+    /// Bytes of the undo tablespace's file.
+    pub fn undo_bytes(&self) -> u64 {
+        self.env.disk().content(&undo_path()).map_or(0, |content| content.len() as u64)
+    }
+
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         self.env.run_until_complete(future)
     }
