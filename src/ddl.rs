@@ -5,6 +5,7 @@
 //! the table, too. After it nothing fails any more: files that cannot be removed or renamed then are a start's work
 //! ([`crate::file_work`]).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,29 +177,26 @@ impl Database {
     async fn drop_locked(&self, tables: &[(String, String)], database: Option<&str>) -> Result<()> {
         let mut dropped = Vec::new();
         self.0.catalog.change(|change| {
-            for (database, name) in tables {
-                let def = change.remove_table(database, name)?;
-                // Whatever was still to be done with its file is not, now that the file goes.
-                change.finish(|work| work.space() == Some(def.space))?;
-                let handle = self.table(database, name).ok();
-                // A file that lies there to be imported is not ours to remove.
-                if !def.discarded {
-                    let path = match &handle {
-                        Some(table) => self.present_file(table),
-                        None => table_file(database, name),
-                    };
-                    change.begin(Pending::Drop { space: def.space, path })?;
-                }
+            let mut elsewhere = Vec::new();
+            for (owner, name) in tables {
+                let handle = self.table(owner, name).ok();
+                let at = handle.as_ref().map(|table| self.present_file(table));
+                let at = at.filter(|path| *path != table_file(owner, name));
+                let def = match database {
+                    // All at once, below.
+                    Some(_) => change.expect_table(owner, name)?,
+                    None => change.drop_table(owner, name, at.clone())?,
+                };
+                elsewhere.extend(at.map(|path| (def.space, path)));
                 dropped.push((def, handle));
             }
-            if let Some(name) = database {
-                if let Some(left) = change.expect_database(name)?.tables.keys().next() {
-                    return Err(Error::TableExists(name.to_owned(), left.clone()));
-                }
-                change.begin(Pending::DropDirectory { path: file_name(name).into() })?;
-                change.remove_database(name)?;
+            let Some(name) = database else { return Ok(()) };
+            let locked: BTreeSet<&str> = tables.iter().map(|(_, table)| table.as_str()).collect();
+            let mut all = change.expect_database(name)?.tables.keys();
+            if let Some(left) = all.find(|table| !locked.contains(table.as_str())) {
+                return Err(Error::TableExists(name.to_owned(), left.clone()));
             }
-            Ok(())
+            change.drop_database(name, elsewhere)
         })?;
         // Purge must not be at work on the pages when they go.
         let _purge = self.0.system.pause_purge().await;
@@ -206,6 +204,7 @@ impl Database {
             handle.iter().for_each(|table| self.forget_table(table));
         }
         self.definitions_changed();
+        let mut gone = BTreeSet::new();
         for (def, _) in dropped.iter().filter(|(def, _)| !def.discarded) {
             // The table is gone, whatever becomes of the file: a start removes what is left here.
             let removed = match self.0.store.space(def.space) {
@@ -213,12 +212,14 @@ impl Database {
                 None => self.remove_closed_file(def.space),
             };
             match removed {
-                Ok(()) => self.finish_pending(|work| work.space() == Some(def.space)),
+                Ok(()) => drop(gone.insert(def.space)),
                 Err(error) => {
                     tracing::error!("the file of a dropped table is removed at the next start: {error}")
                 }
             }
         }
+        // Noted for all at once: there may be thousands.
+        self.finish_pending(|work| work.space().is_some_and(|space| gone.contains(&space)));
         if let Some(name) = database {
             // Files that are not ours keep the directory; that is no error.
             let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
@@ -233,10 +234,11 @@ impl Database {
     /// Removes the file of a dropped table that could not be opened.
     fn remove_closed_file(&self, space: u32) -> Result<()> {
         let storage = self.0.environment.storage();
-        for work in &self.0.catalog.snapshot().pending {
+        for work in self.0.catalog.snapshot().pending.iter() {
             let Pending::Drop { space: of, path } = work else { continue };
             let file = self.0.directory.join(path);
-            if *of == space && storage.exists(&file)? {
+            let is_ours = !self.says_another(&file, &[space]);
+            if *of == space && is_ours && storage.exists(&file)? {
                 storage.remove(&file)?;
                 storage.sync_dir(file.parent().unwrap_or(&self.0.directory))?;
             }

@@ -111,11 +111,16 @@ impl Database {
         session: Option<&Transaction>,
         timeout: Duration,
     ) -> Result<MetadataExclusive> {
-        if session.is_some_and(|session| session.holds_exclusively(lock)) {
-            return Ok(MetadataExclusive::held_by_session());
-        }
         self.refuse_after_close()?;
         let deadline = self.0.environment.now() + timeout;
+        if let Some(held) = session.and_then(|session| session.exclusive_hold(lock)) {
+            loop {
+                match held.lend() {
+                    Ok(share) => return Ok(share),
+                    Err(wait) => self.wait_for_name(Blocked::Wait(wait), deadline).await?,
+                }
+            }
+        }
         // A session that has changed rows would undo them with the definition it knows: it waits for itself, in vain.
         let own = session.filter(|session| !session.state().has_log()).map_or(0, |own| own.uses_of(lock));
         let mut request = lock.request_exclusive(owner);

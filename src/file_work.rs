@@ -30,12 +30,14 @@ pub(crate) fn finish(
     let work = FileWork { storage, directory, data: &data };
     let mut elsewhere = Elsewhere::new();
     let mut done = Vec::new();
-    for entry in &data.pending {
+    for entry in data.pending.iter() {
         let finished = match entry {
             Pending::BuildIndex { .. } => continue,
-            Pending::Replace { space, from, to, .. } | Pending::Rename { space, from, to } => {
-                let replaces = matches!(entry, Pending::Replace { .. });
-                work.settle_name(*space, from, to, replaces, look_only, &mut elsewhere)
+            Pending::Replace { space, from, to, replaced } => {
+                work.settle_name(*space, (from, to), Some(*replaced), look_only, &mut elsewhere)
+            }
+            Pending::Rename { space, from, to } => {
+                work.settle_name(*space, (from, to), None, look_only, &mut elsewhere)
             }
             _ if look_only => continue,
             Pending::Create { space, path } | Pending::Drop { space, path } => work.remove(*space, path),
@@ -96,7 +98,7 @@ impl FileWork<'_> {
         let owner = self.data.tables().find(|(database, name, _)| table_file(database, name) == path);
         let keep = match owner {
             Some((_, _, def)) if def.discarded => self.says(path) != Some(space),
-            Some((_, _, def)) => def.space != space,
+            Some((_, _, def)) => def.space != space && self.says(path) != Some(space),
             None => self.says(path).is_some_and(|found| found != space),
         };
         if !keep && self.exists(path)? {
@@ -116,13 +118,13 @@ impl FileWork<'_> {
         Ok(true)
     }
 
-    /// Gives a table's file the name of its table, whichever of the two names it has.
+    /// Gives a table's file the name of its table, whichever of the two names it has. `replaced` is the tablespace whose file may
+    /// have that name still.
     fn settle_name(
         &self,
         space: u32,
-        from: &Path,
-        to: &Path,
-        replaces: bool,
+        (from, to): (&Path, &Path),
+        replaced: Option<u32>,
         look_only: bool,
         elsewhere: &mut Elsewhere,
     ) -> disk::Result<bool> {
@@ -130,12 +132,25 @@ impl FileWork<'_> {
         let Some((database, name, _)) = listed else { return Ok(true) };
         let belongs = table_file(database, name);
         // A file that replaces another one has its first name until it does; one on its way has one of both.
-        let other = if replaces || belongs == to { from } else { to };
+        let other = if replaced.is_some() || belongs == to { from } else { to };
         if other != belongs && self.exists(other)? {
-            let taken = !replaces && self.exists(&belongs)?;
-            if taken && self.says(&belongs) == Some(space) {
+            let says = if self.exists(&belongs)? { Some(self.says(&belongs)) } else { None };
+            let taken = match says {
+                None => false,
+                // One that does not say what it is may be what was replaced.
+                Some(None) => !matches!(replaced, Some(1..)),
+                Some(Some(found)) => replaced != Some(found),
+            };
+            if says == Some(Some(space)) {
                 // The other one is somebody's.
             } else if taken || look_only {
+                if taken {
+                    tracing::error!(
+                        "{} is another tablespace's file, so '{database}.{name}' is in {}: move the one away and start again",
+                        belongs.display(),
+                        other.display()
+                    );
+                }
                 elsewhere.insert(space, other.to_owned());
                 return Ok(false);
             } else if let Err(error) =

@@ -374,8 +374,8 @@ impl Database {
 
     /// Frees the pages of indexes that were being built or dropped when the process ended.
     pub(crate) async fn free_unfinished_indexes(&self) -> Result<()> {
-        for pending in self.0.catalog.snapshot().pending.clone() {
-            let Pending::BuildIndex { space, index, root } = pending else { continue };
+        for pending in self.0.catalog.snapshot().pending.iter() {
+            let Pending::BuildIndex { space, index, root } = *pending else { continue };
             let data = self.0.catalog.snapshot();
             let unlisted = |table: &TableDef| {
                 table.space == space && !table.discarded && table.keys.iter().all(|key| key.id != index)
@@ -389,7 +389,7 @@ impl Database {
                 );
                 continue;
             }
-            self.finish_pending(|work| *work == pending);
+            self.finish_pending(|work| work == pending);
         }
         Ok(())
     }

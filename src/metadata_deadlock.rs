@@ -13,7 +13,7 @@
 //! for itself (as in MySQL), and among equals the one whose wait closed the cycle. It learns of it as
 //! [`Blocked::Deadlock`], error 1213.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Event, Wait};
@@ -85,23 +85,31 @@ pub struct MetadataOwner {
     /// The same for those that found no slot.
     more: Mutex<Vec<usize>>,
     waits: Mutex<Option<(Arc<MetadataLock>, Waited)>>,
-    /// Its wait has to end in an error.
-    victim: AtomicBool,
+    /// The wait that has to end in an error, as [`waiting_entry`] has it; 0 is none. It stays when that wait is given up
+    /// instead of tried again, and then means nothing to the next one.
+    victim: AtomicUsize,
+    /// Its definitions that have names exclusively which it uses itself.
+    definitions: AtomicUsize,
     /// Its session in the table of row locks, if it is one.
     rows: Option<RowOwner>,
 }
 
 /// A hold as a number: locks are aligned, so that their low bits are free.
 fn entry(lock: &Arc<MetadataLock>, hold: Hold) -> usize {
-    const { assert!(align_of::<MetadataLock>() >= 4) };
+    const { assert!(align_of::<MetadataLock>() >= 8) };
     Arc::as_ptr(lock) as usize | hold as usize
+}
+
+/// The same of a wait.
+fn waiting_entry(lock: &Arc<MetadataLock>, waited: Waited) -> usize {
+    Arc::as_ptr(lock) as usize | waited as usize
 }
 
 impl MetadataOwner {
     pub(crate) fn holds(&self, lock: &Arc<MetadataLock>, hold: Hold) {
         // It got what it waited for after all.
-        if self.victim.load(Ordering::Relaxed) {
-            self.victim.store(false, Ordering::Relaxed);
+        if self.victim.load(Ordering::Relaxed) != 0 {
+            self.victim.store(0, Ordering::Relaxed);
         }
         let entry = entry(lock, hold);
         let free = |slot: &&AtomicUsize| {
@@ -127,6 +135,20 @@ impl MetadataOwner {
         }
     }
 
+    pub(crate) fn definition_begins(&self) {
+        self.definitions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn definition_ends(&self) {
+        self.definitions.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a definition of its own has a name that it uses.
+    #[inline]
+    pub(crate) fn has_definitions(&self) -> bool {
+        self.definitions.load(Ordering::Acquire) > 0
+    }
+
     /// Whether it holds the lock in a way that keeps the wait waiting.
     fn blocks(&self, lock: &Arc<MetadataLock>, waited: Waited) -> bool {
         let holds = [Hold::Read, Hold::Write, Hold::ReadLock, Hold::Exclusive];
@@ -137,11 +159,16 @@ impl MetadataOwner {
         })
     }
 
+    /// Whether the wait that it is in ends in an error.
+    fn gives_up(&self) -> bool {
+        self.victim.load(Ordering::Acquire) != 0 && self.waits.lock().is_some()
+    }
+
     /// Begins to wait, unless that would be for ever.
     pub(crate) fn wait(self: &Arc<Self>, lock: &Arc<MetadataLock>, waited: Waited, event: Event) -> Blocked {
         let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(Wait::new(event)) };
         let mut waiting = graph.waiting.lock();
-        if self.victim.swap(false, Ordering::AcqRel) {
+        if self.victim.swap(0, Ordering::AcqRel) == waiting_entry(lock, waited) {
             return Blocked::Deadlock;
         }
         *self.waits.lock() = Some((lock.clone(), waited));
@@ -198,7 +225,8 @@ impl MetadataGraph {
             slots: Default::default(),
             more: Mutex::default(),
             waits: Mutex::default(),
-            victim: AtomicBool::new(false),
+            victim: AtomicUsize::new(0),
+            definitions: AtomicUsize::new(0),
         })
     }
 }
@@ -251,9 +279,9 @@ impl MetadataGraph {
             if Arc::ptr_eq(victim, start) {
                 return true;
             }
-            victim.victim.store(true, Ordering::Release);
-            let lock = victim.waits.lock().as_ref().map(|(lock, _)| lock.clone());
-            if let Some(lock) = lock {
+            let wait = victim.waits.lock().clone();
+            if let Some((lock, waited)) = wait {
+                victim.victim.store(waiting_entry(&lock, waited), Ordering::Release);
                 lock.wake_all();
             }
         }
@@ -284,7 +312,7 @@ impl MetadataGraph {
                 }
             };
             for other in others {
-                if Arc::ptr_eq(&other, &owner) || other.victim.load(Ordering::Acquire) {
+                if Arc::ptr_eq(&other, &owner) || other.gives_up() {
                     continue;
                 }
                 if Arc::ptr_eq(&other, start) {
@@ -389,6 +417,24 @@ mod tests {
         let mut change_a = a.request_exclusive(&two);
         let _waits = waits(change_a.grant(0));
         assert!(is_deadlock(b.share(Access::Read, &one)));
+    }
+
+    #[test]
+    fn a_victim_that_gave_up_by_itself_waits_for_other_names_like_anybody() {
+        let graph = MetadataGraph::new();
+        let [a, b, c] = [(); 3].map(|()| Arc::new(MetadataLock::default()));
+        let [reader, definition, third] = [(); 3].map(|()| graph.owner());
+        let _use_a = a.share(Access::Write, &reader).ok().unwrap();
+        let _has_b = b.request_exclusive(&definition).grant(0).ok().unwrap();
+        let _has_c = c.request_exclusive(&third).grant(0).ok().unwrap();
+        let wait = waits(b.share(Access::Read, &reader));
+        let _definition_waits = waits(a.request_exclusive(&definition).grant(0));
+        assert!(wait.is_done(), "the reader is woken to give up");
+        // It does, but not because of that: its time had come, or it was killed.
+        drop(wait);
+        let _reader_waits = waits(c.share(Access::Read, &reader));
+        // That it was a victim once keeps nobody from finding the next cycle.
+        assert!(is_deadlock(a.request_exclusive(&third).grant(0)) || _reader_waits.is_done());
     }
 
     #[test]

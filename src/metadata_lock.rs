@@ -131,8 +131,24 @@ pub struct MetadataUse {
     amount: u64,
 }
 
-/// The right to change what a name stands for; ends when dropped.
-pub struct MetadataExclusive(Option<(Arc<MetadataLock>, Arc<MetadataOwner>)>);
+/// The right to change what a name stands for: a share of a hold, which ends with the last of its shares.
+///
+/// A session that holds a name beyond its statements (LOCK TABLES … WRITE) lends each of them a share. So what a statement
+/// leaves to the background has the name, whatever becomes of the session; and the session keeps its hands off
+/// until the share has come back.
+pub struct MetadataExclusive {
+    hold: Arc<ExclusiveHold>,
+    lent: bool,
+}
+
+struct ExclusiveHold {
+    lock: Arc<MetadataLock>,
+    owner: Arc<MetadataOwner>,
+    /// The session uses the name itself, and has to wait like others.
+    over_uses: bool,
+    /// Set when the share that is lent comes back.
+    lent: Mutex<Option<Event>>,
+}
 
 /// LOCK TABLES … READ; ends when dropped.
 pub struct MetadataReadLock(Arc<MetadataLock>, Arc<MetadataOwner>);
@@ -191,6 +207,12 @@ impl MetadataLock {
         ReadLockRequest(Some((self.clone(), owner.clone())))
     }
 
+    /// For a session that uses the name: whether a definition of its own, left to the background, has taken it.
+    pub(crate) fn not_being_changed(&self) -> Result<(), Wait> {
+        let mut slow = self.slow.lock();
+        if slow.granted { Err(Wait::new(slot(&mut slow.changed))) } else { Ok(()) }
+    }
+
     /// Lets everybody who waits look again: one of them has to give up.
     pub(crate) fn wake_all(&self) {
         let mut slow = self.slow.lock();
@@ -242,7 +264,12 @@ impl ExclusiveRequest {
                 drop(slow);
                 self.0 = None;
                 owner.holds(&lock, Hold::Exclusive);
-                return Ok(MetadataExclusive(Some((lock, owner))));
+                let over_uses = own > 0;
+                if over_uses {
+                    owner.definition_begins();
+                }
+                let hold = ExclusiveHold { lock, owner, over_uses, lent: Mutex::default() };
+                return Ok(MetadataExclusive { hold: Arc::new(hold), lent: false });
             }
             slot(&mut slow.drained)
         };
@@ -270,9 +297,19 @@ impl ReadLockRequest {
 }
 
 impl MetadataExclusive {
-    /// Stands for a lock that the session holds already (LOCK TABLES … WRITE); nothing ends when it is dropped.
-    pub fn held_by_session() -> MetadataExclusive {
-        MetadataExclusive(None)
+    /// A share for a statement of the session that has this one; one at a time.
+    pub(crate) fn lend(&self) -> Result<MetadataExclusive, Wait> {
+        let mut lent = self.hold.lent.lock();
+        if let Some(event) = &*lent {
+            return Err(Wait::new(event.clone()));
+        }
+        *lent = Some(Event::new());
+        Ok(MetadataExclusive { hold: self.hold.clone(), lent: true })
+    }
+
+    /// Whether no statement has a share.
+    pub(crate) fn is_back(&self) -> Result<(), Wait> {
+        self.hold.lent.lock().as_ref().map_or(Ok(()), |event| Err(Wait::new(event.clone())))
     }
 }
 
@@ -318,10 +355,21 @@ impl Drop for ExclusiveRequest {
 
 impl Drop for MetadataExclusive {
     fn drop(&mut self) {
-        if let Some((lock, owner)) = self.0.take() {
-            owner.no_longer_holds(&lock, Hold::Exclusive);
-            lock.end_exclusive(true);
+        if self.lent
+            && let Some(event) = self.hold.lent.lock().take()
+        {
+            event.set();
         }
+    }
+}
+
+impl Drop for ExclusiveHold {
+    fn drop(&mut self) {
+        self.owner.no_longer_holds(&self.lock, Hold::Exclusive);
+        if self.over_uses {
+            self.owner.definition_ends();
+        }
+        self.lock.end_exclusive(true);
     }
 }
 

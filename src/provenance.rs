@@ -245,10 +245,12 @@ pub(crate) fn stopped(catalog: &Catalog, log: &RedoLog, undo: u64, marks: &Marks
         undo,
     };
     let marked = marks.take_durable(log.checkpoint_lsn());
-    catalog.change(|change| {
+    let noted = catalog.change(|change| {
         note_marks(change, &marked, marks.stamp.number)?;
-        change.set_last_run(run)
-    })
+        change.set_last_run(run.clone())
+    });
+    // On a full disk there is room for the end, but not for the marks.
+    noted.or_else(|_| catalog.change(|change| change.set_last_run(run)))
 }
 
 /// Remembers which files have the mark by now.

@@ -7,7 +7,7 @@
 //! happens. Then the names for the time being are replaced, which a start does too.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,16 +155,17 @@ impl Database {
             self.take_files_back(&moves);
             return Err(error);
         }
-        for step in &moves {
-            self.forget_table(&step.table);
-        }
+        // First the new ones: there is no moment at which purge would find no table of that id and give up its work.
         for table in &fresh {
             self.publish_table(table);
+        }
+        for step in &moves {
+            self.forget_table(&step.table);
         }
         self.definitions_changed();
         for step in moves.iter().filter(|step| step.path != step.final_path()) {
             // A start does it otherwise.
-            let _ = self.take_name(step.space(), &step.final_path());
+            let _ = self.take_name(step.space(), &step.final_path(), None);
         }
         Ok(())
     }
@@ -199,16 +200,22 @@ impl Database {
             return;
         }
         for step in moves.iter().rev() {
-            let (space, old) = (step.space(), self.0.directory.join(&step.old_path));
-            // Also where it has that name: whether that is durable is not known.
-            match self.0.store.rename_space(space, &old) {
-                Ok(()) if step.old_path == step.table.file() => {
-                    self.finish_pending(|work| work.moves() && work.space() == Some(space));
-                }
-                Ok(()) => {}
-                Err(error) => {
-                    tracing::error!("{} gets its name back at the next start: {error}", old.display());
-                }
+            self.take_file_back(&step.table, &step.old_path);
+        }
+    }
+
+    /// Gives a table's file the name again that it had before a statement failed. Where that is the table's own, nothing is left to
+    /// be done; elsewhere an earlier statement left it there, and its entry says where the file is.
+    pub(crate) fn take_file_back(&self, table: &Table, old_path: &Path) {
+        let space = table.def.space;
+        // Also where it has that name: whether that is durable is not known.
+        match self.0.store.rename_space(space, &self.0.directory.join(old_path)) {
+            Ok(()) if *old_path == table.file() => {
+                self.finish_pending(|work| work.moves() && work.space() == Some(space));
+            }
+            Ok(()) => {}
+            Err(error) => {
+                tracing::error!("{} gets its name back at the next start: {error}", old_path.display());
             }
         }
     }

@@ -74,7 +74,7 @@ enum Hold {
     /// Others may read.
     Read { _lock: MetadataReadLock },
     /// Nobody else.
-    Write { _lock: MetadataExclusive },
+    Write(MetadataExclusive),
 }
 
 /// A request for a table's lock. New uses that do not go with it wait from its beginning on.
@@ -103,7 +103,7 @@ impl TableLockRequest {
     pub fn grant(&mut self) -> std::result::Result<TableLock, NotUsable> {
         let hold = match &mut self.request {
             Request::Read(request) => Hold::Read { _lock: request.grant()? },
-            Request::Write(request) => Hold::Write { _lock: request.grant(0)? },
+            Request::Write(request) => Hold::Write(request.grant(0)?),
         };
         if !self.table.is_current() {
             return Err(NotUsable::Stale);
@@ -177,15 +177,21 @@ impl Transaction {
         access: Access,
     ) -> std::result::Result<(), NotUsable> {
         if let Some((_, used)) = self.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
-            // Only DDL of this very session can have replaced it.
+            // Only DDL of this very session can be replacing it, or have done so.
+            if self.owner.has_definitions() {
+                table.metadata.not_being_changed().map_err(NotUsable::Wait)?;
+            }
             usable(table)?;
             return match access {
                 Access::Read => Ok(()),
                 Access::Write => used.upgrade().map_err(NotUsable::from),
             };
         }
-        if !self.held.is_empty() && self.held.iter().any(|held| Arc::ptr_eq(&held.metadata, &table.metadata))
-        {
+        let mut held = self.held.iter();
+        if let Some(held) = held.find(|held| Arc::ptr_eq(&held.metadata, &table.metadata)) {
+            if let Hold::Write(lock) = &held.hold {
+                lock.is_back().map_err(NotUsable::Wait)?;
+            }
             return usable(table);
         }
         let metadata_use = table.metadata.share(access, &self.owner)?;
@@ -239,10 +245,13 @@ impl Transaction {
         self.held.clear();
     }
 
-    /// Whether the session has the name for itself.
-    pub(crate) fn holds_exclusively(&self, lock: &Arc<MetadataLock>) -> bool {
+    /// The session's hold of a name that it has for itself.
+    pub(crate) fn exclusive_hold(&self, lock: &Arc<MetadataLock>) -> Option<&MetadataExclusive> {
         let same = |held: &&TableLock| Arc::ptr_eq(&held.metadata, lock);
-        self.held.iter().filter(same).any(|held| matches!(held.hold, Hold::Write { .. }))
+        self.held.iter().filter(same).find_map(|held| match &held.hold {
+            Hold::Write(lock) => Some(lock),
+            Hold::Read { .. } => None,
+        })
     }
 
     /// Begins a transaction that lasts until commit or rollback.

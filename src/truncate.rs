@@ -71,16 +71,24 @@ impl Database {
         if let Err(error) = &removed {
             tracing::error!("the old file of a truncated table could not be removed: {error}");
         }
-        let replaced = self.take_name(space, &final_path) && old_path == final_path;
+        let replaced = self.take_name(space, &final_path, Some(old_space)) && old_path == final_path;
         if removed.is_ok() || replaced {
             self.finish_pending(|work| work.space() == Some(old_space));
         }
         Ok(())
     }
 
-    /// Gives a file that has a name for the time being the one its table has. Whether it has.
-    pub(crate) fn take_name(&self, space: u32, path: &Path) -> bool {
-        match self.0.store.rename_space(space, &self.0.directory.join(path)) {
+    /// Gives a file that has a name for the time being the one its table has. `replaced` is the tablespace whose file may have that
+    /// name still. Whether it has it; otherwise it is settled at the next start.
+    pub(crate) fn take_name(&self, space: u32, path: &Path, replaced: Option<u32>) -> bool {
+        let file = self.0.directory.join(path);
+        let ours = [Some(space), replaced];
+        let ours: Vec<u32> = ours.into_iter().flatten().collect();
+        if self.says_another(&file, &ours) {
+            tracing::error!("{} is another tablespace's file; move it away and start again", file.display());
+            return false;
+        }
+        match self.0.store.rename_space(space, &file) {
             Ok(()) => {
                 self.finish_pending(|work| work.moves() && work.space() == Some(space));
                 true
@@ -90,6 +98,13 @@ impl Database {
                 false
             }
         }
+    }
+
+    /// Whether a file is known to be that of another tablespace than these.
+    pub(crate) fn says_another(&self, file: &Path, ours: &[u32]) -> bool {
+        let storage = &**self.0.environment.storage();
+        let header = pagestore::identify_space(storage, file, self.0.store.page_size());
+        header.ok().flatten().is_some_and(|header| !ours.contains(&header.space))
     }
 }
 

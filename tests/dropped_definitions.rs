@@ -1,4 +1,5 @@
-//! Futures of statements that change definitions, dropped at any await: done or not done, in memory and on disk alike.
+//! Futures of statements that change definitions, dropped at any await: done or not done, in memory and on disk alike, and
+//! under their locks to the end.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, SimulatedEnvironment};
@@ -10,21 +11,21 @@ use std::time::Duration;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Error, Options, Range};
+use untorn::{Access, Database, Error, Options, Range, TableLockRequest, Transaction};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const ROWS: usize = 60;
 
-/// Polls `future` so many times at most.
+/// Polls `future` so many times at most, and drops it where it waits then.
 async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
     std::future::poll_fn(move |context| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
         left -= 1;
-        future.as_mut().poll(context).map(Some)
+        match future.as_mut().poll(context) {
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            answer => answer.map(Some),
+        }
     })
     .await
 }
@@ -59,22 +60,38 @@ enum Statement {
     Discard,
 }
 
-/// The statement, and whether it has been done as far as `db` shows.
-async fn run(statement: Statement, db: &Database) -> Result<(), Error> {
+async fn run(statement: Statement, db: &Database, session: Option<&Transaction>) -> Result<(), Error> {
     match statement {
         Statement::Create => db.create_table("test", "new", table_def()).await,
-        Statement::Drop => db.drop_table("test", "t", None, PATIENCE).await,
-        Statement::Truncate => db.truncate_table("test", "t", None, PATIENCE).await,
-        Statement::Rename => db.rename_table(("test", "t"), ("test", "new"), None, PATIENCE).await,
+        Statement::Drop => db.drop_table("test", "t", session, PATIENCE).await,
+        Statement::Truncate => db.truncate_table("test", "t", session, PATIENCE).await,
+        Statement::Rename => db.rename_table(("test", "t"), ("test", "new"), session, PATIENCE).await,
         Statement::Index => {
             let parts = vec![KeyPart { column: 2, prefix_chars: None }];
             let name = "extra".to_owned();
             let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
-            db.create_index("test", "t", key, None, PATIENCE).await
+            db.create_index("test", "t", key, session, PATIENCE).await
         }
-        Statement::DropIndex => db.drop_index("test", "t", "old", None, PATIENCE).await,
-        Statement::Discard => db.discard_tablespace("test", "t", None, PATIENCE).await,
+        Statement::DropIndex => db.drop_index("test", "t", "old", session, PATIENCE).await,
+        Statement::Discard => db.discard_tablespace("test", "t", session, PATIENCE).await,
     }
+}
+
+fn row(id: i64) -> [Value<'static>; 3] {
+    [Value::Int(id), Value::Int(id % 7), Value::bytes(&[7; 400])]
+}
+
+async fn with_rows(environment: &Arc<SimulatedEnvironment>) -> Database {
+    let db = open(environment).await;
+    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    db.create_table("test", "t", table_def()).await.unwrap();
+    let (mut transaction, table) = (db.transaction(), db.table("test", "t").unwrap());
+    transaction.begin();
+    for id in 0..ROWS as i64 {
+        transaction.insert(&table, &row(id)).await.unwrap();
+    }
+    transaction.commit(Durability::Sync).await.unwrap();
+    db
 }
 
 /// What there is: name, rows (none for a discarded table) and secondary indexes of each table.
@@ -122,17 +139,8 @@ fn every_definition_may_be_dropped_at_any_await() {
         for polls in 1.. {
             let environment = SimulatedEnvironment::new(polls as u64);
             let (db, done) = environment.run_until_complete(async {
-                let db = open(&environment).await;
-                db.create_database("test", Collation::Utf8mb4Bin).unwrap();
-                db.create_table("test", "t", table_def()).await.unwrap();
-                let (mut transaction, table) = (db.transaction(), db.table("test", "t").unwrap());
-                transaction.begin();
-                for id in 0..ROWS as i64 {
-                    let row = [Value::Int(id), Value::Int(id % 7), Value::bytes(&[7; 400])];
-                    transaction.insert(&table, &row).await.unwrap();
-                }
-                transaction.commit(Durability::Sync).await.unwrap();
-                let done = for_polls(run(statement, &db), polls).await;
+                let db = with_rows(&environment).await;
+                let done = for_polls(run(statement, &db, None), polls).await;
                 (db, done)
             });
             cut += usize::from(done.is_none());
@@ -169,4 +177,90 @@ fn every_definition_may_be_dropped_at_any_await() {
         }
         assert!(cut > 0, "{statement:?} was never cut");
     }
+}
+
+/// Who works on the table while a statement that was dropped comes to its end.
+#[derive(Clone, Copy, Debug)]
+enum Meanwhile {
+    /// Another session; the one that had LOCK TABLES … WRITE is gone.
+    Another,
+    /// The session that has LOCK TABLES … WRITE.
+    Holder,
+    /// The session, whose transaction used the table before.
+    User,
+}
+
+/// Places in the background part of a statement at which others come.
+const SEEDS: u64 = 6;
+
+/// Inserts a few rows into the table, whatever its name has become. The ids of those that were acknowledged.
+async fn insert_some(db: &Database, session: &mut Transaction) -> Vec<usize> {
+    let mut acknowledged = Vec::new();
+    for id in ROWS..ROWS + 4 {
+        let Some(table) = db.tables("test").pop() else { break };
+        if !session.is_active() {
+            session.begin();
+        }
+        match session.insert(&table, &row(id as i64)).await {
+            Ok(_) => acknowledged.push(id),
+            Err(Error::NoSuchTable(..) | Error::TablespaceDiscarded(..)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        session.commit(Durability::Sync).await.unwrap();
+    }
+    acknowledged
+}
+
+/// What the dropped statement still does is done under its locks: nobody comes between, the session itself included.
+#[test]
+fn a_dropped_definition_keeps_its_locks_to_its_end() {
+    use Statement::{Discard, Drop, DropIndex, Index, Rename, Truncate};
+    for meanwhile in [Meanwhile::Another, Meanwhile::Holder, Meanwhile::User] {
+        for statement in [Drop, Truncate, Rename, Index, DropIndex, Discard] {
+            let seeds =
+                (1..).map(|polls| (0..SEEDS).filter(move |seed| !ends(meanwhile, statement, polls, *seed)));
+            let cut: usize = seeds.map(Iterator::count).take_while(|cut| *cut > 0).sum();
+            assert!(cut > 0, "{meanwhile:?}, {statement:?} was never cut");
+        }
+    }
+}
+
+/// Drops the statement after so many polls while others are at work on the table. Whether it had ended before.
+fn ends(meanwhile: Meanwhile, statement: Statement, polls: usize, seed: u64) -> bool {
+    let what = format!("{meanwhile:?}, {statement:?}, {polls} polls, seed {seed}");
+    let environment = SimulatedEnvironment::new(seed);
+    let (db, done, acknowledged) = environment.run_until_complete(async {
+        let db = with_rows(&environment).await;
+        let mut session = db.transaction();
+        let table = db.table("test", "t").unwrap();
+        match meanwhile {
+            Meanwhile::User => {
+                session.begin();
+                session.open_table("test", "t", PATIENCE).await.unwrap();
+            }
+            Meanwhile::Another | Meanwhile::Holder => {
+                let lock = TableLockRequest::new(&session, &table, Access::Write).grant();
+                session.hold_table(lock.ok().unwrap());
+            }
+        }
+        let done = for_polls(run(statement, &db, Some(&session)), polls).await;
+        if let Meanwhile::Another = meanwhile {
+            session = db.transaction();
+        }
+        environment.sleep(Duration::from_micros(environment.random_u64() % 400)).await;
+        let acknowledged = insert_some(&db, &mut session).await;
+        (db, done, acknowledged)
+    });
+    environment.run_until_idle();
+    environment.run_until_complete(async {
+        let found = look(&db).await;
+        let rows = found.first().and_then(|(_, rows, _)| *rows).unwrap_or(0);
+        let before = rows.checked_sub(acknowledged.len());
+        assert!(
+            before.is_some_and(|before| [0, ROWS].contains(&before)),
+            "{what}: {acknowledged:?} were acknowledged, there is {found:?}"
+        );
+        db.close().await.unwrap();
+    });
+    done.is_some()
 }

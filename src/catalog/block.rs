@@ -116,7 +116,7 @@ pub(super) fn decode(
 /// Where the blocks of the torn record end that begins at `tail`; `tail` itself if there are none.
 fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String> {
     let rest = bytes.get(tail..).unwrap_or_default();
-    if rest.len() < BLOCK || rest.len() % BLOCK != 0 {
+    if rest.len() < BLOCK {
         return Err(format!(
             "it ends at byte {} without the room that is always kept behind record {}: it was cut",
             bytes.len(),
@@ -125,7 +125,12 @@ fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String
     }
     let mut until = tail;
     let mut zeros = false;
-    for (at, block) in rest.chunks(BLOCK).enumerate() {
+    let whole = rest.chunks_exact(BLOCK);
+    // Room that was being made and not finished may end anywhere.
+    if whole.remainder().iter().any(|byte| *byte != 0) {
+        return Err(format!("the part of a block at its end (byte {}) is damaged", bytes.len()));
+    }
+    for (at, block) in whole.enumerate() {
         let place = tail + at * BLOCK;
         match look_at(block) {
             Found::Zeros => zeros = true,
@@ -223,5 +228,9 @@ mod tests {
         assert!(read(&bytes).unwrap_err().contains("record 3"));
         assert!(read(&good[..4 * BLOCK]).unwrap_err().contains("cut"));
         assert!(read(&good[..3 * BLOCK + 17]).is_err());
+        assert!(read(&good[..4 * BLOCK + 17]).unwrap_err().contains("cut"), "no room behind the last record");
+        // Room that was not finished is room.
+        let (records, end) = read(&good[..6 * BLOCK + 17]).unwrap();
+        assert_eq!((records.len(), end.tail), (3, 4 * BLOCK));
     }
 }

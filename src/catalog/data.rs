@@ -9,9 +9,11 @@ use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
+use super::pending::{Pending, PendingList};
 use crate::error::Error;
 use crate::provenance::LastRun;
 use crate::schema::TableDef;
+use crate::table::{file_name, table_file};
 use crate::types::Collation;
 
 /// A database.
@@ -21,89 +23,6 @@ pub struct DatabaseDef {
     pub collation: Collation,
     /// Its tables by name.
     pub tables: RedBlackTreeMapSync<String, Arc<TableDef>>,
-}
-
-/// Work on files that a crash may leave half done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pending {
-    /// A tablespace file being made.
-    Create {
-        /// Its tablespace id.
-        space: u32,
-        /// Path relative to the data directory.
-        path: PathBuf,
-    },
-    /// A tablespace file whose table is gone.
-    Drop {
-        /// Its tablespace id.
-        space: u32,
-        /// Path relative to the data directory.
-        path: PathBuf,
-    },
-    /// A file that takes the name it belongs to; another one may have it still.
-    Replace {
-        /// Tablespace id of the file.
-        space: u32,
-        /// Where it is, relative to the data directory.
-        from: PathBuf,
-        /// Where it belongs.
-        to: PathBuf,
-        /// Tablespace id of the file it replaces, or 0.
-        replaced: u32,
-    },
-    /// A file on its way from one name to another: it belongs where the catalog lists its table.
-    Rename {
-        /// Tablespace id.
-        space: u32,
-        /// Old path, relative to the data directory.
-        from: PathBuf,
-        /// New path.
-        to: PathBuf,
-    },
-    /// An index being built or dropped in an existing table.
-    BuildIndex {
-        /// Tablespace id.
-        space: u32,
-        /// Index id.
-        index: u64,
-        /// Root page.
-        root: u32,
-    },
-    /// The directory of a database that was dropped.
-    DropDirectory {
-        /// Path relative to the data directory.
-        path: PathBuf,
-    },
-}
-
-impl Pending {
-    /// The tablespace it concerns.
-    pub fn space(&self) -> Option<u32> {
-        match self {
-            Pending::Create { space, .. }
-            | Pending::Drop { space, .. }
-            | Pending::Replace { space, .. }
-            | Pending::Rename { space, .. }
-            | Pending::BuildIndex { space, .. } => Some(*space),
-            Pending::DropDirectory { .. } => None,
-        }
-    }
-
-    /// The names of files that it may still make, remove or give away.
-    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        let (one, other) = match self {
-            Pending::Create { path, .. } | Pending::Drop { path, .. } => (Some(path), None),
-            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => (Some(from), Some(to)),
-            Pending::BuildIndex { .. } | Pending::DropDirectory { .. } => (None, None),
-        };
-        one.into_iter().chain(other)
-    }
-
-    /// Whether it only says where a file is that its table owns.
-    pub fn moves(&self) -> bool {
-        matches!(self, Pending::Replace { .. } | Pending::Rename { .. })
-    }
 }
 
 /// One change of the catalog. A record of the file is a list of them, which happen together or not at all.
@@ -125,9 +44,11 @@ pub(super) enum Edit {
         name: String,
         collation: Collation,
     },
-    /// A database with all its tables.
-    RemoveDatabase {
+    /// A database is gone with all its tables: their files are to be removed, and its directory. Those files that are not
+    /// where the names of their tables say come with their tablespaces.
+    DropDatabase {
         name: String,
+        elsewhere: Vec<(u32, PathBuf)>,
     },
     PutTable {
         database: String,
@@ -135,9 +56,16 @@ pub(super) enum Edit {
         #[serde(with = "shared")]
         def: Arc<TableDef>,
     },
+    /// A table that has another name from now on.
     RemoveTable {
         database: String,
         name: String,
+    },
+    /// A table is gone and its file is to be removed, which is where the table's name says or `at` another place.
+    DropTable {
+        database: String,
+        name: String,
+        at: Option<PathBuf>,
     },
     /// See [`LastRun`].
     LastRun(LastRun),
@@ -150,18 +78,45 @@ pub(super) enum Edit {
     Marks(Vec<(u32, u64)>),
     AddPending(Pending),
     RemovePending(Pending),
+    /// The files of these tablespaces, which were to be removed, are gone.
+    FilesGone(Vec<u32>),
     /// The end of what a newly written file begins with.
     SnapshotEnd,
 }
 
 impl Edit {
-    /// Whether it makes something, which has to leave room in the file for what removes things again.
-    pub(super) fn makes(&self) -> bool {
-        matches!(
-            self,
-            Edit::PutDatabase { .. } | Edit::AddPending(Pending::Create { .. } | Pending::BuildIndex { .. })
-        )
+    /// Whether it may take from the room that is kept: it removes something, or the directory could not be opened without it.
+    pub(super) fn may_take_the_reserve(&self) -> bool {
+        match self {
+            Edit::DropDatabase { .. }
+            | Edit::DropTable { .. }
+            | Edit::RemovePending(_)
+            | Edit::FilesGone(_)
+            | Edit::LastRun(_)
+            | Edit::Lost { .. } => true,
+            Edit::Directory { .. }
+            | Edit::NextIds { .. }
+            | Edit::PutDatabase { .. }
+            | Edit::PutTable { .. }
+            | Edit::RemoveTable { .. }
+            | Edit::Marks(_)
+            | Edit::AddPending(_)
+            | Edit::SnapshotEnd => false,
+        }
     }
+
+    /// Whether it announces this work, which may have been announced and done before.
+    pub(super) fn announces(&self, work: &Pending) -> bool {
+        match self {
+            Edit::AddPending(announced) => announced == work,
+            Edit::DropDatabase { name, .. } => *work == drop_directory(name),
+            _ => false,
+        }
+    }
+}
+
+fn drop_directory(database: &str) -> Pending {
+    Pending::DropDirectory { path: file_name(database).into() }
 }
 
 /// Serde for what is shared.
@@ -195,7 +150,7 @@ pub struct CatalogData {
     /// Databases by name.
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
     /// Unfinished work on files.
-    pub pending: Vec<Pending>,
+    pub pending: PendingList,
     /// The last time the directory was open. Missing in directories of earlier versions.
     pub last_run: Option<LastRun>,
     /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
@@ -215,7 +170,7 @@ impl CatalogData {
             next_space: 1,
             identity: None,
             databases: RedBlackTreeMapSync::new_sync(),
-            pending: Vec::new(),
+            pending: PendingList::default(),
             last_run: None,
             lost: BTreeMap::new(),
             marks: RedBlackTreeMapSync::new_sync(),
@@ -248,10 +203,19 @@ impl CatalogData {
                 let tables = self.databases.get(name).map(|def| def.tables.clone()).unwrap_or_default();
                 self.databases.insert_mut(name.clone(), DatabaseDef { collation: *collation, tables });
             }
-            Edit::RemoveDatabase { name } => {
-                if !self.databases.remove_mut(name) {
-                    return Err(format!("database '{name}' is removed, but was not there"));
+            Edit::DropDatabase { name, elsewhere } => {
+                let owner = self.databases.get(name).cloned();
+                let owner = owner.ok_or_else(|| format!("database '{name}' is dropped, but was not there"))?;
+                let spaces: BTreeSet<u32> = owner.tables.values().map(|def| def.space).collect();
+                self.forget_work(&spaces);
+                let elsewhere: BTreeMap<_, _> = elsewhere.iter().map(|(space, path)| (*space, path)).collect();
+                for (table, def) in owner.tables.iter().filter(|(_, def)| !def.discarded) {
+                    let at = elsewhere.get(&def.space).map(|path| (*path).clone());
+                    let path = at.unwrap_or_else(|| table_file(name, table));
+                    self.pending.add(Pending::Drop { space: def.space, path });
                 }
+                self.pending.add(drop_directory(name));
+                self.databases.remove_mut(name);
             }
             Edit::PutTable { database, name, def } => {
                 let owner = self.databases.get(database);
@@ -260,14 +224,14 @@ impl CatalogData {
                 owner.tables.insert_mut(name.clone(), def.clone());
                 self.databases.insert_mut(database.clone(), owner);
             }
-            Edit::RemoveTable { database, name } => {
-                let owner = self.databases.get(database).cloned();
-                let gone = || format!("table '{database}.{name}' is removed, but was not there");
-                let mut owner = owner.ok_or_else(gone)?;
-                if !owner.tables.remove_mut(name) {
-                    return Err(gone());
+            Edit::RemoveTable { database, name } => drop(self.remove_table(database, name)?),
+            Edit::DropTable { database, name, at } => {
+                let def = self.remove_table(database, name)?;
+                self.forget_work(&BTreeSet::from([def.space]));
+                if !def.discarded {
+                    let path = at.clone().unwrap_or_else(|| table_file(database, name));
+                    self.pending.add(Pending::Drop { space: def.space, path });
                 }
-                self.databases.insert_mut(database.clone(), owner);
             }
             Edit::LastRun(run) => self.last_run = Some(run.clone()),
             Edit::Lost { space, why } => drop(self.lost.insert(*space, why.clone())),
@@ -276,11 +240,31 @@ impl CatalogData {
                     self.marks.insert_mut(*space, *number);
                 }
             }
-            Edit::AddPending(work) => self.pending.push(work.clone()),
+            Edit::AddPending(work) => self.pending.add(work.clone()),
             Edit::RemovePending(work) => self.pending.retain(|other| other != work),
+            Edit::FilesGone(spaces) => {
+                let spaces: BTreeSet<u32> = spaces.iter().copied().collect();
+                self.pending.retain(|work| !work.drops_one_of(&spaces));
+            }
             Edit::SnapshotEnd => {}
         }
         Ok(())
+    }
+
+    fn remove_table(&mut self, database: &str, name: &str) -> Result<Arc<TableDef>, String> {
+        let owner = self.databases.get(database).cloned();
+        let gone = || format!("table '{database}.{name}' is removed, but was not there");
+        let mut owner = owner.ok_or_else(gone)?;
+        let def = owner.tables.get(name).cloned().ok_or_else(gone)?;
+        owner.tables.remove_mut(name);
+        self.databases.insert_mut(database.to_owned(), owner);
+        Ok(def)
+    }
+
+    /// Whatever was still to be done with the files of these tables is not, now that they go; but what is to be removed is.
+    fn forget_work(&mut self, spaces: &BTreeSet<u32>) {
+        let concerns = |work: &Pending| work.space().is_some_and(|space| spaces.contains(&space));
+        self.pending.retain(|work| !concerns(work) || work.drops_one_of(spaces));
     }
 
     /// The edits that make this catalog of an empty one; one list for each record.
@@ -383,10 +367,38 @@ impl Change {
         self.edit(Edit::PutDatabase { name: name.to_owned(), collation })
     }
 
-    /// Removes a database with all its tables.
-    pub fn remove_database(&mut self, name: &str) -> Result<(), Error> {
+    /// Drops a database with all its tables, and announces that their files go. `elsewhere` has those, by tablespace,
+    /// that are not where the names of their tables say.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`].
+    pub fn drop_database(&mut self, name: &str, elsewhere: Vec<(u32, PathBuf)>) -> Result<(), Error> {
         self.expect_database(name)?;
-        self.edit(Edit::RemoveDatabase { name: name.to_owned() })
+        self.edit(Edit::DropDatabase { name: name.to_owned(), elsewhere })
+    }
+
+    /// Drops a table, which is returned, and announces that its file goes; that is where its name says, or `at` another place.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn drop_table(
+        &mut self,
+        database: &str,
+        name: &str,
+        at: Option<PathBuf>,
+    ) -> Result<Arc<TableDef>, Error> {
+        let def = self.expect_table(database, name)?;
+        self.edit(Edit::DropTable { database: database.to_owned(), name: name.to_owned(), at })?;
+        Ok(def)
+    }
+
+    /// A table that must be there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn expect_table(&self, database: &str, name: &str) -> Result<Arc<TableDef>, Error> {
+        let def = self.expect_database(database)?.tables.get(name).cloned();
+        def.ok_or_else(|| Error::NoSuchTable(database.to_owned(), name.to_owned()))
     }
 
     /// Makes a table, or changes its definition.
@@ -398,13 +410,12 @@ impl Change {
         self.edit(Edit::PutTable { database: database.to_owned(), name: name.to_owned(), def })
     }
 
-    /// Removes a table, which is returned.
+    /// Takes a table's name away, which is to get another one. The table is returned.
     ///
     /// # Errors
     /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
     pub fn remove_table(&mut self, database: &str, name: &str) -> Result<Arc<TableDef>, Error> {
-        let def = self.expect_database(database)?.tables.get(name).cloned();
-        let def = def.ok_or_else(|| Error::NoSuchTable(database.to_owned(), name.to_owned()))?;
+        let def = self.expect_table(database, name)?;
         self.edit(Edit::RemoveTable { database: database.to_owned(), name: name.to_owned() })?;
         Ok(def)
     }
@@ -416,10 +427,15 @@ impl Change {
 
     /// Takes work out that is done, or need not be done any more.
     pub fn finish(&mut self, done: impl Fn(&Pending) -> bool) -> Result<(), Error> {
-        for work in self.data.pending.clone().into_iter().filter(|work| done(work)) {
-            self.edit(Edit::RemovePending(work))?;
+        let mut files = Vec::new();
+        let works = self.data.pending.clone();
+        for work in works.iter().filter(|work| done(work)) {
+            match work {
+                Pending::Drop { space, .. } => files.push(*space),
+                _ => self.edit(Edit::RemovePending(work.clone()))?,
+            }
         }
-        Ok(())
+        if files.is_empty() { Ok(()) } else { self.edit(Edit::FilesGone(files)) }
     }
 
     /// Gives the directory its identity.
@@ -502,7 +518,7 @@ impl From<&CatalogData> for Document {
             lost: data.lost.clone(),
             marks: data.marks.iter().map(|(space, number)| (*space, *number)).collect(),
             databases: data.databases.iter().map(database).collect(),
-            pending: data.pending.clone(),
+            pending: data.pending.iter().cloned().collect(),
         }
     }
 }
@@ -525,7 +541,7 @@ impl From<Document> for CatalogData {
             lost: document.lost,
             marks: document.marks.into_iter().collect(),
             databases: document.databases.into_iter().map(database).collect(),
-            pending: document.pending,
+            pending: document.pending.into_iter().collect(),
         }
     }
 }

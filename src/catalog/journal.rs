@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// Bytes that are made ready at a time.
 const CHUNK: u64 = 64 << 10;
-/// Bytes behind the last record that only statements which remove something may take.
+/// Bytes behind the last record that only some records may take ([`Edit::may_take_the_reserve`]).
 const RESERVE: u64 = 64 << 10;
 /// The file is written anew when its records take more than this, and more than twice what a new one would.
 const REWRITE_MIN: u64 = 512 << 10;
@@ -56,6 +56,8 @@ pub(super) struct Contents {
     len: u64,
     /// Bytes up to the end of what the file began with.
     snapshot_len: u64,
+    /// Whether the last record is a note of how far an opening came, in one block.
+    ends_in_note: bool,
 }
 
 /// Reads the bytes of a catalog file. `so_far` has what was understood, also when something is damaged.
@@ -85,7 +87,8 @@ pub(super) fn parse(path: &Path, bytes: &[u8], so_far: &mut CatalogData) -> Resu
         let document: Document = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         *so_far = document.into();
         let end = block::End { tail: 0, sequence: 1, torn_until: 0 };
-        return Ok(Contents { data: so_far.clone(), format: head.format, end, len, snapshot_len: len });
+        let (data, format) = (so_far.clone(), head.format);
+        return Ok(Contents { data, format, end, len, snapshot_len: len, ends_in_note: false });
     };
     if header.format > FORMAT {
         return Err(newer(&header));
@@ -94,10 +97,12 @@ pub(super) fn parse(path: &Path, bytes: &[u8], so_far: &mut CatalogData) -> Resu
     if crc32c::crc32c(text).to_le_bytes() != sum {
         return Err(damaged("the checksum of its header is wrong".to_owned()));
     }
-    let (mut read, mut snapshot_len) = (BLOCK as u64, 0);
+    let (mut read, mut snapshot_len, mut ends_in_note) = (BLOCK as u64, 0, false);
     let end = block::decode(bytes, |_, payload| {
         let edits: Vec<Edit> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-        read += block_bytes(payload.len());
+        let bytes = block_bytes(payload.len());
+        read += bytes;
+        ends_in_note = is_note(&edits) && bytes == BLOCK as u64;
         for edit in &edits {
             so_far.apply(edit)?;
             if *edit == Edit::SnapshotEnd {
@@ -110,7 +115,12 @@ pub(super) fn parse(path: &Path, bytes: &[u8], so_far: &mut CatalogData) -> Resu
     if snapshot_len == 0 {
         return Err(damaged("it lacks the end of what it was begun with".to_owned()));
     }
-    Ok(Contents { data: so_far.clone(), format: header.format, end, len, snapshot_len })
+    Ok(Contents { data: so_far.clone(), format: header.format, end, len, snapshot_len, ends_in_note })
+}
+
+/// Whether a record says how far an opening came, and nothing else. The next one of that kind makes it void.
+fn is_note(edits: &[Edit]) -> bool {
+    matches!(edits, [Edit::LastRun(_)])
 }
 
 /// Bytes of a record with so many bytes of payload.
@@ -142,6 +152,7 @@ pub(super) struct Journal {
     /// Bytes of the file; those behind the tail are zeros.
     allocated: u64,
     snapshot_len: u64,
+    ends_in_note: bool,
     /// Edits that are made, but go into the file with the next record only.
     pub unwritten: Vec<Edit>,
 }
@@ -158,6 +169,7 @@ impl Journal {
             torn_until: 0,
             allocated: 0,
             snapshot_len: 0,
+            ends_in_note: false,
             unwritten: Vec::new(),
         }
     }
@@ -174,8 +186,9 @@ impl Journal {
         self.tail = contents.end.tail as u64;
         self.sequence = contents.end.sequence;
         self.torn_until = contents.end.torn_until as u64;
-        self.allocated = contents.len;
+        self.allocated = contents.len - contents.len % BLOCK as u64;
         self.snapshot_len = contents.snapshot_len;
+        self.ends_in_note = contents.ends_in_note;
         Ok(())
     }
 
@@ -205,11 +218,32 @@ impl Journal {
                 other => return other,
             }
         }
+        let encoded = |edits: &[&Edit], sequence| {
+            let mut bytes = Vec::new();
+            block::encode(&mut bytes, sequence, &to_json(&edits).map_err(Failure::Undone)?);
+            Ok(bytes)
+        };
         let all: Vec<&Edit> = self.unwritten.iter().chain(edits).collect();
-        let mut bytes = Vec::new();
-        block::encode(&mut bytes, self.sequence, &to_json(&all).map_err(Failure::Undone)?);
-        let makes = edits.iter().any(Edit::makes);
-        self.make_room(&file, bytes.len() as u64, makes).map_err(|error| Failure::Undone(error.into()))?;
+        let mut is_note = self.unwritten.is_empty() && is_note(edits);
+        let mut alone_in_it = false;
+        let mut bytes = encoded(&all, self.sequence)?;
+        if let Err(error) = self.make_room(&file, bytes.len() as u64) {
+            if !edits.iter().all(Edit::may_take_the_reserve) {
+                return Err(Failure::Undone(error.into()));
+            }
+            // What can wait does; it is found out again should the process end.
+            let alone: Vec<&Edit> = edits.iter().collect();
+            bytes = encoded(&alone, self.sequence)?;
+            is_note = self::is_note(edits);
+            if is_note && self.ends_in_note && bytes.len() == BLOCK {
+                // Openings come and go on a full disk: they all take the place of the first.
+                return self.overwrite_note(&*file, &encoded(&alone, self.sequence - 1)?, before);
+            }
+            if self.allocated < self.tail + (bytes.len() + BLOCK) as u64 {
+                return Err(Failure::Undone(error.into()));
+            }
+            alone_in_it = true;
+        }
         if self.torn_until > self.tail {
             let cleared = file.write_zeros(self.tail, self.torn_until).and_then(|()| file.sync_data());
             // Nothing was ever acknowledged there, and a torn record stays one.
@@ -219,7 +253,12 @@ impl Journal {
         let Err((error, synced)) = write_durably(&*file, &bytes, self.tail) else {
             self.tail += bytes.len() as u64;
             self.sequence += 1;
-            self.unwritten.clear();
+            self.ends_in_note = is_note && bytes.len() == BLOCK;
+            // What is announced again is not to be taken for what was done.
+            self.unwritten.retain(|edit| match edit {
+                Edit::RemovePending(work) => alone_in_it && !edits.iter().any(|new| new.announces(work)),
+                _ => alone_in_it,
+            });
             return Ok(());
         };
         // What arrived of it must not be taken for a record. A sync that failed says nothing of what is durable, and is not
@@ -234,22 +273,32 @@ impl Journal {
         }
     }
 
+    /// Writes a note into the block of the last one. A disk writes a sector whole or not, so one of both is there.
+    fn overwrite_note(
+        &mut self,
+        file: &dyn File,
+        block: &[u8],
+        before: &CatalogData,
+    ) -> Result<(), Failure> {
+        let Err((error, _)) = write_durably(file, block, self.tail - BLOCK as u64) else { return Ok(()) };
+        // Which of both is there nobody knows.
+        match self.rewrite(before) {
+            Ok(()) => Err(Failure::Undone(error.into())),
+            Err(_) => Err(Failure::Uncertain(error.into())),
+        }
+    }
+
     /// Makes sure that zeros are ready for so many bytes, a block behind them, and the reserve.
-    fn make_room(&mut self, file: &Arc<dyn File>, len: u64, makes: bool) -> disk::Result<()> {
-        let least = self.tail + len + BLOCK as u64;
-        let wanted = least + RESERVE;
+    fn make_room(&mut self, file: &Arc<dyn File>, len: u64) -> disk::Result<()> {
+        let wanted = self.tail + len + BLOCK as u64 + RESERVE;
         if self.allocated >= wanted {
             return Ok(());
         }
         let end = wanted.next_multiple_of(CHUNK);
-        match file.write_zeros(self.allocated, end).and_then(|()| file.sync_data()) {
-            Ok(()) => {
-                self.allocated = end;
-                Ok(())
-            }
-            Err(_) if !makes && self.allocated >= least => Ok(()),
-            Err(error) => Err(error),
-        }
+        // A part of it may have been made; that does no harm, and is made again.
+        file.write_zeros(self.allocated, end).and_then(|()| file.sync_data())?;
+        self.allocated = end;
+        Ok(())
     }
 
     /// Writes the file anew with what the catalog has now. After a crash the old or the new one is there.
@@ -257,6 +306,10 @@ impl Journal {
         let made = self.write_beside(data).map_err(Failure::Undone)?;
         let path = self.path();
         if let Err(error) = self.storage.rename(&made.fresh, &path) {
+            // It may have been done all the same: then what is written to the old file is written into a file without a name.
+            if !matches!(self.storage.exists(&made.fresh), Ok(true)) {
+                return Err(Failure::Uncertain(error.into()));
+            }
             // The name of the other file is not needed, nor does it do harm.
             let _ = self.storage.remove(&made.fresh);
             return Err(Failure::Undone(error.into()));
@@ -268,6 +321,7 @@ impl Journal {
         (self.tail, self.sequence) = (made.tail, made.sequence);
         (self.torn_until, self.allocated) = (made.tail, made.allocated);
         self.snapshot_len = made.tail;
+        self.ends_in_note = false;
         self.unwritten.clear();
         Ok(())
     }

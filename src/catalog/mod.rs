@@ -3,8 +3,9 @@
 //! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record behind it: JSON in
 //! blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a DDL statement happens. When the file
 //! has become much longer than its snapshot would be, it is written anew beside the old one and renamed over it. So a
-//! statement costs what it changes, however many tables there are. Behind the records some room is always kept ready, so that
-//! a statement that removes something finds it on a full disk too. People read the file with `untorn inspect catalog`.
+//! statement costs what it changes, however many tables there are. Behind the records some room is always kept ready for
+//! what drops something, and for what a start cannot do without, so that both find it on a full disk too; DROP DATABASE is one
+//! short record, and in a row of starts each overwrites the note of the one before. People read the file with `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog as a *pending* entry first, so that
 //! a start after a crash can finish or undo it (`file_work.rs`):
@@ -24,6 +25,7 @@ mod block;
 mod data;
 mod file;
 mod journal;
+mod pending;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +36,9 @@ use std::sync::{Arc, OnceLock};
 use disk::Storage;
 use parking_lot::{Mutex, RwLock};
 
-pub use self::data::{CatalogData, Change, DatabaseDef, Pending};
+pub use self::data::{CatalogData, Change, DatabaseDef};
 pub use self::file::{read_whole, write_atomically};
+pub use self::pending::Pending;
 use self::journal::{Failure, Journal};
 use crate::error::Error;
 

@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use disk::{Crash, Fault, FaultKind, OpenHow, SimulatedStorage, Storage};
+use disk::{Crash, Fault, FaultKind, File, OpenHow, SimulatedStorage, Storage};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::provenance::{LastRun, RunState};
 use crate::schema::{ColumnDef, TableDef};
 use crate::types::{Collation, ColumnType};
 
@@ -47,16 +49,14 @@ fn what_was_changed_is_there_again() {
     for number in 0..20 {
         put(&catalog, number, number + 1).unwrap();
     }
-    catalog.change(|change| change.remove_table("d", "t3").map(drop)).unwrap();
-    let path = "d/t3.ibd".into();
-    catalog.change(|change| change.begin(Pending::Drop { space: 3, path })).unwrap();
+    catalog.change(|change| change.drop_table("d", "t3", Some("d/elsewhere.ibd".into())).map(drop)).unwrap();
     catalog.change(|change| Ok((change.take_space_id(), change.take_table_id()))).unwrap();
     let known = catalog.snapshot();
     assert_eq!(known.next_space, 2);
     drop(catalog);
     let again = open(&disk.crash(5)).unwrap();
     assert_eq!(again.snapshot(), known);
-    again.change_later(|change| change.finish(|work| work.space() == Some(3))).unwrap();
+    again.change_later(|change| change.finish(|work| work.space().is_some())).unwrap();
     assert!(again.snapshot().pending.is_empty());
     put(&again, 100, 1).unwrap();
     let known = again.snapshot();
@@ -183,11 +183,177 @@ fn a_full_disk_lets_tables_be_dropped() {
     }
     assert!(!catalog.is_uncertain());
     for number in 0..100 {
-        catalog.change(|change| change.remove_table("d", &format!("t{number}")).map(drop)).unwrap();
+        catalog.change(|change| change.drop_table("d", &format!("t{number}"), None).map(drop)).unwrap();
     }
     assert_eq!(open(&disk.crash(1)).unwrap().snapshot().tables().count(), 0);
     disk.fill_up(false);
     make(&catalog).unwrap();
+}
+
+fn note(catalog: &Catalog, opening: u32, state: RunState) -> Result<(), Error> {
+    catalog.change(|change| change.set_last_run(LastRun { opening, state, ..LastRun::default() }))
+}
+
+/// A full disk on which everything was tried that makes something, until none of it had room.
+fn without_room(disk: &Arc<SimulatedStorage>, catalog: &Catalog) {
+    disk.fill_up(true);
+    let tries: [fn(&Catalog) -> Result<(), Error>; 4] = [
+        |catalog| put(catalog, 0, 20),
+        |catalog| catalog.change(|change| change.note_marks(&[1, 2, 3], 9)),
+        |catalog| catalog.change(|change| change.put_database("e", Collation::Utf8mb4Bin)),
+        |catalog| {
+            let (space, from, to) = (9, "d/x.ibd".into(), "d/y.ibd".into());
+            catalog.change(|change| change.begin(Pending::Rename { space, from, to }))
+        },
+    ];
+    while tries.iter().any(|made| made(catalog).is_ok()) {}
+    // Trying again takes nothing either.
+    for made in tries.iter().cycle().take(500) {
+        made(catalog).unwrap_err();
+    }
+}
+
+/// However many tables there are, and whatever else waits to be noted.
+#[test]
+fn a_full_disk_lets_a_database_of_thousands_of_tables_be_dropped() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    catalog.change(|change| change.put_database("other", Collation::Utf8mb4Bin)).unwrap();
+    let table = |number: u32| {
+        let mut def = TableDef::clone(&def(1));
+        def.space = number;
+        Arc::new(def)
+    };
+    for database in ["d", "other"] {
+        catalog
+            .change(|change| {
+                let name = |number| format!("{number}_{}", "\u{8868}".repeat(40));
+                (1..3_000).try_for_each(|number| change.put_table(database, &name(number), table(number)))
+            })
+            .unwrap();
+    }
+    without_room(&disk, &catalog);
+    for (database, left) in [("d", "other"), ("other", "d")] {
+        let elsewhere = vec![(7, "somewhere".into())];
+        catalog.change(|change| change.drop_database(database, elsewhere.clone())).unwrap();
+        let known = open(&disk.crash(1)).unwrap().snapshot();
+        let files = known.pending.iter().filter(|work| matches!(work, Pending::Drop { .. })).count();
+        assert!(files >= 2_999 && !known.databases.contains_key(database), "{files} files are to be removed");
+        let moved = |work: &Pending| *work == Pending::Drop { space: 7, path: "somewhere".into() };
+        assert!(known.pending.iter().any(moved));
+        catalog.change_later(|change| change.finish(|_| true)).unwrap();
+        assert_eq!(catalog.snapshot().databases.contains_key(left), database == "d");
+    }
+    disk.fill_up(false);
+    put(with_database_again(&catalog), 1, 1).unwrap();
+    assert!(open(&disk.crash(2)).unwrap().snapshot().pending.is_empty());
+}
+
+fn with_database_again(catalog: &Catalog) -> &Catalog {
+    catalog.change(|change| change.put_database("d", Collation::Utf8mb4Bin)).unwrap();
+    catalog
+}
+
+/// A server that is started again and again on a full disk must open, or nobody could drop anything.
+#[test]
+fn openings_on_a_full_disk_leave_room_to_drop() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    put(&catalog, 1, 1).unwrap();
+    without_room(&disk, &catalog);
+    drop(catalog);
+    for opening in 1..400 {
+        let catalog = open(&disk).unwrap();
+        note(&catalog, opening, RunState::Starting).unwrap();
+        note(&catalog, opening, RunState::Running).unwrap();
+        let left = open(&disk.crash(u64::from(opening))).unwrap().snapshot();
+        assert_eq!(left.last_run.clone().unwrap().opening, opening);
+    }
+    let catalog = open(&disk).unwrap();
+    catalog.change(|change| change.drop_table("d", "t1", None).map(drop)).unwrap();
+    note(&catalog, 400, RunState::Stopped).unwrap();
+    let left = open(&disk.crash(1)).unwrap().snapshot();
+    assert!(left.table("d", "t1").is_none());
+    assert_eq!(left.last_run.clone().unwrap().opening, 400);
+}
+
+/// Room that could not be made whole leaves a file of any length, which opens and goes on.
+#[test]
+fn room_that_was_made_in_part_is_no_damage() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    put(&catalog, 1, 1).unwrap();
+    drop(catalog);
+    let len = disk.content(Path::new(FILE)).unwrap().len();
+    let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
+    file.write_zeros(len as u64, len as u64 + 1_234).unwrap();
+    let catalog = open(&disk).unwrap();
+    for number in 2..300 {
+        put(&catalog, number, 20).unwrap();
+    }
+    assert_eq!(*open(&disk.crash(1)).unwrap().snapshot(), *catalog.snapshot());
+}
+
+/// A rename that was done, but is said to have failed.
+struct LateRename {
+    disk: Arc<SimulatedStorage>,
+    strikes: AtomicBool,
+}
+
+impl Storage for LateRename {
+    fn open(&self, path: &Path, how: OpenHow) -> disk::Result<Arc<dyn File>> {
+        self.disk.open(path, how)
+    }
+    fn exists(&self, path: &Path) -> disk::Result<bool> {
+        self.disk.exists(path)
+    }
+    fn remove(&self, path: &Path) -> disk::Result<()> {
+        self.disk.remove(path)
+    }
+    fn remove_dir(&self, path: &Path) -> disk::Result<()> {
+        self.disk.remove_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> disk::Result<()> {
+        self.disk.rename(from, to)?;
+        if self.strikes.load(Ordering::Relaxed) {
+            return self.disk.rename(from, to);
+        }
+        Ok(())
+    }
+    fn create_dir_all(&self, path: &Path) -> disk::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+    fn sync_dir(&self, path: &Path) -> disk::Result<()> {
+        self.disk.sync_dir(path)
+    }
+    fn list(&self, path: &Path) -> disk::Result<Vec<disk::Entry>> {
+        self.disk.list(path)
+    }
+    fn lock(&self, path: &Path) -> disk::Result<Box<dyn Send + Sync>> {
+        self.disk.lock(path)
+    }
+    fn submit(&self, batch: Vec<(Arc<dyn File>, disk::Io)>) {
+        self.disk.submit(batch);
+    }
+    fn counters(&self) -> disk::IoCounters {
+        self.disk.counters()
+    }
+}
+
+/// What is acknowledged is never written into a file that has lost its name.
+#[test]
+fn a_rename_that_was_done_and_reported_as_failed_loses_nothing() {
+    let disk = disk();
+    let storage = Arc::new(LateRename { disk: disk.clone(), strikes: AtomicBool::new(false) });
+    let catalog = Catalog::open(storage.clone(), Path::new(DIRECTORY), 4096).unwrap();
+    catalog.settle().unwrap();
+    catalog.change(|change| change.put_database("d", Collation::Utf8mb4Bin)).unwrap();
+    storage.strikes.store(true, Ordering::Relaxed);
+    let acknowledged = (0..400).take_while(|number| put(&catalog, number % 7, 150).is_ok()).count();
+    assert!(acknowledged < 400 && catalog.is_uncertain(), "the file was never written anew");
+    let known = catalog.snapshot();
+    let left = open(&disk.crash(1)).unwrap().snapshot();
+    assert!(known.tables().all(|(database, name, _)| left.table(database, name).is_some()));
 }
 
 /// What a change writes does not depend on how many tables there are.

@@ -133,15 +133,15 @@ impl Database {
         let renamed = self.0.store.rename_space(space, &self.0.directory.join(&aside)).map_err(Error::Store);
         let discarded = renamed.and_then(|()| {
             self.0.catalog.change(|change| {
-                change.finish(|work| work.moves() && work.space() == Some(space))?;
+                // Whatever was still to be done with the file is not, now that it goes.
+                change.finish(|work| work.space() == Some(space))?;
                 change.begin(Pending::Drop { space, path: aside.clone() })?;
                 change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
             })
         });
         if let Err(error) = discarded {
             if !self.0.catalog.is_uncertain() {
-                // A start does it otherwise.
-                let _ = self.take_name(space, &old_path);
+                self.take_file_back(table, &old_path);
             }
             return Err(error);
         }
@@ -219,16 +219,16 @@ impl Database {
             }
         };
         report.missing_cfg = cfg.is_none().then_some(cfg_path);
-        let (engine, table) = (self.clone(), table.clone());
+        let (engine, table, replaced) = (self.clone(), table.clone(), source.space);
         self.run_to_the_end(async move {
-            if let Err(error) = engine.list_copy(&table, &fresh, &copy.path) {
+            if let Err(error) = engine.list_copy(&table, &fresh, &copy.path, replaced) {
                 copy.give_up(false).await?;
                 return Err(error);
             }
             engine.publish_table(&fresh);
             engine.definitions_changed();
             // The table is there whatever becomes of the name: a start finishes what fails here.
-            let _ = engine.take_name(fresh.def.space, &table.file());
+            let _ = engine.take_name(fresh.def.space, &table.file(), Some(replaced));
             copy.finished();
             Ok(report)
         })
@@ -236,12 +236,18 @@ impl Database {
     }
 
     /// Makes the copy the table's file: the moment of the import is the change of the catalog.
-    fn list_copy(&self, table: &Table, fresh: &Arc<Table>, fresh_path: &Path) -> Result<()> {
+    fn list_copy(
+        &self,
+        table: &Table,
+        fresh: &Arc<Table>,
+        fresh_path: &Path,
+        replaced: u32,
+    ) -> Result<()> {
         let space = fresh.def.space;
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space))?;
             let (from, to) = (fresh_path.to_owned(), table.file());
-            change.begin(Pending::Replace { space, from, to, replaced: table.def.space })?;
+            change.begin(Pending::Replace { space, from, to, replaced })?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })
     }

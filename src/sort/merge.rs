@@ -89,20 +89,34 @@ impl<O: Order> Merge<O> {
         self.heap.first().map(|source| self.entry(*source))
     }
 
-    /// Leaves it.
-    pub async fn advance(&mut self) -> Result<()> {
-        let Some(source) = self.heap.first() else { return Ok(()) };
-        let more = match &mut self.sources[*source] {
-            Source::Memory { at, end } => {
-                *at += 1;
-                at < end
-            }
-            Source::Run(reader) => reader.advance().await?,
-        };
-        if !more {
+    /// Leaves it, if it lies in memory; false if not.
+    #[inline]
+    pub fn advance_in_memory(&mut self) -> bool {
+        let Some(source) = self.heap.first() else { return true };
+        let Source::Memory { at, end } = &mut self.sources[*source] else { return false };
+        *at += 1;
+        if at == end {
             self.heap.swap_remove(0);
         }
-        self.sink(0);
+        if self.heap.len() > 1 {
+            self.sink(0);
+        }
+        true
+    }
+
+    /// Leaves it.
+    pub async fn advance(&mut self) -> Result<()> {
+        if self.advance_in_memory() {
+            return Ok(());
+        }
+        if let Some(source) = self.heap.first()
+            && let Source::Run(reader) = &mut self.sources[*source]
+        {
+            if !reader.advance().await? {
+                self.heap.swap_remove(0);
+            }
+            self.sink(0);
+        }
         Ok(())
     }
 

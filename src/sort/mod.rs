@@ -36,6 +36,12 @@ const RUNS_MERGED: usize = 32;
 pub trait Order: Clone {
     /// The order of two entries.
     fn compare(&self, left: &[u8], right: &[u8]) -> Ordering;
+
+    /// A number that decides where it differs: an entry with a smaller one comes first. Most comparisons of a sort end with it,
+    /// without a look at the entries.
+    fn head(&self, _entry: &[u8]) -> u64 {
+        0
+    }
 }
 
 /// Where temporary files go.
@@ -52,11 +58,18 @@ impl Place {
     }
 }
 
+/// Where an entry begins.
+#[derive(Clone, Copy)]
+struct Start {
+    head: u64,
+    at: usize,
+}
+
 /// Entries in memory: their lengths and bytes back to back, and where each begins.
 #[derive(Default)]
 struct Entries {
     arena: Vec<u8>,
-    starts: Vec<usize>,
+    starts: Vec<Start>,
 }
 
 impl Entries {
@@ -67,7 +80,7 @@ impl Entries {
     }
 
     fn entry(&self, number: usize) -> &[u8] {
-        self.at(self.starts[number])
+        self.at(self.starts[number].at)
     }
 }
 
@@ -113,7 +126,8 @@ impl<O: Order> Sorter<O> {
         }
         let length = (arena.len() - start - 4) as u32;
         arena[start..start + 4].copy_from_slice(&length.to_ne_bytes());
-        self.entries.starts.push(start);
+        let head = self.order.head(&arena[start + 4..]);
+        self.entries.starts.push(Start { head, at: start });
         if self.entries.starts.len() - self.sorted() >= STRETCH {
             self.sort_stretch();
         }
@@ -123,7 +137,7 @@ impl<O: Order> Sorter<O> {
     /// Bytes of memory taken.
     pub fn memory(&self) -> usize {
         let Entries { arena, starts } = &self.entries;
-        arena.capacity() + starts.capacity() * size_of::<usize>() + self.runs.len() * self.read_bytes()
+        arena.capacity() + starts.capacity() * size_of::<Start>() + self.runs.len() * self.read_bytes()
     }
 
     /// Bytes that are read of a run at a time: all runs together take no more than the entries did.
@@ -138,7 +152,7 @@ impl<O: Order> Sorter<O> {
 
     /// Whether the memory is used up: time for [`Sorter::spill`].
     pub fn is_full(&self) -> bool {
-        self.entries.arena.len() + self.entries.starts.len() * size_of::<usize>() >= self.budget
+        self.entries.arena.len() + self.entries.starts.len() * size_of::<Start>() >= self.budget
     }
 
     /// Whether anything has been written to a file.
@@ -152,14 +166,15 @@ impl<O: Order> Sorter<O> {
         let (order, entries) = (&self.order, &mut self.entries);
         let mut starts = std::mem::take(&mut entries.starts);
         starts.sort_by(|left, right| {
-            order.compare(entries.at(*left), entries.at(*right)).then(left.cmp(right))
+            let exact = || order.compare(entries.at(left.at), entries.at(right.at));
+            left.head.cmp(&right.head).then_with(exact).then(left.at.cmp(&right.at))
         });
         starts.truncate(count);
         let mut kept = Entries::default();
         for start in &starts {
-            let end = start + 4 + entries.at(*start).len();
-            kept.starts.push(kept.arena.len());
-            kept.arena.extend_from_slice(&entries.arena[*start..end]);
+            let end = start.at + 4 + entries.at(start.at).len();
+            kept.starts.push(Start { at: kept.arena.len(), ..*start });
+            kept.arena.extend_from_slice(&entries.arena[start.at..end]);
         }
         self.stretches = vec![kept.starts.len()];
         self.entries = kept;
@@ -167,7 +182,7 @@ impl<O: Order> Sorter<O> {
 
     /// The last entry, of a sorter that [kept](Sorter::keep_first) some and got no more since.
     pub fn last(&self) -> Option<&[u8]> {
-        self.entries.starts.last().map(|start| self.entries.at(*start))
+        self.entries.starts.last().map(|start| self.entries.at(start.at))
     }
 
     /// How many entries lie in sorted stretches.
@@ -182,7 +197,9 @@ impl<O: Order> Sorter<O> {
             let (length, rest) = arena[start..].split_at(4);
             &rest[..length_of(length)]
         };
-        starts[sorted..].sort_by(|left, right| order.compare(entry(*left), entry(*right)));
+        starts[sorted..].sort_by(|left, right| {
+            left.head.cmp(&right.head).then_with(|| order.compare(entry(left.at), entry(right.at)))
+        });
         self.stretches.push(starts.len());
     }
 
@@ -260,7 +277,7 @@ impl<O: Order> Sorted<O> {
     /// Those of the file.
     #[inline]
     pub async fn next(&mut self) -> Result<Option<&[u8]>> {
-        if std::mem::replace(&mut self.begun, true) {
+        if std::mem::replace(&mut self.begun, true) && !self.merge.advance_in_memory() {
             self.merge.advance().await?;
         }
         Ok(self.merge.head())

@@ -391,8 +391,8 @@ impl PageStore {
         self.spaces.rename(&**self.env.storage(), space, to)
     }
 
-    /// Forgets the tablespace's pages, dirty ones too, closes the file and removes it. Nobody else may use the
-    /// tablespace any more; pins on its pages are waited for.
+    /// Forgets the tablespace's pages, dirty ones too, closes the file and removes it, unless it was never used and is known to be
+    /// another tablespace's. Nobody else may use the tablespace any more; pins on its pages are waited for.
     ///
     /// # Errors
     /// When it is not open or the file cannot be removed (it is closed all the same).
@@ -404,10 +404,17 @@ impl PageStore {
         if let Some(file) = entry.file_if_open() {
             self.flush_list.lock().forget_file(file);
         }
-        let path = entry.path();
+        let (path, was_used) = (entry.path(), entry.file_if_open().is_some());
         drop(entry);
         self.spaces.remove(space);
         let storage = self.env.storage();
+        let says = if was_used { Ok(None) } else { crate::identify_space(&**storage, &path, self.page_size) };
+        if let Ok(Some(header)) = says
+            && header.space != space
+        {
+            tracing::warn!("{} stays: it is the file of tablespace {}", path.display(), header.space);
+            return Ok(());
+        }
         match storage.remove(&path) {
             // It was lost before; nobody needs to be told that it is gone.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

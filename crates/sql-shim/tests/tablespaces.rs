@@ -42,6 +42,10 @@ fn a_table_is_carried_over_by_its_files() {
     for (kind, copy) in ["ibd", "cfg"].iter().zip(&copies) {
         fs::copy(place.join(format!("a.{kind}")), copy).unwrap();
     }
+    assert_eq!(code(&mut exporting, "FLUSH TABLES d.b FOR EXPORT"), 1192);
+    exporting.run("UNLOCK TABLES").unwrap();
+    exporting.run("LOCK TABLES d.a WRITE").unwrap();
+    assert_eq!(code(&mut exporting, "FLUSH TABLES d.a FOR EXPORT"), 1192);
     exporting.run("UNLOCK TABLES").unwrap();
 
     root.run("ALTER TABLE d.b DISCARD TABLESPACE").unwrap();

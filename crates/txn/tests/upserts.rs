@@ -7,7 +7,6 @@ use disk::{Environment, RealEnvironment, RealOptions, block_on};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::Poll;
 use untorn_txn::*;
 
@@ -119,6 +118,43 @@ fn sessions_that_wait_for_one_row_upsert_it_one_after_the_other() {
     }
 }
 
+/// The entry of a row that was replaced before is still there, delete-marked. Who puts that row in again and waits for its turn must not
+/// be waited for at that entry by the one whose turn it is.
+#[test]
+fn who_waits_for_its_turn_is_waited_for_by_nobody() {
+    for replaces in [false, true] {
+        for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+            let world = World::new(12);
+            let (mut holder, mut first, mut second) =
+                (world.session(), world.session_at(level), world.session_at(level));
+            world.run(replace(&mut holder, By::UniqueKey, 5)).unwrap();
+            world.run(replace(&mut holder, By::UniqueKey, 3)).unwrap();
+            holder.begin();
+            world.run(holder.update(3, 1)).unwrap();
+            let begun = |session, own_id| -> Work<'_> {
+                let mut work: Work<'_> = match replaces {
+                    true => Box::pin(replace(session, By::UniqueKey, own_id)),
+                    false => Box::pin(upsert(session, By::UniqueKey, own_id)),
+                };
+                assert!(world.settle(&mut work).is_pending());
+                work
+            };
+            // It has its turn, and waits at the first entry of the key, before it has seen that of row 5.
+            let mut first = begun(&mut first, 4);
+            let mut second = begun(&mut second, 5);
+            world.run(holder.commit());
+            for work in [&mut first, &mut second] {
+                let Poll::Ready(result) = world.settle(work) else { panic!("it goes on") };
+                result.unwrap_or_else(|error| panic!("replaces: {replaces}, {level:?}: {error}"));
+            }
+            drop((first, second));
+            assert_eq!(world.run(holder.all()).iter().map(|row| row.k).collect::<Vec<_>>(), [3]);
+            assert_eq!(world.system.status().deadlocks, 0);
+            world.check();
+        }
+    }
+}
+
 #[test]
 fn threads_upsert_one_row_without_a_deadlock() {
     const THREADS: i32 = 16;
@@ -130,19 +166,22 @@ fn threads_upsert_one_row_without_a_deadlock() {
     let engine = Engine::create(env, &directory, 4 << 20, true);
     for by in [By::PrimaryKey, By::UniqueKey] {
         for replaces in [false, true] {
-            let ids = AtomicI32::new(1);
             std::thread::scope(|scope| {
-                for _ in 0..THREADS {
+                for thread in 0..THREADS {
                     let mut session = engine.session();
-                    let ids = &ids;
+                    let system = &engine.system;
                     scope.spawn(move || {
-                        for _ in 0..ROUNDS {
-                            let own_id = ids.fetch_add(1, Ordering::Relaxed);
+                        for round in 0..ROUNDS {
+                            // Some ids come once, others again and again: those entries are delete-marked when they come.
+                            let own_id = if thread % 2 == 0 { thread } else { thread + THREADS * round };
                             let result = match replaces {
                                 true => block_on(replace(&mut session, by, own_id)),
                                 false => block_on(upsert(&mut session, by, own_id)),
                             };
-                            result.unwrap_or_else(|error| panic!("{by:?}, replaces: {replaces}: {error}"));
+                            result.unwrap_or_else(|error| {
+                                let deadlock = system.latest_deadlock().unwrap_or_default();
+                                panic!("{by:?}, replaces: {replaces}: {error}\n{deadlock}")
+                            });
                         }
                     });
                 }

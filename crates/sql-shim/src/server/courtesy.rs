@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
@@ -79,9 +79,11 @@ impl Wake for Courtesy {
 }
 
 /// Runs the work; see the module's text.
-pub async fn courteous<T>(courtesy: &Arc<Courtesy>, work: impl Future<Output = T>) -> T {
+///
+/// The work comes pinned where it stands: a statement's future is tens of kilobytes, and would be copied for each function that it
+/// is handed through.
+pub async fn courteous<T>(courtesy: &Arc<Courtesy>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     let waker = Waker::from(courtesy.clone());
-    let mut work = pin!(work);
     let mut waited_for: Option<Pin<Box<dyn Future<Output = ()>>>> = None;
     poll_fn(|context| {
         loop {
@@ -123,7 +125,7 @@ mod tests {
             seen.set(true);
         });
         // Ends only when the other has answered: for ever, where it cannot.
-        courteous(&Arc::default(), async {
+        let work = std::pin::pin!(async {
             while !answered.get() {
                 let mut woke = false;
                 poll_fn(|context| {
@@ -135,8 +137,8 @@ mod tests {
                 })
                 .await;
             }
-        })
-        .await;
+        });
+        courteous(&Arc::default(), work).await;
         assert!(client.await.is_ok());
     }
 

@@ -106,7 +106,7 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let weight = weight(sql, self.modes(), self.transaction.state().slice());
-        let bytes = watch.over(weight).await.0?;
+        let bytes = watch.over(pin!(weight)).await.0?;
         Ok(Some(Arc::new(self.state.memory.statement(bytes)?)))
     }
 
@@ -123,7 +123,7 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let slice = self.transaction.state().slice();
-        watch.over(parse_apart(sql, modes, slice, charge.clone())).await.0
+        watch.over(pin!(parse_apart(sql, modes, slice, charge.clone()))).await.0
     }
 
     /// Plans a statement that came as text.
@@ -147,6 +147,6 @@ impl Session {
             }
             Ok(Plan::Insert(plan))
         };
-        watch.over(bound).await.0
+        watch.over(pin!(bound)).await.0
     }
 }

@@ -125,6 +125,7 @@ impl Session {
     /// LOCK TABLES.
     pub(super) async fn lock_tables(&mut self, locks: &[ast::LockTable]) -> Result<Outcome, Failure> {
         self.release_table_locks();
+        self.export_holds.clear();
         self.implicit_commit().await?;
         if self.read_lock.is_some() && locks.iter().any(|lock| lock.write) {
             return Err(errors::error(errors::CANT_UPDATE_WITH_READLOCK, &[]).into());
@@ -234,6 +235,10 @@ impl Session {
     pub(super) async fn flush(&mut self, flush: &Flush) -> Result<Outcome, Failure> {
         match flush {
             Flush::ForExport(tables) => {
+                // Under LOCK TABLES the session itself could change what it copies.
+                if self.table_locks.is_some() || !self.export_holds.is_empty() {
+                    return Err(errors::error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]).into());
+                }
                 self.implicit_commit().await?;
                 for name in tables {
                     let table = self.planner().engine_table(name)?;

@@ -24,6 +24,7 @@ mod watch;
 
 use std::borrow::Cow;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -282,7 +283,7 @@ impl Session {
         let outcome = match plan {
             Plan::Command(statement) => {
                 let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(self.command(statement, out, more)).await.0
+                watch.over(pin!(self.command(statement, out, more))).await.0
             }
             plan => self.run_data(plan, parameters, out).await,
         };
@@ -436,8 +437,8 @@ impl Session {
             .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
         let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
         let timed_out = &self.state.timed_out;
-        let (result, ended) =
-            watch.over_until(execute(&mut executor, plan, out), || timed_out.set(true)).await;
+        let work = pin!(execute(&mut executor, plan, out));
+        let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
         self.state.evaluation.set_deadline(None);
         match result {
             Err(Failure::Sql(error))
@@ -546,7 +547,7 @@ impl SessionService for Session {
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.run_query(sql, out)).await
+        courteous(&courtesy, pin!(self.run_query(sql, out))).await
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
@@ -554,7 +555,7 @@ impl SessionService for Session {
         self.state.begin_statement();
         self.state.clear_warnings();
         let courtesy = self.courtesy.clone();
-        let result = courteous(&courtesy, self.prepare_text(sql)).await.map_err(Failure::into_error);
+        let result = courteous(&courtesy, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -568,7 +569,7 @@ impl SessionService for Session {
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.run_prepared(statement, params, out)).await
+        courteous(&courtesy, pin!(self.run_prepared(statement, params, out))).await
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
@@ -581,14 +582,14 @@ impl SessionService for Session {
 
     async fn reset(&mut self) {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.end()).await;
+        courteous(&courtesy, pin!(self.end())).await;
         self.state.reset();
         self.named_statements.clear();
     }
 
     async fn close(&mut self) {
         let courtesy = self.courtesy.clone();
-        courteous(&courtesy, self.end()).await;
+        courteous(&courtesy, pin!(self.end())).await;
     }
 
     fn user_changed(&mut self) {

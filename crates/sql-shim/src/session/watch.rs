@@ -5,7 +5,7 @@
 //! transaction's waits and the slice end with an error, and the work goes on to its end with that.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -45,14 +45,17 @@ impl Watch {
         }
     }
 
-    /// Runs the work.
-    pub async fn over<T>(self, work: impl Future<Output = T>) -> (T, Ended) {
+    /// Runs the work, pinned by the caller: it is too large to be handed on by value.
+    pub async fn over<T>(self, work: Pin<&mut impl Future<Output = T>>) -> (T, Ended) {
         self.over_until(work, || {}).await
     }
 
     /// Runs the work; `late` is called when its time is over.
-    pub async fn over_until<T>(mut self, work: impl Future<Output = T>, late: impl Fn()) -> (T, Ended) {
-        let mut work = pin!(work);
+    pub async fn over_until<T>(
+        mut self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+        late: impl Fn(),
+    ) -> (T, Ended) {
         let mut killed = pin!(self.connection.killed(Kill::Query));
         let mut ended = Ended::Itself;
         poll_fn(|context| {

@@ -3,7 +3,11 @@
 //! A cycle is closed by the last of its waits to begin. Searches are serialised by one mutex, and a request is in its queue
 //! before its search begins, so the last of the searches for the waits of a cycle sees all of it. Grants and releases only take
 //! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::add_for`).
-//! An edge that vanishes during a search can make a cycle be reported that was just dissolving: harmless and rare.
+//!
+//! A search sees the graph at many moments. An owner that held what another waits for may have ended its transaction, and begun to wait
+//! for that other in its next one, before the search comes to it: a cycle that never was. So a cycle is **confirmed**: each edge
+//! is looked at once more, and after that all its waits must still be the ones that the search saw. Who waits neither takes
+//! nor lets go, so all edges then stood at one moment. A victim's wait is ended only if it is that one.
 //!
 //! **Cost.** A thousand may wait for one row, each for the holder and for all before it: half a million edges, of which few are needed. The
 //! search goes breadth first and copies each queue once. A waiter waits for the holders and for those who stand
@@ -46,24 +50,45 @@ impl LockTable {
             let mut search = Search::new(self, start);
             let cycle = search.find_cycle();
             detector.steps += search.looked_at;
-            // The least work is thrown away; among equals that of the one whose wait closed the cycle.
             let Some(cycle) = cycle else { return };
-            let Some(victim) = cycle.iter().min_by_key(|owner| owner.weight()) else { return };
+            if !self.confirm(&cycle) {
+                // Somebody has gone on meanwhile. Others may be in a cycle still.
+                continue;
+            }
+            // The least work is thrown away; among equals that of the one whose wait closed the cycle.
+            let Some(victim) = cycle.iter().min_by_key(|member| member.owner.weight()) else { return };
             let text = describe_cycle(&cycle, victim);
-            if self.abort_wait(victim, WaitState::Deadlock) {
+            if self.abort_this_wait(&victim.owner, &victim.waiting, WaitState::Deadlock) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(transactions = cycle.len(), "deadlock");
                 detector.latest = Some(text);
             }
-            if Arc::ptr_eq(victim, start) {
+            if Arc::ptr_eq(&victim.owner, start) {
                 return;
             }
         }
     }
+
+    /// Whether the cycle is there now.
+    fn confirm(&self, cycle: &[Member]) -> bool {
+        let next = cycle.iter().cycle().skip(1);
+        let mut edges = cycle.iter().zip(next);
+        edges.all(|(member, next)| {
+            Queue::new(self.requests(member.waiting.target)).is_waiting_for(member, &next.owner)
+        }) && cycle.iter().all(|member| member.waiting.cell.state() == WaitState::Waiting)
+    }
+}
+
+/// One of a cycle, and what it waits for.
+struct Member {
+    owner: Arc<Owner>,
+    waiting: Waiting,
 }
 
 struct Step {
     owner: Arc<Owner>,
+    /// What it was found to wait for.
+    waiting: Option<Waiting>,
     came_from: usize,
 }
 
@@ -97,24 +122,27 @@ impl<'t> Search<'t> {
         Search {
             table,
             start,
-            steps: vec![Step { owner: start.clone(), came_from: 0 }],
+            steps: vec![Step { owner: start.clone(), waiting: None, came_from: 0 }],
             found: HashSet::new(),
             queues: HashMap::new(),
             looked_at: 0,
         }
     }
 
-    /// The owners of a shortest cycle through `start`, `start` first.
-    fn find_cycle(&mut self) -> Option<Vec<Arc<Owner>>> {
+    /// A shortest cycle through `start`, `start` first.
+    fn find_cycle(&mut self) -> Option<Vec<Member>> {
         let mut at = 0;
         while at < self.steps.len() {
             let owner = self.steps[at].owner.clone();
             let waiting = owner.waiting.lock().clone();
             let waits = |waiting: &Waiting| waiting.cell.state() == WaitState::Waiting;
             if let Some(waiting) = waiting.filter(|waiting| waits(waiting) && !waiting.target.is_key_guard())
-                && self.look(&owner, at, &waiting)
             {
-                return Some(path(&self.steps, at));
+                let closed = self.look(&owner, at, &waiting);
+                self.steps[at].waiting = Some(waiting);
+                if closed {
+                    return Some(path(&self.steps, at));
+                }
             }
             at += 1;
         }
@@ -131,13 +159,10 @@ impl<'t> Search<'t> {
         });
         let Some(&position) = queue.positions.get(&address(owner)) else { return false };
         let supremum = target.is_supremum();
-        // What it holds itself in this queue: those who wait for that are passed by.
-        let mut own: SmallVec<[LockMode; 2]> = SmallVec::new();
         if queue.holding.contains(&address(owner)) {
             self.looked_at += queue.holders.len() as u64;
-            let held = queue.holders.iter().filter(|held| Arc::ptr_eq(&held.owner, owner));
-            own.extend(held.map(|held| held.mode));
         }
+        let own = queue.held_by(owner);
         let known = queue.known.iter().position(|(known, _)| *known == mode);
         let from = match known {
             Some(known) if own.is_empty() => Some(queue.known[known].1),
@@ -147,15 +172,14 @@ impl<'t> Search<'t> {
         let waiters = queue.waiters.get(from.unwrap_or(0)..position).unwrap_or(&[]);
         for other in holders.iter().chain(waiters) {
             self.looked_at += 1;
-            let passed_by = !other.granted && own.iter().any(|own| other.mode.conflicts(*own, supremum));
-            if Arc::ptr_eq(&other.owner, owner) || passed_by || !mode.conflicts(other.mode, supremum) {
+            if !other.hinders(owner, mode, &own, supremum) {
                 continue;
             }
             if Arc::ptr_eq(&other.owner, self.start) {
                 return true;
             }
             if self.found.insert(address(&other.owner)) {
-                self.steps.push(Step { owner: other.owner.clone(), came_from });
+                self.steps.push(Step { owner: other.owner.clone(), waiting: None, came_from });
             }
         }
         if own.is_empty() {
@@ -175,42 +199,73 @@ impl Queue {
         let holding = holders.iter().map(|entry| address(&entry.owner)).collect();
         Queue { holders, waiters, holding, positions, known: SmallVec::new() }
     }
+
+    /// What an owner holds in this queue.
+    fn held_by(&self, owner: &Arc<Owner>) -> Held {
+        let mut modes = Held::new();
+        if self.holding.contains(&address(owner)) {
+            let held = self.holders.iter().filter(|held| Arc::ptr_eq(&held.owner, owner));
+            modes.extend(held.map(|held| held.mode));
+        }
+        modes
+    }
+
+    /// Whether `member` waits here, and `other` is one of those for whom.
+    fn is_waiting_for(&self, member: &Member, other: &Arc<Owner>) -> bool {
+        let Some(&position) = self.positions.get(&address(&member.owner)) else { return false };
+        let (own, supremum) = (self.held_by(&member.owner), member.waiting.target.is_supremum());
+        let mut in_front = self.holders.iter().chain(&self.waiters[..position]);
+        in_front.any(|entry| {
+            Arc::ptr_eq(&entry.owner, other)
+                && entry.hinders(&member.owner, member.waiting.mode, &own, supremum)
+        })
+    }
 }
 
-fn describe_cycle(cycle: &[Arc<Owner>], victim: &Arc<Owner>) -> String {
+type Held = SmallVec<[LockMode; 2]>;
+
+impl QueueEntry {
+    /// Whether `owner`, which holds `own` here and stands behind, must wait for this one with its request for `mode`. Those who wait for
+    /// what it holds itself are passed by.
+    fn hinders(&self, owner: &Arc<Owner>, mode: LockMode, own: &[LockMode], supremum: bool) -> bool {
+        let passed_by = !self.granted && own.iter().any(|own| self.mode.conflicts(*own, supremum));
+        !Arc::ptr_eq(&self.owner, owner) && !passed_by && mode.conflicts(self.mode, supremum)
+    }
+}
+
+fn describe_cycle(cycle: &[Member], victim: &Member) -> String {
     let mut text = String::new();
     let mut victim_number = 0;
-    for (index, owner) in cycle.iter().enumerate() {
+    for (index, Member { owner, waiting }) in cycle.iter().enumerate() {
         let number = index + 1;
-        if Arc::ptr_eq(owner, victim) {
+        if Arc::ptr_eq(owner, &victim.owner) {
             victim_number = number;
         }
-        let _ = write!(
+        let _ = writeln!(
             text,
             "*** ({number}) TRANSACTION:\nTRANSACTION {}, session {}\n{} row lock(s), undo log entries {}\n\
-             *** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS ",
+             *** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS {} {} waiting",
             owner.id.load(Ordering::Relaxed),
             owner.tag.load(Ordering::Relaxed),
             owner.lock_count(),
             owner.undo_records.load(Ordering::Relaxed),
+            waiting.place,
+            waiting.mode.describe(),
         );
-        let _ = match owner.waiting.lock().clone() {
-            Some(waiting) => writeln!(text, "{} {} waiting", waiting.place, waiting.mode.describe()),
-            None => writeln!(text, "nothing waiting"),
-        };
     }
     let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_number})");
     text
 }
 
-fn path(steps: &[Step], mut at: usize) -> Vec<Arc<Owner>> {
-    let mut owners = Vec::new();
+fn path(steps: &[Step], mut at: usize) -> Vec<Member> {
+    let mut members = Vec::new();
     loop {
-        owners.push(steps[at].owner.clone());
+        let step = &steps[at];
+        members.extend(step.waiting.clone().map(|waiting| Member { owner: step.owner.clone(), waiting }));
         if at == 0 {
-            owners.reverse();
-            return owners;
+            members.reverse();
+            return members;
         }
-        at = steps[at].came_from;
+        at = step.came_from;
     }
 }

@@ -93,6 +93,31 @@ fn loom_a_cycle_has_one_victim_and_the_other_goes_on() {
     });
 }
 
+/// While one looks for a deadlock, the one that it waits for ends its transaction, and waits for it in the next one.
+#[test]
+fn loom_who_waits_for_a_transaction_that_has_ended_is_in_no_cycle() {
+    model(3, || {
+        let table = LockTable::new(1);
+        let (first, second) = (Arc::new(Owner::default()), Arc::new(Owner::default()));
+        assert!(lock(&table, &first, target(1)));
+        assert!(lock(&table, &second, target(2)));
+        let other = {
+            let table = table.clone();
+            thread::spawn(move || {
+                table.release_all(&second);
+                let locked = lock(&table, &second, target(1));
+                table.release_all(&second);
+                locked
+            })
+        };
+        let locked = lock(&table, &first, target(2));
+        table.release_all(&first);
+        let other_locked = other.join().unwrap();
+        assert!(locked && other_locked, "there was no cycle");
+        assert_empty(&table);
+    });
+}
+
 /// A waiter gives up (its statement was dropped, or timed out) just when the lock is released to it.
 #[test]
 fn loom_giving_up_and_a_grant_do_not_both_happen() {

@@ -367,6 +367,11 @@ impl LockTable {
     /// Interrupts what `owner` waits for, if it waits: the request leaves the queue.
     pub(crate) fn abort_wait(&self, owner: &Arc<Owner>, state: WaitState) -> bool {
         let Some(waiting) = owner.waiting.lock().clone() else { return false };
+        self.abort_this_wait(owner, &waiting, state)
+    }
+
+    /// As [`Self::abort_wait`], but only if it is this wait.
+    pub(super) fn abort_this_wait(&self, owner: &Arc<Owner>, waiting: &Waiting, state: WaitState) -> bool {
         let mut woken = Woken::new();
         let mut shard = self.shard(waiting.target.place);
         let aborted = waiting.cell.end(state);

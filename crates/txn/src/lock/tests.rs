@@ -157,6 +157,53 @@ fn two_who_share_and_want_it_alone_are_a_deadlock() {
     assert_eq!(other.cell.state(), WaitState::Waiting);
 }
 
+/// A waiter goes out of the queue because it must wait for one more: those who waited for it alone go on.
+#[test]
+fn who_waited_only_for_a_waiter_that_left_goes_on() {
+    let table = LockTable::new(1);
+    let (holder, scan, insert) = (owner(), owner(), owner());
+    take(&table, &holder, record(1), LockMode::new(false, Extent::Record));
+    let mut scan_waits = wait(&table, &scan, record(1), next_key(true));
+    let Acquired::Wait(mut insert_waits) = table.request_insert(&insert, record(1), &Place::default) else {
+        panic!("the scan stands before it")
+    };
+    assert!(table.make_explicit(&holder.current(), record(1)));
+    assert_eq!(scan_waits.finish(), WaitState::Retry);
+    assert_eq!(insert_waits.finish(), WaitState::Granted);
+}
+
+/// Whoever dropped its wait knows of no guard, and could not let it go.
+#[test]
+fn the_guard_of_a_key_does_not_stay_with_one_who_gave_up() {
+    let table = LockTable::new(1);
+    let guard = LockTarget { index: 1, place: 1 << 2 | 3 };
+    assert!(guard.is_key_guard());
+    let (first, gone, next) = (owner(), owner(), owner());
+    take(&table, &first, guard, X);
+    let waits = wait(&table, &gone, guard, X);
+    table.release(&first, guard, X);
+    assert_eq!(waits.cell.state(), WaitState::Granted);
+    drop(waits);
+    take(&table, &next, guard, X);
+    assert_eq!(gone.lock_count(), 0);
+}
+
+/// The wait that was seen in a cycle has ended, and its owner waits for something else.
+#[test]
+fn only_the_wait_that_was_in_the_cycle_is_a_victims() {
+    let table = LockTable::new(1);
+    let (first, victim, other) = (owner(), owner(), owner());
+    take(&table, &first, record(1), X);
+    take(&table, &other, record(2), X);
+    let mut waits = wait(&table, &victim, record(1), X);
+    let seen = victim.waiting.lock().clone().expect("it waits");
+    table.release_all(&first);
+    assert_eq!(waits.finish(), WaitState::Granted);
+    let waits = wait(&table, &victim, record(2), X);
+    assert!(!table.abort_this_wait(&victim, &seen, WaitState::Deadlock));
+    assert_eq!(waits.cell.state(), WaitState::Waiting);
+}
+
 /// Keys as fingerprints are: spread over all bits.
 fn scattered(number: u64) -> LockTarget {
     record(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2)

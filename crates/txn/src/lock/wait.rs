@@ -131,9 +131,13 @@ impl LockWait {
 
 impl Drop for LockWait {
     fn drop(&mut self) {
-        if !self.finished {
-            // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction ends.
-            self.finish();
+        if self.finished {
+            return;
+        }
+        // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction ends. The guard of a key
+        // must not: whoever has it is not looked at when deadlocks are searched, as it waits for nobody.
+        if self.finish() == WaitState::Granted && self.target.is_key_guard() {
+            self.table.release(&self.owner, self.target, self.mode);
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     let snapshot = system.purge.advance(system);
     let logs = system.history.ready(&system.undo, snapshot.commit_limit, BATCH_LOGS).await?;
     if logs.is_empty() {
-        system.undo.trim().await?;
+        system.undo.trim(|| is_to_stop(system, background)).await?;
         return Ok(0);
     }
     let pieces = read(system, logs).await?;
@@ -77,9 +77,14 @@ pub(super) async fn run_batch(system: &Arc<System>, background: bool) -> Result<
     }
     forget(system, finished).await?;
     *system.purge.resume.lock() = resume;
-    system.undo.trim().await?;
+    system.undo.trim(|| is_to_stop(system, background)).await?;
     Counters::add(&system.counters.purged_records, records as u64);
     Ok(records as u64)
+}
+
+/// Whether what is not purged is to stay for later. Who purges in the foreground has the turn that a pause waits for.
+fn is_to_stop(system: &System, background: bool) -> bool {
+    system.purge.is_stopped() || background && system.purge.is_interrupted()
 }
 
 /// Reads the records of the logs until there are enough.

@@ -275,6 +275,6 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// Whether a page does not hold what it should. What else is on it, and on others, is not concerned.
-fn is_damage(error: &Error) -> bool {
+pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::UndoCorrupt { .. } | Error::Store(pagestore::Error::Corrupt { .. }))
 }

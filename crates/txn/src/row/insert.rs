@@ -8,7 +8,7 @@ use btree::{Field, FieldRef, OwnedKey, Reference, Seek};
 
 use super::clustered::Fields;
 use super::external::store_external;
-use super::secondary::{change_entries, duplicate, repeat};
+use super::secondary::{change_entries, duplicate, repeat, take_turns};
 use super::write::{EntryChange, Step, key_of};
 use crate::entry::build_entry;
 use crate::error::Error;
@@ -74,6 +74,9 @@ pub(super) async fn insert_row(
             ClusteredField::RollPtr => FieldRef::Inline(&[0; 7]),
         })
         .collect();
+    if on_duplicate == OnDuplicate::Change {
+        take_turns(transaction, table, &values).await?;
+    }
     let tree = &*table.clustered;
     let plan = plan_external(tree.def(), &values, tree.max_record_size())
         .map_err(|error| Error::RowTooLarge { table: table.id, bytes: error.size })?;

@@ -12,8 +12,12 @@
 //!
 //! **Turns.** A key that is replaced again and again has several entries, deleted ones and a live one, and whoever waits for one of them
 //! holds others: many who replace one key would be deadlocks often, as they are in InnoDB. So statements that will change the row take
-//! turns first, by a lock on the key that lasts as long as the others. Only who has no lock yet waits for its turn, so nobody waits
-//! for it meanwhile; the rest go on without.
+//! turns first, by a lock on the key that lasts as long as the others. Only who has neither locked nor changed anything yet waits for
+//! its turn, so nobody can be waiting for it meanwhile; the rest go on without. The turn comes before the new row, which is a change:
+//! where a row of that primary key was replaced before, its entry is still there, delete-marked, and whoever has the turn would wait at
+//! it for the row's writer. Turns for several keys of one row are taken in the order of the indexes.
+
+use std::sync::Arc;
 
 use btree::compare::SearchKey;
 use btree::{Field, FieldRef, KeyFields, Outcome, OwnedKey, Seek, StructureChange, Tree};
@@ -22,9 +26,8 @@ use super::WaitPolicy;
 use super::insert::OnDuplicate;
 use super::physical::{encode_entry, same_entry, successor_target};
 use super::write::{EntryChange, Step, Writer, describe, describe_end};
+use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
-use std::sync::Arc;
-
 use crate::lock::{Acquired, Extent, LockMode, LockTarget, Owner, Place};
 use crate::retry::retry;
 use crate::system::System;
@@ -114,9 +117,6 @@ async fn insert_entry(
         .await
         .map(drop);
     };
-    if on_duplicate == OnDuplicate::Change {
-        take_turn(transaction, &secondary.tree, key).await?;
-    }
     loop {
         let guard = KeyGuard::take(transaction, &secondary.tree, key).await?;
         let step = insert_guarded(transaction, table, secondary, entry, on_duplicate).await?;
@@ -129,19 +129,34 @@ async fn insert_entry(
     }
 }
 
-/// Waits for those who change the row with this key already, unless others may be waiting for this transaction.
-async fn take_turn(transaction: &mut Transaction, tree: &Tree, key: &[Field<'_>]) -> Result<(), Error> {
-    let turn = transaction.inner().locks.turn_target(tree.def(), key.iter().copied());
-    repeat(transaction, |writer, _| {
-        let policy = if writer.owner.lock_count() == 0 { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
-        let describe = || describe_end(tree.def());
-        Ok(match writer.system.locks.request(writer.owner, turn, LockMode::X_RECORD, policy, &describe) {
-            Acquired::Wait(wait) => Step::Lock(wait),
-            _ => Step::Done,
+/// Before a row goes in that will replace or change the one in its way: waits for those who do so with its unique keys already, unless
+/// others may be waiting for this transaction.
+pub(super) async fn take_turns(
+    transaction: &mut Transaction,
+    table: &Table,
+    values: &[FieldRef<'_>],
+) -> Result<(), Error> {
+    let has_nothing = transaction.owner.lock_count() == 0 && !transaction.has_changes();
+    let policy = if has_nothing { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
+    let mut entry = OwnedKey::new();
+    for secondary in table.secondaries.iter().filter(|secondary| secondary.unique) {
+        retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
+        let (tree, fields) = (&*secondary.tree, entry.fields());
+        let key = &fields[..secondary.user_fields];
+        if key.iter().any(Option::is_none) {
+            continue;
+        }
+        let turn = transaction.inner().locks.turn_target(tree.def(), key.iter().copied());
+        repeat(transaction, |writer, _| {
+            let describe = || describe_end(tree.def());
+            Ok(match writer.system.locks.request(writer.owner, turn, LockMode::X_RECORD, policy, &describe) {
+                Acquired::Wait(wait) => Step::Lock(wait),
+                _ => Step::Done,
+            })
         })
-    })
-    .await
-    .map(drop)
+        .await?;
+    }
+    Ok(())
 }
 
 /// Looks for the key and puts the entry in. A row lock that is in the way is handed back, to be waited for without the guard.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pagestore::{Mtr, PageHandle, Pin};
+use pagestore::{Mtr, PageHandle, PageRead, Pin};
 
 use super::page::*;
 use super::record::{bytes_at, start_before};
@@ -144,6 +144,16 @@ impl UndoLog {
         }
         let mut mtr = space.store().mtr()?;
         let page = mtr.x(undo_id(spare))?;
+        match pagestore::page::next(mtr.page(page)) {
+            pagestore::page::NULL_PAGE => {}
+            behind => {
+                // What was cut off may have reached so far. It must not become this log's continuation again.
+                let behind = mtr.x(undo_id(behind))?;
+                if owner_of(mtr.page(behind)) == self.trx_id {
+                    disown(&mut mtr, behind);
+                }
+            }
+        }
         mtr.write_u64(page, OWNER, owner);
         mtr.write_u16(page, FREE, RECORDS as u16);
         // Pages between the two may have been freed, and be another slot's by now: a rollback goes back this way.
@@ -203,11 +213,11 @@ impl UndoLog {
             if Some(end) == stop || end.page == header.page && usize::from(end.offset) <= first {
                 return Ok(None);
             }
-            let page = space.read_page(end.page)?;
+            let page = self.read_own(space, header, end.page)?;
             if usize::from(end.offset) == RECORDS {
                 let previous = pagestore::page::previous(&page);
                 drop(page);
-                let page = space.read_page(previous)?;
+                let page = self.read_own(space, header, previous)?;
                 end = Place { page: previous, offset: free_of(&page) };
                 continue;
             }
@@ -218,6 +228,26 @@ impl UndoLog {
             bytes.extend_from_slice(record);
             return Ok(Some(Place { page: end.page, offset: start as u16 }));
         }
+    }
+
+    /// Reads a page of this log. What is on another one must not be taken for its records: they would be undone.
+    fn read_own(&self, space: &UndoSpace, header: Place, number: u32) -> Result<PageRead, Interrupt> {
+        let page = space.read_page(number)?;
+        if slot_of(&page) != self.slot || number != header.page && owner_of(&page) != self.trx_id {
+            return Err(corrupt(number, "the log leads to a page that is not its own").into());
+        }
+        Ok(page)
+    }
+
+    /// Its slot, and where the slot's next record goes.
+    #[cfg(test)]
+    pub fn slot(&self) -> u16 {
+        self.slot
+    }
+
+    #[cfg(test)]
+    pub fn end_of_slot(&self) -> Option<Place> {
+        self.end
     }
 
     /// End of the log, if it has begun.
@@ -234,12 +264,12 @@ impl UndoLog {
         }
         let mut mtr = space.store().mtr()?;
         let page = mtr.x(undo_id(to.page))?;
-        if mark.end.is_some() && to.page != end.page {
-            // The pages behind must not look like a continuation of this log; the next one is where a reader would go on.
+        if to.page != end.page {
+            // The pages behind must not look like a continuation of this log; the next one is where a reader would go on. Those
+            // behind that are disowned by whoever goes on to the page before them.
             let next = pagestore::page::next(mtr.page(page));
             let next = mtr.x(undo_id(next))?;
-            mtr.write_u64(next, OWNER, 0);
-            mtr.write_u16(next, FREE, RECORDS as u16);
+            disown(&mut mtr, next);
         }
         mtr.write_u16(page, FREE, to.offset);
         mtr.commit();
@@ -285,4 +315,10 @@ impl UndoLog {
             space.note_spare_pages(self.slot);
         }
     }
+}
+
+/// Makes a page nobody's continuation, with nothing on it.
+fn disown(mtr: &mut Mtr<'_>, page: PageHandle) {
+    mtr.write_u64(page, OWNER, 0);
+    mtr.write_u16(page, FREE, RECORDS as u16);
 }

@@ -30,6 +30,10 @@ pub(crate) mod page;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod slot;
+mod trim;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use log::UndoLog;
 pub(crate) use page::Place;

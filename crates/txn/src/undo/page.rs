@@ -120,3 +120,8 @@ pub(crate) fn free_of(page: &[u8]) -> u16 {
 pub(crate) fn owner_of(page: &[u8]) -> u64 {
     u64_at(page, OWNER)
 }
+
+/// Slot of an undo page.
+pub(crate) fn slot_of(page: &[u8]) -> u16 {
+    u16_at(page, SLOT)
+}

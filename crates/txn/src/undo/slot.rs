@@ -1,5 +1,6 @@
 //! The undo tablespace and its slots.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,15 +39,15 @@ pub(crate) enum Hint {
 
 /// The undo tablespace.
 pub(crate) struct UndoSpace {
-    store: Arc<PageStore>,
-    segment: SegmentHeader,
-    layout: Layout,
+    pub(super) store: Arc<PageStore>,
+    pub(super) segment: SegmentHeader,
+    pub(super) layout: Layout,
     /// The directory's pages, in order.
-    directory: RwLock<Vec<u32>>,
+    pub(super) directory: RwLock<Vec<u32>>,
     /// Slots without an active transaction.
     pub free: FreeSlots,
     /// Slots with many spare pages behind where the next log starts.
-    to_trim: Mutex<Vec<u16>>,
+    pub(super) to_trim: Mutex<VecDeque<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
 }
@@ -239,7 +240,7 @@ impl UndoSpace {
     }
 
     /// X-latches the directory page of a slot.
-    fn latch_directory(&self, mtr: &mut Mtr<'_>, slot: u16) -> Result<PageHandle, Interrupt> {
+    pub(super) fn latch_directory(&self, mtr: &mut Mtr<'_>, slot: u16) -> Result<PageHandle, Interrupt> {
         let page = self.directory.read()[self.layout.page_of(slot)];
         Ok(mtr.x(undo_id(page))?)
     }
@@ -356,54 +357,6 @@ impl UndoSpace {
         Ok(owner_of(&page) == 0 && has_header(&page, Place::start_of(number)))
     }
 
-    /// A slot was given back with many spare pages (a large transaction that only inserted, or was rolled back).
-    pub fn note_spare_pages(&self, slot: u16) {
-        let mut to_trim = self.to_trim.lock();
-        if !to_trim.contains(&slot) {
-            to_trim.push(slot);
-        }
-    }
-
-    /// Frees the spare pages of slots that are not in use.
-    pub async fn trim(&self) -> Result<(), Error> {
-        let slots = std::mem::take(&mut *self.to_trim.lock());
-        for slot in slots {
-            let Some(state) = self.free.take_number(slot) else {
-                self.note_spare_pages(slot);
-                continue;
-            };
-            let mut result = Ok(true);
-            if let Some(place) = state.next_log {
-                while matches!(result, Ok(true)) {
-                    result = retry(|| self.trim_after(slot, place.page)).await.map(|done| !done);
-                }
-            }
-            self.free.give_back(slot, slot, state);
-            result?;
-        }
-        Ok(())
-    }
-
-    /// Frees the page behind `last`, if there is one; it must be a spare one. True when there is none left.
-    fn trim_after(&self, slot: u16, last: u32) -> Result<bool, Interrupt> {
-        let spare = page::next(&self.read_page(last)?);
-        if spare == page::NULL_PAGE {
-            return Ok(true);
-        }
-        let mut mtr = self.store.mtr()?;
-        let directory = self.latch_directory(&mut mtr, slot)?;
-        fsp::prepare_free(&mut mtr, self.segment, spare)?;
-        let last = mtr.x(undo_id(last))?;
-        let freed = mtr.x(undo_id(spare))?;
-        let next = page::next(mtr.page(freed));
-        fsp::free_page(&mut mtr, self.segment, freed)?;
-        mtr.write_u32(last, page::NEXT, next);
-        self.layout.forget_hint(&mut mtr, directory, slot, spare);
-        mtr.commit();
-        self.pages.fetch_sub(1, Ordering::Relaxed);
-        Ok(next == page::NULL_PAGE)
-    }
-
     /// Reads an undo page, checking that it is one.
     pub fn read_page(&self, number: u32) -> Result<PageRead, Interrupt> {
         let read = self.store.read(undo_id(number))?;
@@ -422,108 +375,4 @@ pub(crate) fn undo_id(page: u32) -> PageId {
 /// A damaged undo page.
 pub(crate) fn corrupt(page: u32, why: &str) -> Error {
     Error::UndoCorrupt { page: undo_id(page), why: why.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::super::UndoLog;
-    use super::super::history::History;
-    use super::super::log::CommittedLog;
-    use super::super::recovery::find_logs;
-    use super::*;
-    use disk::{Environment, SimulatedEnvironment};
-    use pagestore::PageSize;
-
-    /// Bytes of a record.
-    const RECORD: usize = 900;
-
-    async fn write_log(space: &Arc<UndoSpace>, trx_id: u64, records: usize) -> CommittedLog {
-        let (slot, state) = space.take(0).await.unwrap().unwrap();
-        let mut log = UndoLog::new(0, slot, state, trx_id);
-        for _ in 0..records {
-            retry(|| {
-                log.make_room(space, RECORD)?;
-                let mut mtr = space.store().mtr()?;
-                let page = log.latch(&mut mtr).unwrap();
-                log.append(&mut mtr, page, &[7; RECORD], false);
-                mtr.commit();
-                Ok(())
-            })
-            .await
-            .unwrap();
-        }
-        let committed = retry(|| log.commit(space, trx_id + 1)).await.unwrap().unwrap();
-        log.release(space);
-        committed
-    }
-
-    fn store() -> (Arc<SimulatedEnvironment>, Arc<PageStore>) {
-        let env = SimulatedEnvironment::new(1);
-        let dynamic: Arc<dyn Environment> = env.clone();
-        let data = Path::new("/data");
-        dynamic.storage().create_dir_all(data).unwrap();
-        let settings = redo::Options { capacity: 16 << 20, ..redo::Options::default() };
-        let redo = redo::RedoLog::create(&dynamic, data, settings).unwrap();
-        let page_size = PageSize::new(4096).unwrap();
-        let options = pagestore::Options { pool_bytes: 4 << 20, page_size, ..pagestore::Options::default() };
-        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
-        let store = PageStore::open(dynamic, redo, options, writer).unwrap();
-        (env, store)
-    }
-
-    #[test]
-    fn there_are_as_many_slots_as_numbers_and_a_restart_finds_them() {
-        let (env, store) = store();
-        env.run_until_complete(async {
-            let path = Path::new("/data/undo_001");
-            let space = UndoSpace::create(store.clone(), path).await.unwrap();
-            let mut taken = vec![false; SLOTS_MAX];
-            let mut home = 0;
-            while let Some((slot, _)) = space.take(home).await.unwrap() {
-                assert!(!std::mem::replace(&mut taken[usize::from(slot)], true), "slot {slot} twice");
-                home = (home + 1) % 16;
-            }
-            assert!(taken.iter().all(|taken| *taken));
-            let opened = UndoSpace::open(store, path).await.unwrap();
-            assert_eq!(find_logs(&opened).await.unwrap().free.len(), SLOTS_MAX);
-        });
-    }
-
-    /// A crash may come between any two of the steps.
-    #[test]
-    fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
-        let (env, store) = store();
-        let data = Path::new("/data");
-        env.run_until_complete(async {
-            let space = Arc::new(UndoSpace::create(store, &data.join("undo_001")).await.unwrap());
-            // Short ones and such that go on over many pages, in the one slot that is always taken again.
-            let mut logs = Vec::new();
-            for (number, records) in [1, 30, 1, 2, 9, 5, 3, 17, 1, 1].into_iter().enumerate() {
-                logs.push(write_log(&space, 100 + number as u64, records).await);
-            }
-            assert!(logs.iter().all(|log| log.slot == logs[0].slot));
-            // Several at once, and one at a time.
-            let mut steps = 0;
-            for purged in [3, 4, 5, 8, 9] {
-                let head = logs[purged - 1].end;
-                loop {
-                    let over = retry(|| space.advance_head(logs[0].slot, head)).await.unwrap();
-                    steps += 1;
-                    let found = find_logs(&space).await.unwrap();
-                    let history = History::new(found.history);
-                    let left = history.ready(&space, u64::MAX, usize::MAX).await.unwrap();
-                    let left: Vec<_> = left.into_iter().map(|(_, log)| log).collect();
-                    assert!(left.ends_with(&logs[purged..]), "{left:?} after step {steps} to {head:?}");
-                    assert!(found.unfinished.is_empty());
-                    assert_eq!(found.pages, space.pages.load(Ordering::Relaxed));
-                    if over {
-                        assert_eq!(left, logs[purged..]);
-                        break;
-                    }
-                }
-            }
-            assert!(steps > 15, "{steps} steps");
-        });
-    }
 }

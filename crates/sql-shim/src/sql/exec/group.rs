@@ -66,8 +66,13 @@ impl<'p> Groups<'p> {
         for key in &self.grouping.keys {
             compare::group_key(&key.eval(cx)?, &mut self.key);
         }
-        let at = match self.index.get(&self.key) {
-            Some(at) => *at,
+        // Without keys there is one group, and nothing to look it up by.
+        let found = match self.grouping.keys.is_empty() {
+            true => (!self.groups.is_empty()).then_some(0),
+            false => self.index.get(&self.key).copied(),
+        };
+        let at = match found {
+            Some(at) => at,
             None if self.later.is_some() => return self.put_off(cx),
             None if self.memory > self.state.temporary_memory() && !self.grouping.keys.is_empty() => {
                 self.later = Some(RowSorter::new(self.state));

@@ -27,7 +27,7 @@ pub struct Consumer<'p> {
     parameters: &'p [Value<'p>],
     subqueries: &'p [SubqueryResult],
     time_zone: i32,
-    groups: Option<Groups<'p>>,
+    groups: Option<Box<Groups<'p>>>,
     tail: Tail<'p>,
 }
 
@@ -161,7 +161,7 @@ impl<'p> Consumer<'p> {
             parameters,
             subqueries,
             time_zone: state.time_zone_offset(),
-            groups: plan.grouping.as_ref().map(|grouping| Groups::new(plan, grouping, state)),
+            groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
             tail: Tail::new(plan, state, distinct, distinct_by_sort, sorts, window),
         })
     }
@@ -242,12 +242,12 @@ impl<'p> Consumer<'p> {
 
     /// Hands on what was gathered or sorted. Returns how many rows were sent.
     pub async fn finish<S: ResultSink>(
-        mut self,
+        &mut self,
         executor: &Executor<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
         if let Some(groups) = self.groups.take() {
-            self.finish_groups(groups, executor, target).await?;
+            self.finish_groups(*groups, executor, target).await?;
         }
         self.tail.finish(executor, target).await
     }

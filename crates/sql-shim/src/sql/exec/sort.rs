@@ -94,6 +94,17 @@ impl Order for ByKey {
     fn compare(&self, left: &[u8], right: &[u8]) -> Ordering {
         key_and_row(left).0.cmp(key_and_row(right).0)
     }
+
+    /// The key's first eight bytes, zeros behind a shorter one.
+    fn head(&self, entry: &[u8]) -> u64 {
+        let key = key_and_row(entry).0;
+        match key.first_chunk() {
+            Some(first) => u64::from_be_bytes(*first),
+            None => {
+                key.iter().enumerate().fold(0, |head, (at, byte)| head | u64::from(*byte) << (56 - 8 * at))
+            }
+        }
+    }
 }
 
 /// Most rows of a sort that keeps the first few only.

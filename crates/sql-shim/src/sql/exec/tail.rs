@@ -32,10 +32,10 @@ pub struct Tail<'p> {
     plan: &'p SelectPlan,
     state: &'p SessionState,
     /// Rows that have been seen, while duplicates are removed.
-    pub distinct: Option<Distinct<'p>>,
+    pub distinct: Option<Box<Distinct<'p>>>,
     /// Equal sort keys are equal rows: DISTINCT is done by the sort.
     distinct_by_sort: bool,
-    sorter: Option<RowSorter<'p>>,
+    sorter: Option<Box<RowSorter<'p>>>,
     skip: u64,
     left: u64,
     sent: u64,
@@ -53,10 +53,10 @@ impl<'p> Tail<'p> {
         (skip, left): (u64, u64),
     ) -> Tail<'p> {
         let sorter = sorts.then(|| match distinct_by_sort {
-            true => RowSorter::new(state),
-            false => RowSorter::of_first(state, skip.saturating_add(left)),
+            true => Box::new(RowSorter::new(state)),
+            false => Box::new(RowSorter::of_first(state, skip.saturating_add(left))),
         });
-        let distinct = distinct.then(|| Distinct::new(state));
+        let distinct = distinct.then(|| Box::new(Distinct::new(state)));
         Tail { plan, state, distinct, distinct_by_sort, sorter, skip, left, sent: 0, key: Vec::new() }
     }
 
@@ -67,8 +67,8 @@ impl<'p> Tail<'p> {
 
     /// Whether something is to be spilled.
     pub fn is_full(&self) -> bool {
-        self.distinct.as_ref().is_some_and(Distinct::is_full)
-            || self.sorter.as_ref().is_some_and(RowSorter::is_full)
+        self.distinct.as_ref().is_some_and(|distinct| distinct.is_full())
+            || self.sorter.as_ref().is_some_and(|sorter| sorter.is_full())
     }
 
     /// Takes a row.
@@ -129,7 +129,7 @@ impl<'p> Tail<'p> {
 
     /// Spills what is full.
     pub async fn relieve(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
-        if let Some(Distinct { later: Some(later), .. }) = &mut self.distinct
+        if let Some(later) = self.distinct.as_mut().and_then(|distinct| distinct.later.as_mut())
             && later.is_full()
         {
             later.spill(executor.slice()).await?;
@@ -148,7 +148,7 @@ impl<'p> Tail<'p> {
         executor: &Executor<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
-        let Some(Distinct { later: Some(later), .. }) = self.distinct.take() else { return Ok(()) };
+        let Some(later) = self.distinct.take().and_then(|distinct| distinct.later) else { return Ok(()) };
         let mut rows = later.finish().await?;
         let mut before: Option<Vec<u8>> = None;
         loop {
@@ -179,11 +179,13 @@ impl<'p> Tail<'p> {
 
     /// Hands on what waits. Returns how many rows there were.
     pub async fn finish<S: ResultSink>(
-        mut self,
+        &mut self,
         executor: &Executor<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        self.end_distinct(executor, target).await?;
+        if self.distinct.is_some() {
+            self.end_distinct(executor, target).await?;
+        }
         let Some(sorter) = self.sorter.take() else { return Ok(self.sent) };
         let mut rows = sorter.finish().await?;
         let mut before: Option<Vec<u8>> = None;

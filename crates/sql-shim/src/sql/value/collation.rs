@@ -60,10 +60,13 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
 fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     let text = trimmed(text, collation);
     let fold = collation == Collation::Utf8mb4GeneralCi;
-    if text.is_ascii() && !text.contains(&0) {
-        match fold {
-            true => key.extend(text.iter().map(u8::to_ascii_uppercase)),
-            false => key.extend_from_slice(text),
+    // Without branches, so that many bytes are done at a time.
+    let special = text.iter().fold(false, |special, byte| special | !(1..0x80).contains(byte));
+    if !special {
+        let start = key.len();
+        key.extend_from_slice(text);
+        if fold {
+            key[start..].iter_mut().for_each(|byte| *byte -= u8::from(byte.is_ascii_lowercase()) << 5);
         }
     } else {
         for c in String::from_utf8_lossy(text).chars() {
