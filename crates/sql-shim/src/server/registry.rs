@@ -86,8 +86,11 @@ impl Server {
     /// KILL on behalf of a connection: 1094 without such a connection, 1095 when it belongs to somebody else.
     pub fn kill_by(&self, killer: &Connection, id: ConnectionId, how: Kill) -> Result<(), SqlError> {
         let Some(victim) = self.connections.get(id) else { return Err(packets::error::no_such_thread(id)) };
-        let user = killer.with_activity(|activity| Arc::clone(&activity.user));
-        let same = victim.with_activity(|activity| activity.user == user);
+        // Accounts of one name and different hosts are different, and who logs in still is nobody.
+        let account = |connection: &Connection| {
+            connection.with_activity(|of| (Arc::clone(&of.user), Arc::clone(&of.account_host)))
+        };
+        let same = account(killer) == account(&victim);
         let others = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
         let held = self.rights_of(killer).global();
         let protected = self.rights_of(&victim).global().has(Privileges::SYSTEM_USER);
@@ -377,7 +380,8 @@ impl Registry {
             activity: Mutex::new(Activity {
                 user: Arc::from("unauthenticated user"),
                 host: Arc::from(host),
-                account_host: Arc::from("%"),
+                // Of no account: not even of one that is called so.
+                account_host: Arc::from(""),
                 database: None,
                 command: "Connect",
                 state: "login",
@@ -430,5 +434,33 @@ impl Registry {
     /// Whether nobody is connected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_kills_is_the_same_account_and_not_the_same_name() {
+        let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
+        let enter = |user: &str, host: &str| {
+            let connection = server.connections.enter(10, "localhost", 0, server.status.thread())?;
+            connection.update(|activity| {
+                activity.user = Arc::from(user);
+                activity.account_host = Arc::from(host);
+            });
+            Some(connection)
+        };
+        let connections = [("app", "localhost"), ("app", "%"), ("app", "%"), ("unauthenticated user", "%")];
+        let entered: Option<Vec<_>> = connections.iter().map(|(user, host)| enter(user, host)).collect();
+        let newcomer = server.connections.enter(10, "localhost", 0, server.status.thread());
+        let (Some(entered), Some(newcomer)) = (entered, newcomer) else { return };
+        let kill = |killer: usize, victim: &Connection| {
+            server.kill_by(&entered[killer], victim.id, Kill::Query).map_err(|error| error.code)
+        };
+        assert_eq!(kill(1, &entered[0]), Err(1095));
+        assert_eq!(kill(1, &entered[2]), Ok(()));
+        assert_eq!(kill(3, &newcomer), Err(1095));
     }
 }
