@@ -197,7 +197,8 @@ fn note(catalog: &Catalog, opening: u32, state: RunState) -> Result<(), Error> {
 /// A full disk on which everything was tried that makes something, until none of it had room.
 fn without_room(disk: &Arc<SimulatedStorage>, catalog: &Catalog) {
     disk.fill_up(true);
-    let tries: [fn(&Catalog) -> Result<(), Error>; 4] = [
+    type Change = fn(&Catalog) -> Result<(), Error>;
+    let tries: [Change; 4] = [
         |catalog| put(catalog, 0, 20),
         |catalog| catalog.change(|change| change.note_marks(&[1, 2, 3], 9)),
         |catalog| catalog.change(|change| change.put_database("e", Collation::Utf8mb4Bin)),
