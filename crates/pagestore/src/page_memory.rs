@@ -86,6 +86,12 @@ impl PageMemory {
                 continue;
             }
             let (address, bytes) = (piece.address(part.start, self.page_size), part.len() * self.page_size);
+            if cfg!(miri) {
+                // Miri knows no madvise. What it does, seen from here:
+                // SAFETY: as below.
+                unsafe { address.write_bytes(0, bytes) };
+                continue;
+            }
             // SAFETY: whole pages of a mapping of ours that nobody has a reference into; as anonymous memory they
             // are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where the system's
             // pages are larger it refuses what is not aligned, and nothing happens.
