@@ -154,8 +154,9 @@ impl SessionState {
         self.give_back_to(held);
     }
 
+    /// Gives back what has been charged since there were so many bytes: values that are gone.
     #[inline]
-    fn give_back_to(&self, held: usize) {
+    pub fn give_back_to(&self, held: usize) {
         if self.held() > held {
             self.memory.subtract((self.held() - held) as u64);
             self.evaluation.held.set(held);

@@ -68,7 +68,7 @@ fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
 
 /// Whether a name is like the pattern of a SHOW statement; one that would take too long is like none.
 fn like_name(name: &[u8], pattern: &[u8]) -> bool {
-    like::like(name, pattern, b'\\', Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
+    like::like(name, pattern, like::DEFAULT_ESCAPE, Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
 }
 
 impl Session {

@@ -74,6 +74,15 @@ fn values_of_expressions_are_charged_while_they_live() {
         format!("SELECT LENGTH({short}), {}", vec![format!("LENGTH({short})"); 60].join(",")),
         "UPDATE t SET note = REPEAT('x', 9000) WHERE id < 300".to_owned(),
         "SELECT note FROM t WHERE id < 300".to_owned(),
+        // Rows that nobody takes.
+        "SELECT COUNT(*) FROM t WHERE REPEAT('a', 5000 + id) = 'x'".to_owned(),
+        "SELECT COUNT(*) FROM t WHERE REPEAT('a', 5000 + id) LIKE '%needle%'".to_owned(),
+        "SELECT COUNT(*) FROM t a JOIN t b ON b.id = a.id AND CONCAT(REPEAT('a', 5000), a.id) = b.word"
+            .to_owned(),
+        "SELECT few, COUNT(*) FROM t GROUP BY few HAVING REPEAT('a', 9000) = 'x'".to_owned(),
+        "DELETE FROM t WHERE REPEAT('a', 5000 + id) = 'x'".to_owned(),
+        format!("SELECT 'x' IN ({})", [short; 60].join(",")),
+        format!("SELECT CASE 'x' {} END", vec![format!("WHEN {short} THEN 1"); 60].join(" ")),
     ] {
         fixture.good(&sql);
     }

@@ -303,8 +303,17 @@ impl Expr {
         }
     }
 
-    /// Evaluates to TRUE, FALSE or UNKNOWN.
+    /// Evaluates to TRUE, FALSE or UNKNOWN. Nothing that was computed for it is charged afterwards: a condition is tested for rows
+    /// that nobody takes.
+    #[inline]
     pub fn truth(&self, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+        let held = cx.state.held();
+        let truth = self.truth_of(cx);
+        cx.state.give_back_to(held);
+        truth
+    }
+
+    fn truth_of(&self, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
         match self {
             Expr::And(list) => {
                 let mut unknown = false;
@@ -362,9 +371,10 @@ impl Expr {
                 if value.is_null() || pattern.is_null() {
                     return Ok(None);
                 }
-                let escape = escape.eval(cx)?.to_text().first().copied().unwrap_or(0);
+                let escape = like::escape_of(&escape.eval(cx)?)?;
                 let rule = collation::common(value.collation(), pattern.collation());
                 let (text, pattern) = (value.to_text(), pattern.to_text());
+                cx.state.hold(like::memory(&text, &pattern))?;
                 Ok(Some(
                     like::like(&text, &pattern, escape, rule, &|bytes| cx.state.work(bytes))? != *negated,
                 ))
@@ -384,10 +394,12 @@ impl Expr {
         let value = value.as_ref().map(compare::Wanted::new);
         for (condition, result) in whens {
             cx.state.work(NODE_BYTES)?;
+            let held = cx.state.held();
             let chosen = match &value {
                 Some(value) => value.is_equal(&condition.eval(cx)?) == Some(true),
                 None => condition.truth(cx)? == Some(true),
             };
+            cx.state.give_back_to(held);
             if chosen {
                 return result.eval(cx);
             }
@@ -595,9 +607,13 @@ fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Re
     let value = compare::Wanted::new(&value);
     for item in list {
         cx.state.work(NODE_BYTES)?;
+        let held = cx.state.held();
         let item = item.eval(cx)?;
         cx.state.work_on(&item)?;
-        match value.is_equal(&item) {
+        let equal = value.is_equal(&item);
+        drop(item);
+        cx.state.give_back_to(held);
+        match equal {
             Some(true) => return Ok(Some(!negated)),
             None => unknown = true,
             Some(false) => {}

@@ -11,6 +11,7 @@ use memchr::{memchr, memmem};
 use smallvec::SmallVec;
 use untorn::types::Collation;
 
+use super::Value;
 use super::collation::{btree_weight, push_weight};
 use crate::errors;
 use crate::result::SqlError;
@@ -22,6 +23,9 @@ type Bytes = SmallVec<[u8; 128]>;
 const STEPS_PER_BYTE: usize = 64;
 /// Steps between calls of the meter.
 const STEPS_PER_CALL: usize = 64 << 10;
+
+/// The escape where nothing is said.
+pub const DEFAULT_ESCAPE: Option<u32> = Some(0x5c);
 
 const LITERAL: u8 = 0;
 /// `_`
@@ -77,27 +81,33 @@ impl Pattern {
         self.kinds.resize(self.bytes.len(), kind);
     }
 
-    /// Takes a pattern apart; `put` appends a unit's weight.
+    /// Takes a pattern apart; `put` appends a unit's weight. The escape may be a wildcard, which it then is no more (so MySQL;
+    /// MariaDB takes `%` for a wildcard all the same).
     fn new<U: Copy + Into<u32>>(
-        units: impl Iterator<Item = U>,
-        escape: u8,
+        mut units: impl Iterator<Item = U>,
+        escape: Option<u32>,
         put: impl Fn(U, &mut Bytes),
-    ) -> Pattern {
+        meter: &impl Fn(usize) -> Result<(), SqlError>,
+    ) -> Result<Pattern, SqlError> {
         let mut pattern = Pattern::default();
-        let mut units = units.peekable();
+        let mut metered = STEPS_PER_CALL;
         while let Some(unit) = units.next() {
             let code: u32 = unit.into();
             match code {
-                0x25 => pattern.push(ANY, |bytes| bytes.push(0)),
-                0x5f => pattern.push(ONE, |bytes| bytes.push(0)),
-                _ if code == u32::from(escape) => {
+                _ if Some(code) == escape => {
                     let wanted = units.next().unwrap_or(unit);
                     pattern.push(LITERAL, |bytes| put(wanted, bytes));
                 }
+                0x25 => pattern.push(ANY, |bytes| bytes.push(0)),
+                0x5f => pattern.push(ONE, |bytes| bytes.push(0)),
                 _ => pattern.push(LITERAL, |bytes| put(unit, bytes)),
             }
+            if pattern.bytes.len() >= metered {
+                meter(STEPS_PER_CALL)?;
+                metered += STEPS_PER_CALL;
+            }
         }
-        pattern
+        Ok(pattern)
     }
 
     fn part(&self, from: usize, to: usize) -> Part<'_> {
@@ -248,12 +258,35 @@ fn put_character(c: char, collation: Collation, bytes: &mut Bytes) {
     }
 }
 
+/// What ESCAPE says: one character; an empty text is none, and NULL is what is taken without it.
+///
+/// # Errors
+/// 1210 for more than one character.
+pub fn escape_of(value: &Value<'_>) -> Result<Option<u32>, SqlError> {
+    if value.is_null() {
+        return Ok(DEFAULT_ESCAPE);
+    }
+    let text = value.to_text();
+    let text = String::from_utf8_lossy(&text);
+    let mut characters = text.chars();
+    let escape = characters.next().map(u32::from);
+    match characters.next() {
+        None => Ok(escape),
+        Some(_) => Err(errors::error(errors::WRONG_ARGUMENTS, &[&"ESCAPE"])),
+    }
+}
+
+/// Bytes that matching takes beside text and pattern: weights of both, and what each of the pattern's is.
+pub fn memory(text: &[u8], pattern: &[u8]) -> usize {
+    text.len().saturating_add(pattern.len().saturating_mul(2))
+}
+
 /// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally. `meter` is told of the bytes
 /// worked on, and ends the work with an error.
 pub fn like(
     text: &[u8],
     pattern: &[u8],
-    escape: u8,
+    escape: Option<u32>,
     collation: Collation,
     meter: &impl Fn(usize) -> Result<(), SqlError>,
 ) -> Result<bool, SqlError> {
@@ -261,12 +294,17 @@ pub fn like(
     meter(bytes)?;
     let pattern = if collation == Collation::Binary || pattern.is_ascii() {
         let fold = collation == Collation::Utf8mb4GeneralCi;
-        Pattern::new(pattern.iter().copied(), escape, |byte, out| {
-            out.push(if fold { byte.to_ascii_uppercase() } else { byte });
-        })
+        Pattern::new(
+            pattern.iter().copied(),
+            escape,
+            |byte, out| {
+                out.push(if fold { byte.to_ascii_uppercase() } else { byte });
+            },
+            meter,
+        )?
     } else {
         let pattern: Cow<'_, str> = String::from_utf8_lossy(pattern);
-        Pattern::new(pattern.chars(), escape, |c, out| put_character(c, collation, out))
+        Pattern::new(pattern.chars(), escape, |c, out| put_character(c, collation, out), meter)?
     };
     let mut folded = Bytes::new();
     let bytes_of_text = fold(text, collation, &mut folded, meter)?;
@@ -288,7 +326,7 @@ mod tests {
     }
 
     fn quick(text: &str, pattern: &str, collation: Collation) -> bool {
-        like(text.as_bytes(), pattern.as_bytes(), b'\\', collation, &free).unwrap_or_default()
+        like(text.as_bytes(), pattern.as_bytes(), DEFAULT_ESCAPE, collation, &free).unwrap_or_default()
     }
 
     /// The definition: the first unit of the pattern, then the rest.
@@ -327,7 +365,30 @@ mod tests {
             assert_eq!(quick(text, pattern, ci), expected, "{text} LIKE {pattern}");
         }
         assert!(!quick("ABC", "abc", Collation::Utf8mb4Bin));
-        assert!(like(b"\xff\x80z", b"_\x80_", b'\\', Collation::Binary, &free).unwrap_or_default());
+        assert!(like(b"\xff\x80z", b"_\x80_", DEFAULT_ESCAPE, Collation::Binary, &free).unwrap_or_default());
+    }
+
+    /// As MySQL answers.
+    #[test]
+    fn escapes() {
+        let matches = |text: &str, pattern: &str, escape: &str| {
+            let escape = escape_of(&Value::text(escape)).map_err(|error| error.code)?;
+            let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+            Ok(like(text, pattern, escape, Collation::Utf8mb4GeneralCi, &free) == Ok(true))
+        };
+        for (text, pattern, escape, expected) in [
+            ("abc", "a__", "_", Ok(false)),
+            ("a_", "a__", "_", Ok(true)),
+            ("a%", "a%%", "%", Ok(true)),
+            ("abc", "a%%", "%", Ok(false)),
+            ("a%", "aé%", "é", Ok(true)),
+            ("aéx", "aé%", "é", Ok(false)),
+            ("a\\b", "a\\%", "", Ok(true)),
+            ("ab", "ab", "xy", Err(1210)),
+        ] {
+            assert_eq!(matches(text, pattern, escape), expected, "{text} LIKE {pattern} ESCAPE {escape}");
+        }
+        assert_eq!(escape_of(&Value::Null).unwrap_or_default(), DEFAULT_ESCAPE);
     }
 
     proptest! {
@@ -362,7 +423,7 @@ mod tests {
             };
             for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary] {
                 worked.set(0);
-                let result = like(text.as_bytes(), pattern.as_bytes(), b'\\', collation, &meter);
+                let result = like(text.as_bytes(), pattern.as_bytes(), DEFAULT_ESCAPE, collation, &meter);
                 match middle {
                     "_" => assert_eq!(result.map_err(|error| error.code), Err(1235)),
                     _ => assert_eq!(result, Ok(false)),
@@ -371,7 +432,7 @@ mod tests {
             }
         }
         let stop = |_| Err(errors::error(errors::QUERY_INTERRUPTED, &[]));
-        let stopped = like(b"a", b"a", b'\\', Collation::Binary, &stop);
+        let stopped = like(b"a", b"a", DEFAULT_ESCAPE, Collation::Binary, &stop);
         assert_eq!(stopped.map_err(|error| error.code), Err(1317));
     }
 }
