@@ -8,6 +8,32 @@ use untorn_torture::explore::{Effort, Explorer, describe, parse};
 use untorn_torture::faults::{Play, SCENES};
 use untorn_torture::history::{Plan, record};
 
+/// Records histories and tries so many states of each; what came up.
+fn explored(seeds: impl IntoIterator<Item = u64>, states: u64) -> Coverage {
+    let mut coverage = Coverage::default();
+    for seed in seeds {
+        let plan = Plan::new(seed);
+        let history = record(&plan);
+        assert_eq!(history.failure, None, "history {seed}");
+        if let Some(account) = history.account(&plan) {
+            account.settle().unwrap_or_else(|why| panic!("history {seed}: {why}"));
+        }
+        history.note(&plan, &mut coverage);
+        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, states, 1);
+        explorer.run();
+        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
+        coverage.merge(&explorer.coverage);
+    }
+    println!("{coverage}");
+    coverage
+}
+
+fn all_came_up(coverage: &Coverage, wanted: &[&str]) {
+    for what in wanted {
+        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_history_to_the_byte() {
     for seed in [3, 4] {
@@ -21,38 +47,15 @@ fn the_same_seed_is_the_same_history_to_the_byte() {
 
 #[test]
 fn crash_states_recover_to_what_was_acknowledged() {
-    let mut coverage = Coverage::default();
-    for seed in 1..=4 {
-        let plan = Plan::new(seed);
-        let history = record(&plan);
-        assert_eq!(history.failure, None, "history {seed}");
-        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 150, 1);
-        explorer.run();
-        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
-        coverage.merge(&explorer.coverage);
-    }
-    println!("{coverage}");
-    for what in ["states with redo applied", "states: recovered a second time", "writes torn"] {
-        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
-    }
+    let coverage = explored(1..=4, 150);
+    all_came_up(&coverage, &["states with redo applied", "states: recovered a second time", "writes torn"]);
 }
 
 /// Large transactions, a tiny limit: the undo tablespace is cut in the history, and again in what is recovered.
 #[test]
 fn states_around_a_truncation_of_undo_recover() {
-    let mut coverage = Coverage::default();
-    for seed in (1..).filter(|seed| Plan::new(*seed).has_large_transactions()).take(4) {
-        let plan = Plan::new(seed);
-        let history = record(&plan);
-        assert_eq!(history.failure, None, "history {seed}");
-        history.note(&plan, &mut coverage);
-        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 60, 1);
-        explorer.run();
-        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
-        coverage.merge(&explorer.coverage);
-    }
-    println!("{coverage}");
-    assert!(coverage.count("truncations of undo in histories") > 0, "{coverage}");
+    let seeds = (1..).filter(|seed| Plan::new(*seed).has_large_transactions()).take(4);
+    all_came_up(&explored(seeds, 60), &["truncations of undo in histories"]);
 }
 
 #[test]
@@ -72,49 +75,22 @@ fn sessions_wait_for_each_other_and_deadlock() {
 /// Also that what the tier returns is what counts: every row is compared.
 #[test]
 fn recovered_states_are_served_from_a_kept_clean_tier() {
-    let mut coverage = Coverage::default();
-    for seed in (1..).filter(|seed| Plan::new(*seed).has_tier()).take(8) {
-        let plan = Plan::new(seed);
-        let history = record(&plan);
-        assert_eq!(history.failure, None, "history {seed}");
-        history.note(&plan, &mut coverage);
-        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 150, 1);
-        explorer.run();
-        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
-        coverage.merge(&explorer.coverage);
-    }
-    println!("{coverage}");
-    for what in ["states with pages of the clean tier kept", "states with pages served from the clean tier"] {
-        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
-    }
+    let coverage = explored((1..).filter(|seed| Plan::new(*seed).has_tier()).take(8), 150);
+    let kept = ["states with pages of the clean tier kept", "states with pages served from the clean tier"];
+    all_came_up(&coverage, &kept);
 }
 
 /// Switched off and on, resized, moved; on disks that lie, where the account has to be settled all the same; opened without
 /// its pages, or not at all, and then again.
 #[test]
 fn a_clean_tier_that_is_moved_about_serves_what_is_current() {
-    let mut coverage = Coverage::default();
-    for seed in (1..).filter(|seed| Plan::new(*seed).moves_tier()).take(8) {
-        let plan = Plan::new(seed);
-        let history = record(&plan);
-        assert_eq!(history.failure, None, "history {seed}");
-        if let Some(account) = history.account(&plan) {
-            account.settle().unwrap_or_else(|why| panic!("history {seed}: {why}"));
-        }
-        history.note(&plan, &mut coverage);
-        let mut explorer = Explorer::new(&plan, &history, Effort::QUICK, 60, 1);
-        explorer.run();
-        assert!(explorer.failures.is_empty(), "{:?}", explorer.failures);
-        coverage.merge(&explorer.coverage);
-    }
-    println!("{coverage}");
-    for what in [
+    let coverage = explored((1..).filter(|seed| Plan::new(*seed).moves_tier()).take(8), 60);
+    let moved = [
         "pages served from the clean tier in recovered states",
         "states opened without the clean tier",
         "states whose clean tier discards what was kept",
-    ] {
-        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
-    }
+    ];
+    all_came_up(&coverage, &moved);
 }
 
 #[test]
@@ -143,9 +119,7 @@ fn a_failing_call_ends_in_an_error_or_is_got_over_and_never_in_a_lie() {
         }
     }
     println!("{coverage}");
-    for what in ["faults that ended in an error", "faults with a power loss soon after"] {
-        assert!(coverage.count(what) > 0, "nothing of this came up: {what}\n{coverage}");
-    }
+    all_came_up(&coverage, &["faults that ended in an error", "faults with a power loss soon after"]);
 }
 
 #[test]
