@@ -375,7 +375,9 @@ mod tests {
             std::fs::write(&name, [9; 4096]).unwrap();
             let fresh = metadata(&name);
             if fresh.ino() != number || made.is_err() {
-                println!("this file system does not give a number twice, or does not know when a file was made");
+                println!(
+                    "this file system does not give a number twice, or does not know when a file was made"
+                );
                 return;
             }
             // Its clock may be a coarse one.
