@@ -253,7 +253,9 @@ impl Database {
         .await?;
         drop(purge);
         if let Err(error) = announced {
-            self.destroy_tree(&tree).await?;
+            if let Err(left) = self.destroy_tree(&tree).await {
+                tracing::error!("the pages of an index that could not be announced are lost (tablespace {space}): {left}");
+            }
             return Err(error);
         }
         Ok((tree, pending))
