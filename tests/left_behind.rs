@@ -301,3 +301,38 @@ fn a_lost_catalog_is_told_also_without_tables() {
         environment.shutdown();
     }
 }
+
+/// When the announcing of a new index fails so that nobody can say what a crash would leave, then that is what the statement
+/// says, and not what came of it.
+#[test]
+fn an_index_that_could_not_be_announced_says_why() {
+    let start = prepared(&[("test", "t", 1)], 5);
+    let mut stopped = 0;
+    for call in 0..60 {
+        let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
+        environment.run_until_complete(async {
+            let db = open(&environment).await;
+            let disk = environment.disk();
+            let next = disk.calls() + call;
+            // A write, its sync, and the file that is written instead.
+            for failing in next..next + 6 {
+                disk.plan(Fault { call: failing, kind: FaultKind::Eio });
+            }
+            let outcome = db.create_index("test", "t", key("extra"), None, PATIENCE).await;
+            let Err(error) = outcome else { return };
+            disk.forget_faults();
+            // Nothing can be changed any more: the catalog was it.
+            let after = db.create_database_async("other", Collation::Utf8mb4Bin, PATIENCE).await;
+            if matches!(after, Err(Error::Catalog { .. })) {
+                stopped += 1;
+                let says = error.to_string();
+                assert!(
+                    matches!(error, Error::Disk(_)) && says.contains("untorn.catalog"),
+                    "call {call}: {error:?}"
+                );
+            }
+        });
+        environment.shutdown();
+    }
+    assert!(stopped > 1, "the announcing never failed");
+}
