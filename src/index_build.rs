@@ -254,7 +254,9 @@ impl Database {
         drop(purge);
         if let Err(error) = announced {
             if let Err(left) = self.destroy_tree(&tree).await {
-                tracing::error!("the pages of an index that could not be announced are lost (tablespace {space}): {left}");
+                tracing::error!(
+                    "the pages of an index that could not be announced are lost (tablespace {space}): {left}"
+                );
             }
             return Err(error);
         }
@@ -275,6 +277,12 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
+            if built.trees.is_empty() {
+                // Said so, it finds room on a full disk.
+                let gone = table.def.keys.iter().map(|key| key.id);
+                let gone = gone.filter(|id| fresh.def.keys.iter().all(|key| key.id != *id)).collect();
+                return change.drop_indexes(&table.database, &table.name, gone);
+            }
             change.finish(|work| built.trees.iter().any(|(_, built)| built == work))?;
             dropped.iter().try_for_each(|(_, work)| change.begin(work.clone()))?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))

@@ -336,3 +336,34 @@ fn an_index_that_could_not_be_announced_says_why() {
     }
     assert!(stopped > 1, "the announcing never failed");
 }
+
+/// What gives space back works where there is none, for the catalog as for the table.
+#[test]
+fn a_full_disk_lets_an_index_and_a_tablespace_go() {
+    let environment =
+        SimulatedEnvironment::with_storage(1, prepared(&[("test", "t", 1), ("test", "u", 1)], 20));
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        db.create_index("test", "t", key("extra"), None, PATIENCE).await.unwrap();
+        environment.disk().fill_up(true);
+        // Renames need no room but in the catalog: what it has for all is used up.
+        let mut names = ("u", "v");
+        while db.rename_table(("test", names.0), ("test", names.1), None, PATIENCE).await.is_ok() {
+            names = (names.1, names.0);
+        }
+        db.drop_index("test", "t", "extra", None, PATIENCE).await.unwrap();
+        db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.drop_table("test", names.0, None, PATIENCE).await.unwrap();
+    });
+    environment.shutdown();
+    let after = SimulatedEnvironment::with_storage(2, environment.disk().crash(1));
+    after.run_until_complete(async {
+        let db = open(&after).await;
+        let table = db.table("test", "t").unwrap();
+        assert!(table.def.discarded && table.def.secondary_keys().is_empty());
+        assert_eq!(db.tables("test").len(), 1);
+        assert_eq!(names_in(&after, "test"), Vec::<String>::new());
+        db.close().await.unwrap();
+    });
+    after.shutdown();
+}

@@ -127,16 +127,12 @@ impl Database {
         let (old_path, aside) = (self.present_file(table), temporary_file(&table.database, space));
         let def = TableDef { discarded: true, ..table.def.clone() };
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-        self.0.catalog.change(|change| {
-            change.begin(Pending::Rename { space, from: old_path.clone(), to: aside.clone() })
-        })?;
+        self.0.catalog.change(|change| change.set_aside(space, old_path.clone(), aside.clone()))?;
         let renamed = self.0.store.rename_space(space, &self.0.directory.join(&aside)).map_err(Error::Store);
         let discarded = renamed.and_then(|()| {
             self.0.catalog.change(|change| {
                 // Whatever was still to be done with the file is not, now that it goes.
-                change.finish(|work| work.space() == Some(space))?;
-                change.begin(Pending::Drop { space, path: aside.clone() })?;
-                change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+                change.discard_table(&table.database, &table.name, aside.clone())
             })
         });
         if let Err(error) = discarded {
