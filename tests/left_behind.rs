@@ -367,3 +367,50 @@ fn a_full_disk_lets_an_index_and_a_tablespace_go() {
     });
     after.shutdown();
 }
+
+/// That the root of a dropped index cannot be read does not mean that its pages were freed.
+#[test]
+fn a_damaged_unfinished_index_is_freed_when_it_is_whole_again() {
+    const FILE: &str = "/data/test/t.ibd";
+    let mut disk = prepared(&[("test", "t", 1)], 40);
+    let unfinished = |disk: &disk::SimulatedStorage| {
+        untorn::catalog::inspect(disk, Path::new("/data")).unwrap().json.contains("build_index")
+    };
+    let mut root = 0;
+    // Made; dropped, with a disk that gives no page of it back; its root damaged; whole again.
+    for opening in 0..4 {
+        let environment = SimulatedEnvironment::with_storage(opening, disk.crash(opening));
+        let good = disk.content(Path::new(FILE)).unwrap();
+        let at = root as usize * 4096 + 100;
+        if opening == 2 {
+            environment.disk().corrupt(Path::new(FILE), at, &[good[at] ^ 1]);
+        }
+        environment.run_until_complete(async {
+            let db = open(&environment).await;
+            match opening {
+                0 => {
+                    db.create_index("test", "t", key("extra"), None, PATIENCE).await.unwrap();
+                    root = db.table("test", "t").unwrap().def.secondary_keys()[0].root;
+                }
+                1 => {
+                    environment.disk().misbehave("t.ibd", Misbehaviour::FailRead(FaultKind::Eio), 1);
+                    db.drop_index("test", "t", "extra", None, PATIENCE).await.unwrap();
+                    environment.disk().behave();
+                }
+                2 => {}
+                _ => {
+                    let report = db.check_table("test", "t", None, PATIENCE).await.unwrap();
+                    assert!(report.is_sound(), "{:?}", report.problems);
+                    assert_eq!(report.lost_pages, 0);
+                }
+            }
+            db.close().await.unwrap();
+        });
+        environment.shutdown();
+        disk = environment.disk().crash(opening);
+        assert_eq!(unfinished(&disk), [1, 2].contains(&opening), "opening {opening}");
+        if opening == 2 {
+            disk.corrupt(Path::new(FILE), at, &[good[at]]);
+        }
+    }
+}
