@@ -7,8 +7,10 @@ mod definitions;
 use std::path::Path;
 use std::sync::Arc;
 
-use definitions::{PATIENCE, ids, insert_into, key, open, prepared, table_def, try_open};
-use disk::{Crash, Fault, FaultKind, Misbehaviour, Moment, OpenHow, SimulatedEnvironment, Storage};
+use definitions::{PATIENCE, ids, insert_into, key, open, options, prepared, table_def, try_open};
+use disk::{
+    Crash, Environment, Fault, FaultKind, Misbehaviour, Moment, OpenHow, SimulatedEnvironment, Storage,
+};
 use parking_lot::Mutex;
 use untorn::types::Collation;
 use untorn::{Database, Error};
@@ -413,4 +415,89 @@ fn a_damaged_unfinished_index_is_freed_when_it_is_whole_again() {
             disk.corrupt(Path::new(FILE), at, &[good[at]]);
         }
     }
+}
+
+/// The names of a new data directory and of those above it are durable before anything is acknowledged in it: a sync of each
+/// that fails fails the start, and so does the one that follows a start that was killed.
+#[test]
+fn a_new_directory_is_synced_into_the_ones_above() {
+    for made_before in [false, true] {
+        let mut told = Vec::new();
+        for call in 0..60 {
+            let environment = SimulatedEnvironment::new(1);
+            let disk = environment.disk();
+            if made_before {
+                disk.create_dir_all(Path::new("/above/it/data")).unwrap();
+            }
+            disk.plan(Fault { call: disk.calls() + call, kind: FaultKind::Eio });
+            let mut options = options();
+            options.directory = "/above/it/data".into();
+            let shared: Arc<dyn Environment> = environment.clone();
+            let opened = environment.run_until_complete(Database::open_in(shared, options));
+            told.extend(opened.err().map(|error| error.to_string()));
+            environment.shutdown();
+        }
+        let fails = |directory: &str| {
+            let what = format!("cannot sync the directory {directory}:");
+            told.iter().any(|error| error.contains(&what))
+        };
+        assert!(fails("/above/it"), "{told:#?}");
+        assert!(made_before || fails("/above") && fails("/"), "{told:#?}");
+    }
+}
+
+/// At a level of forced recovery that changes nothing a start only finds out where files are: none is moved or removed, and the
+/// catalog still has all that is to be done. An ordinary start does it then.
+#[test]
+fn forced_recovery_leaves_the_files_of_a_statement_where_they_are() {
+    let start = prepared(&[("test", "a", 1), ("test", "b", 100)], 10);
+    let mut with_work = 0;
+    for first in [First::Truncate, First::Swap] {
+        let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
+        let moments = Arc::new(Mutex::new(Vec::new()));
+        environment.run_until_complete(async {
+            let db = open(&environment).await;
+            let seen = moments.clone();
+            environment.disk().observe_syncs(move |moment| seen.lock().push(moment));
+            first.run(&db).await.unwrap();
+            db.drop_table("test", "b", None, PATIENCE).await.unwrap();
+            environment.disk().stop_observing();
+        });
+        environment.shutdown();
+        for (at, moment) in std::mem::take(&mut *moments.lock()).into_iter().enumerate() {
+            let left = |disk: Arc<disk::SimulatedStorage>, level: u8| {
+                let environment = SimulatedEnvironment::with_storage(2, disk);
+                let rows = environment.run_until_complete(async {
+                    let shared: Arc<dyn Environment> = environment.clone();
+                    let db = Database::open_in(shared, options().force_recovery(level)).await.unwrap();
+                    let mut rows = Vec::new();
+                    for table in db.tables("test") {
+                        rows.push((table.name.clone(), ids(&db, "test", &table.name).await.unwrap()));
+                    }
+                    db.close().await.unwrap();
+                    rows
+                });
+                environment.shutdown();
+                let json = untorn::catalog::inspect(&**environment.disk(), Path::new("/data")).unwrap().json;
+                let catalog: serde_json::Value = serde_json::from_str(&json).unwrap();
+                (rows, names_in(&environment, "test"), catalog["pending"].clone())
+            };
+            let crashed = || moment.crash(Crash::ProcessOnly).0;
+            let names = crashed().list(Path::new("/data/test")).unwrap();
+            let names: Vec<String> = names.into_iter().map(|file| file.name).collect();
+            let json = untorn::catalog::inspect(&*crashed(), Path::new("/data")).unwrap().json;
+            let before: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let (rows, after, pending) = left(crashed(), 0);
+            assert_eq!(pending.as_array().map(Vec::len), Some(0), "{first:?}, sync {at}");
+            with_work += u32::from(after != names);
+            for level in 4..=6 {
+                let found = left(crashed(), level);
+                let what = format!("{first:?}, sync {at}, level {level}");
+                assert_eq!(found.1, names, "{what}");
+                assert_eq!(found.2, before["pending"], "{what}");
+                assert_eq!(found.0, rows, "{what}");
+            }
+        }
+    }
+    assert!(with_work > 0, "no crash left anything to do");
 }
