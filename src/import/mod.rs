@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use btree::{FieldDef, IndexDef, Tree};
 use disk::OpenHow;
-use pagestore::fsp;
 
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
@@ -311,7 +310,7 @@ impl Database {
         self.0.store.open_space(space, &copy_path)?;
         let refused =
             |problem: &str| Error::ImportRefused { file: source.path().to_owned(), why: problem.to_owned() };
-        let structure = retry(|| fsp::check(&self.0.store, space)).await?;
+        let structure = self.check_space(space, self.transaction().state().slice()).await?;
         if let Some(problem) = structure.problems.first() {
             return Err(refused(problem));
         }

@@ -47,7 +47,7 @@ mod shrink;
 use crate::page;
 
 pub use allocate::{allocate_page, prepare};
-pub use check::{Owner, Report, Run, SegmentReport, check, check_pages};
+pub use check::{Breath, Gathered, Owner, Report, Run, SegmentReport, check, check_pages, gather};
 pub use extent::is_allocated;
 pub use free::{free_page, free_segment_step, prepare_free};
 pub use grow::{
