@@ -219,7 +219,7 @@ impl Database {
             }
         }
         // Noted for all at once: there may be thousands.
-        self.finish_pending(|work| work.space().is_some_and(|space| gone.contains(&space)));
+        self.finish_removals(|work| work.space().is_some_and(|space| gone.contains(&space)));
         if let Some(name) = database {
             // Files that are not ours keep the directory; that is no error.
             let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
@@ -236,11 +236,9 @@ impl Database {
         let storage = self.0.environment.storage();
         for work in self.0.catalog.snapshot().pending.iter() {
             let Pending::Drop { space: of, path } = work else { continue };
-            let file = self.0.directory.join(path);
-            let is_ours = !self.says_another(&file, &[space]);
-            if *of == space && is_ours && storage.exists(&file)? {
-                storage.remove(&file)?;
-                storage.sync_dir(file.parent().unwrap_or(&self.0.directory))?;
+            if *of == space {
+                let file = self.0.directory.join(path);
+                pagestore::remove_space_file(&**storage, &file, space, self.0.store.page_size())?;
             }
         }
         Ok(())
@@ -334,13 +332,11 @@ impl Database {
             Ok(())
         } else {
             // Made, but not opened, or removed already.
-            let gone =
-                storage.exists(&file).and_then(|there| if there { storage.remove(&file) } else { Ok(()) });
-            let synced = gone.and_then(|()| storage.sync_dir(file.parent().unwrap_or(&self.0.directory)));
-            synced.map_err(Error::Disk)
+            pagestore::remove_space_file(&**storage, &file, space, self.0.store.page_size())
+                .map_err(Error::Store)
         };
         match removed {
-            Ok(()) => self.finish_pending(|work| work.space() == Some(space)),
+            Ok(()) => self.finish_removals(|work| work.space() == Some(space)),
             Err(error) => tracing::error!("{} is removed at the next start: {error}", file.display()),
         }
     }
@@ -495,6 +491,14 @@ impl Database {
         let mut by_id = tables.by_id.write();
         if by_id.get(&table.def.id).is_some_and(|rows| Arc::ptr_eq(rows, &table.rows)) {
             by_id.remove(&table.def.id);
+        }
+    }
+
+    /// Notes, durably, that files are removed: somebody may put others where they were, which a start must not take for them.
+    pub(crate) fn finish_removals(&self, done: impl Fn(&Pending) -> bool) {
+        if let Err(error) = self.0.catalog.change(|change| change.finish(&done)) {
+            tracing::warn!("that files are removed could not be made durable: {error}");
+            self.finish_pending(done);
         }
     }
 

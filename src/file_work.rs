@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use disk::Storage;
-use pagestore::PageSize;
+use pagestore::{FileIdentity, PageSize};
 
 use crate::catalog::{Catalog, CatalogData, Pending};
 use crate::error::Result;
@@ -55,7 +55,11 @@ pub(crate) fn finish(
         }
     }
     if !look_only && !done.is_empty() {
-        catalog.change_later(|change| change.finish(|entry| done.contains(&entry)))?;
+        // Durably: somebody may put files where they were, which the next start must not take for them.
+        if let Err(error) = catalog.change(|change| change.finish(|entry| done.contains(&entry))) {
+            tracing::warn!("that work on files is finished could not be made durable: {error}");
+            catalog.change_later(|change| change.finish(|entry| done.contains(&entry)))?;
+        }
     }
     Ok(elsewhere)
 }
@@ -84,31 +88,32 @@ impl FileWork<'_> {
         Ok(())
     }
 
-    /// The tablespace that a file says it is; `None` where it does not say.
-    fn says(&self, path: &Path) -> Option<u32> {
-        let size = PageSize::new(self.data.page_size as usize).unwrap_or_default();
-        let header = pagestore::identify_space(self.storage, &self.directory.join(path), size);
-        header.ok().flatten().map(|header| header.space)
+    fn page_size(&self) -> PageSize {
+        PageSize::new(self.data.page_size as usize).unwrap_or_default()
+    }
+
+    fn identity(&self, path: &Path) -> FileIdentity {
+        FileIdentity::of(self.storage, &self.directory.join(path), self.page_size())
     }
 
     /// Removes the file of a table that is not to be.
-    fn remove(&self, space: u32, path: &Path) -> disk::Result<bool> {
-        // A statement may have failed half-way and its table been made anew before the stop: that one's file stays. Where a
-        // tablespace was discarded, another one may lie by now, put there to be imported.
+    fn remove(&self, space: u32, path: &Path) -> Result<bool> {
+        // A statement may have failed half-way and its table been made anew before the stop: that one's file stays, unless it is
+        // the old one's still. Where a tablespace was discarded, another one may lie by now, put there to be imported.
         let owner = self.data.tables().find(|(database, name, _)| table_file(database, name) == path);
-        let keep = match owner {
-            Some((_, _, def)) if def.discarded => self.says(path) != Some(space),
-            Some((_, _, def)) => def.space != space && self.says(path) != Some(space),
-            None => self.says(path).is_some_and(|found| found != space),
-        };
-        if !keep && self.exists(path)? {
-            self.storage.remove(&self.directory.join(path))?;
+        let keep = owner.is_some_and(|(_, _, def)| {
+            def.space == space && !def.discarded
+                || !matches!(self.identity(path), FileIdentity::Space(found) if found == space)
+        });
+        if keep {
+            self.sync_parents(&[path])?;
+        } else {
+            pagestore::remove_space_file(self.storage, &self.directory.join(path), space, self.page_size())?;
         }
-        self.sync_parents(&[path])?;
         Ok(true)
     }
 
-    fn remove_directory(&self, path: &Path) -> disk::Result<bool> {
+    fn remove_directory(&self, path: &Path) -> Result<bool> {
         let is_used = self.data.databases.keys().any(|name| path.as_os_str() == &*file_name(name));
         let path = self.directory.join(path);
         if !is_used && self.storage.exists(&path)? {
@@ -127,26 +132,22 @@ impl FileWork<'_> {
         replaced: Option<u32>,
         look_only: bool,
         elsewhere: &mut Elsewhere,
-    ) -> disk::Result<bool> {
+    ) -> Result<bool> {
         let listed = self.data.tables().find(|(_, _, def)| def.space == space && !def.discarded);
         let Some((database, name, _)) = listed else { return Ok(true) };
         let belongs = table_file(database, name);
         // A file that replaces another one has its first name until it does; one on its way has one of both.
         let other = if replaced.is_some() || belongs == to { from } else { to };
         if other != belongs && self.exists(other)? {
-            let says = if self.exists(&belongs)? { Some(self.says(&belongs)) } else { None };
-            let taken = match says {
-                None => false,
-                // One that does not say what it is may be what was replaced.
-                Some(None) => !matches!(replaced, Some(1..)),
-                Some(Some(found)) => replaced != Some(found),
-            };
-            if says == Some(Some(space)) {
+            let there = self.identity(&belongs);
+            // What a rename for the time being made way for is not replaced: nothing may be there.
+            let taken = !there.gives_way_to(space, replaced.filter(|space| *space != 0));
+            if matches!(there, FileIdentity::Space(found) if found == space) {
                 // The other one is somebody's.
             } else if taken || look_only {
                 if taken {
                     tracing::error!(
-                        "{} is another tablespace's file, so '{database}.{name}' is in {}: move the one away and start again",
+                        "{} is another tablespace's file or cannot be read, so '{database}.{name}' is in {}: move the one away and start again",
                         belongs.display(),
                         other.display()
                     );
@@ -157,7 +158,7 @@ impl FileWork<'_> {
                 self.storage.rename(&self.directory.join(other), &self.directory.join(&belongs))
             {
                 elsewhere.insert(space, other.to_owned());
-                return Err(error);
+                return Err(error.into());
             }
         }
         if look_only {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pagestore::FileIdentity;
+
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
@@ -73,7 +75,7 @@ impl Database {
         }
         let replaced = self.take_name(space, &final_path, Some(old_space)) && old_path == final_path;
         if removed.is_ok() || replaced {
-            self.finish_pending(|work| work.space() == Some(old_space));
+            self.finish_removals(|work| work.space() == Some(old_space));
         }
         Ok(())
     }
@@ -82,10 +84,13 @@ impl Database {
     /// name still. Whether it has it; otherwise it is settled at the next start.
     pub(crate) fn take_name(&self, space: u32, path: &Path, replaced: Option<u32>) -> bool {
         let file = self.0.directory.join(path);
-        let ours = [Some(space), replaced];
-        let ours: Vec<u32> = ours.into_iter().flatten().collect();
-        if self.says_another(&file, &ours) {
-            tracing::error!("{} is another tablespace's file; move it away and start again", file.display());
+        let storage = &**self.0.environment.storage();
+        let there = FileIdentity::of(storage, &file, self.0.store.page_size());
+        if !there.gives_way_to(space, replaced) {
+            tracing::error!(
+                "{} is another tablespace's file or cannot be read; move it away and start again: {there:?}",
+                file.display()
+            );
             return false;
         }
         match self.0.store.rename_space(space, &file) {
@@ -98,13 +103,6 @@ impl Database {
                 false
             }
         }
-    }
-
-    /// Whether a file is known to be that of another tablespace than these.
-    pub(crate) fn says_another(&self, file: &Path, ours: &[u32]) -> bool {
-        let storage = &**self.0.environment.storage();
-        let header = pagestore::identify_space(storage, file, self.0.store.page_size());
-        header.ok().flatten().is_some_and(|header| !ours.contains(&header.space))
     }
 }
 

@@ -7,18 +7,11 @@ mod definitions;
 use std::path::Path;
 use std::sync::Arc;
 
-use definitions::{PATIENCE, ids, insert_into, key, open, options, prepared, table_def, try_open};
-use disk::{
-    Crash, Environment, Fault, FaultKind, Misbehaviour, Moment, OpenHow, SimulatedEnvironment, Storage,
-};
+use definitions::{PATIENCE, ids, insert_into, key, names_in, open, options, prepared, table_def, try_open};
+use disk::{Crash, Environment, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, Storage};
 use parking_lot::Mutex;
 use untorn::types::Collation;
 use untorn::{Database, Error};
-
-fn names_in(environment: &SimulatedEnvironment, database: &str) -> Vec<String> {
-    let path = Path::new("/data").join(database);
-    environment.disk().list(&path).unwrap().into_iter().map(|file| file.name).collect()
-}
 
 /// What may leave a table's file under a name for the time being.
 #[derive(Clone, Copy, Debug)]
@@ -117,59 +110,6 @@ fn a_file_elsewhere_is_found_after_whatever_fails() {
             let calls = (0..).take_while(|other| after_both(&start, first, second, (call, *other))).count();
             assert!(calls > 2, "{second:?} makes {calls} calls");
         }
-    }
-}
-
-/// A file that says that it is another tablespace's stays, though it lies where a table's file should.
-#[test]
-fn a_strangers_file_is_neither_overwritten_nor_removed() {
-    let start = prepared(&[("test", "a", 0), ("test", "b", 100)], 3);
-    let (own, other) = (Path::new("/data/test/a.ibd"), Path::new("/data/test/b.ibd"));
-    for drops in [true, false] {
-        let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
-        let stranger = environment.disk().content(other).unwrap();
-        let lay = |environment: &SimulatedEnvironment| {
-            environment.disk().remove(own).unwrap();
-            let file = environment.disk().open(own, OpenHow::CREATE_NEW.buffered()).unwrap();
-            file.write_at(&stranger, 0).unwrap();
-            file.sync_data().unwrap();
-            environment.disk().sync_dir(Path::new("/data/test")).unwrap();
-        };
-        lay(&environment);
-        environment.run_until_complete(async {
-            let db = open(&environment).await;
-            ids(&db, "test", "a").await.unwrap_err();
-            if drops {
-                db.drop_table("test", "a", None, PATIENCE).await.unwrap();
-            } else {
-                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
-                insert_into(&db, "test", "a", 7).await.unwrap();
-                // It goes on elsewhere, also when it is emptied again.
-                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
-                insert_into(&db, "test", "a", 8).await.unwrap();
-            }
-            assert_eq!(environment.disk().content(own).unwrap(), stranger);
-        });
-        environment.shutdown();
-        let again = SimulatedEnvironment::with_storage(2, environment.disk().crash(2));
-        again.run_until_complete(async {
-            let db = open(&again).await;
-            assert_eq!(ids(&db, "test", "a").await.ok(), (!drops).then(|| vec![8]));
-            assert_eq!(ids(&db, "test", "b").await.unwrap(), [100, 101, 102]);
-            assert_eq!(again.disk().content(own).unwrap(), stranger);
-            db.close().await.unwrap();
-        });
-        again.shutdown();
-        // Once it is moved away the table's file gets its name.
-        again.disk().remove(own).unwrap();
-        let last = SimulatedEnvironment::with_storage(3, again.disk().clone());
-        last.run_until_complete(async {
-            let db = open(&last).await;
-            assert_eq!(ids(&db, "test", "a").await.ok(), (!drops).then(|| vec![8]));
-            let left: &[&str] = if drops { &["b.ibd"] } else { &["a.ibd", "b.ibd"] };
-            assert_eq!(names_in(&last, "test"), left);
-        });
-        last.shutdown();
     }
 }
 

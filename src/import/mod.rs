@@ -146,7 +146,7 @@ impl Database {
         self.publish_table(&fresh);
         self.definitions_changed();
         match self.0.store.drop_space(space).await {
-            Ok(()) => self.finish_pending(|work| work.space() == Some(space)),
+            Ok(()) => self.finish_removals(|work| work.space() == Some(space)),
             Err(error) => tracing::error!("{} is removed at the next start: {error}", aside.display()),
         }
         // What an earlier import left would be taken for the description of the next file.

@@ -1,7 +1,7 @@
 //! A small directory on the simulated disk, for tests of statements that change definitions.
 #![allow(dead_code)]
 
-use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, SimulatedEnvironment, SimulatedStorage, Storage};
 use std::sync::Arc;
 use std::time::Duration;
 use untorn::engine::Durability;
@@ -18,6 +18,12 @@ pub fn options() -> Options {
     options.redo_capacity_bytes = 2 << 20;
     options.log_buffer_bytes = 1 << 20;
     options
+}
+
+/// Names in the directory of a database.
+pub fn names_in(environment: &SimulatedEnvironment, database: &str) -> Vec<String> {
+    let path = std::path::Path::new("/data").join(database);
+    environment.disk().list(&path).unwrap().into_iter().map(|file| file.name).collect()
 }
 
 pub async fn try_open(environment: &Arc<SimulatedEnvironment>) -> Result<Database, Error> {

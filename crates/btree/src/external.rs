@@ -190,7 +190,8 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
     }
 }
 
-fn capacity(page_size: usize) -> usize {
+/// Bytes of a value that a page holds.
+pub(crate) fn capacity(page_size: usize) -> usize {
     page_size - DATA - fil::TRAILER_LEN
 }
 

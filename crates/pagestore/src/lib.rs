@@ -19,6 +19,8 @@ mod error;
 #[cfg(not(loom))]
 mod feeder;
 #[cfg(not(loom))]
+mod file_identity;
+#[cfg(not(loom))]
 mod flush;
 #[cfg(not(loom))]
 mod flush_list;
@@ -80,6 +82,8 @@ pub use disk::{PageId, PageWriter};
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
+pub use file_identity::{FileIdentity, remove_space_file};
+#[cfg(not(loom))]
 pub use guard::{PageRead, Pin};
 #[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
@@ -90,7 +94,7 @@ pub use recovery::RecoverySummary;
 #[cfg(not(loom))]
 pub use redo::Lsn;
 #[cfg(not(loom))]
-pub use space::{SpaceHeader, SpaceInfo, identify_space};
+pub use space::SpaceInfo;
 #[cfg(not(loom))]
 pub use stamp::{FoundStamp, Stamp, read_stamp, stamp_of_file};
 #[cfg(not(loom))]

@@ -25,11 +25,11 @@ use crate::stamp::{self, Stamp};
 /// Bytes of one write of zeros.
 const ZEROS_LEN: usize = 1 << 20;
 /// Offset of the tablespace id in the FSP header of page 0.
-const FSP_SPACE_ID: usize = 38;
+pub(crate) const FSP_SPACE_ID: usize = 38;
 /// Offset of the size in pages in the FSP header of page 0.
 const FSP_SIZE: usize = 46;
 /// Offset of the tablespace flags in page 0.
-const FSP_FLAGS: usize = 54;
+pub(crate) const FSP_FLAGS: usize = 54;
 
 /// What is known of an open tablespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -457,35 +457,15 @@ fn check_id(id: u32, path: &Path) -> Result<(), Error> {
 
 /// What page 0 of a tablespace says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpaceHeader {
+pub(crate) struct SpaceHeader {
     /// Tablespace id.
     pub space: u32,
     /// Tablespace flags.
     pub flags: u32,
 }
 
-/// Reads page 0 of a tablespace file that need not be open: which tablespace it is. `None` when page 0 was never
-/// written.
-///
-/// # Errors
-/// When the file cannot be read, or its page 0 is damaged or of a kind this engine does not open.
-pub fn identify_space(
-    storage: &dyn Storage,
-    path: &Path,
-    page_size: PageSize,
-) -> Result<Option<SpaceHeader>, Error> {
-    let refuse = |why: String| Error::Tablespace { file: path.to_owned(), why };
-    let file = storage.open(path, OpenHow::READ_ONLY)?;
-    if file.len()? < page_size.bytes() as u64 {
-        return Err(refuse(format!("it is shorter than one page of {} bytes", page_size.bytes())));
-    }
-    let mut first = AlignedBuf::zeroed(page_size.bytes());
-    file.read_at(&mut first, 0)?;
-    check_first_page(&first, page_size).map_err(refuse)
-}
-
 /// Checks page 0 (format notes §2.2, §2.4, §11.5). `None` when it is all zero.
-fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Option<SpaceHeader>, String> {
+pub(crate) fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Option<SpaceHeader>, String> {
     if page::is_all_zero(bytes) {
         return Ok(None);
     }
@@ -519,7 +499,7 @@ fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Option<SpaceHea
 
 /// Tablespace flags this engine opens: DYNAMIC, uncompressed, unencrypted, of our page size; the DATA_DIR bit and
 /// MySQL 8.0's SDI bit are accepted.
-fn check_flags(flags: u32, page_size: PageSize) -> Result<(), String> {
+pub(crate) fn check_flags(flags: u32, page_size: PageSize) -> Result<(), String> {
     const DYNAMIC: u32 = 0x21;
     const PAGE_SIZE: u32 = 0xF << 6;
     const DATA_DIR: u32 = 1 << 10;

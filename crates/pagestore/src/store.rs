@@ -408,12 +408,9 @@ impl PageStore {
         drop(entry);
         self.spaces.remove(space);
         let storage = self.env.storage();
-        let says = if was_used { Ok(None) } else { crate::identify_space(&**storage, &path, self.page_size) };
-        if let Ok(Some(header)) = says
-            && header.space != space
-        {
-            tracing::warn!("{} stays: it is the file of tablespace {}", path.display(), header.space);
-            return Ok(());
+        if !was_used {
+            // It may have been replaced by a person.
+            return crate::remove_space_file(&**storage, &path, space, self.page_size);
         }
         match storage.remove(&path) {
             // It was lost before; nobody needs to be told that it is gone.

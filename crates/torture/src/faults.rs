@@ -6,7 +6,7 @@
 //! panic and nothing may wait for ever. Afterwards the process ends, or the power goes: at the scene's end, or (with one fault
 //! in four) soon after the failing call, while the engine still deals with it.
 
-use crate::check::{STAGE, Wrong, verify};
+use crate::check::{STAGE, Wrong, verify, verify_contents};
 use crate::coverage::Coverage;
 use crate::explore::{Failure, catch};
 use crate::history::{Plan, act, record};
@@ -171,7 +171,7 @@ impl Play {
             };
             let mut failure = match self.scene {
                 Scene::Create => prepare(&db, &model).await.err().map(|error| error.to_string()),
-                Scene::Run | Scene::Recover => match self.settle(&db, &model).await {
+                Scene::Run | Scene::Recover => match self.settle(&db, &model, trouble.is_some()).await {
                     Ok(()) if self.scene == Scene::Run => act(&db, &model, &self.plan).await,
                     Ok(()) => None,
                     Err(Wrong::Reported(why)) => Some(why),
@@ -191,10 +191,14 @@ impl Play {
         Outcome { disk, model, error }
     }
 
-    /// Learns which of the allowed states was found, so that the actors go on from it.
-    async fn settle(&self, db: &Database, model: &SharedModel) -> Result<(), Wrong> {
+    /// Learns which of the allowed states was found, so that the actors go on from it. Where a call has failed (`is_disturbed`), the
+    /// start may have left a file for the next one to remove.
+    async fn settle(&self, db: &Database, model: &SharedModel, is_disturbed: bool) -> Result<(), Wrong> {
         let allowed = model.lock().clone();
-        let found = verify(db, &allowed).await?;
+        let found = match is_disturbed {
+            true => verify_contents(db, &allowed).await?,
+            false => verify(db, &allowed).await?,
+        };
         if allowed.prepared {
             *model.lock() = Model::exactly(found.states, found.rivals);
         }

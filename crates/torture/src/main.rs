@@ -67,7 +67,11 @@ fn main() -> ExitCode {
         Command::Faults { stride, seed, seeds, threads } => {
             fail_calls(stride.max(1), seed, seeds, threads.unwrap_or_else(cores))
         }
-        Command::Replay { state } => replay(&state),
+        Command::Replay { state } => {
+            // What the engine says of one state helps; of a million nobody reads it.
+            tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().with_ansi(false).init();
+            replay(&state)
+        }
     }
 }
 

@@ -385,11 +385,12 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
     if !wanted {
         return db.drop_index(DATABASE, table, EXTRA, None, PATIENCE).await;
     }
-    let part = |column| KeyPart { column, prefix_chars: None };
+    // The text is often off-page: the index has a part of it.
+    let part = |column, prefix_chars| KeyPart { column, prefix_chars };
     let key = KeyDef {
         name: EXTRA.to_owned(),
         kind: KeyKind::Secondary,
-        parts: vec![part(1), part(0)],
+        parts: vec![part(1, None), part(2, Some(40)), part(0, None)],
         id: 0,
         root: 0,
         born: 0,

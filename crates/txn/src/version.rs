@@ -8,11 +8,14 @@
 //! see to its undo record, and undo logs of transactions that a view does not see are not purged.
 //!
 //! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of the leaf and
-//! comes back. It does not begin anew then: the overlay keeps what was found so far, from an *anchor* on, and the next
-//! try goes from the record to the anchor and on from where the last one stopped. The anchor is the first version
-//! that is not by the record's last writer: it was committed, so it stays as it is and in the chain. Before there is such a
-//! version the record itself is the anchor, as long as it has the very same bytes. So the chain is walked once however
-//! many pages it has, and only the page that was waited for last is pinned.
+//! comes back. It does not begin anew then: the overlay keeps what was found so far. Where the record has the very same bytes
+//! still, the next try goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
+//! *anchor* and on from there: the first version that is not by the record's last writer. That one was committed, so it stays
+//! as it is and in the chain. So the chain is walked once however many pages it has, and only the page that was waited for last
+//! is pinned.
+//!
+//! The end of such a walk is kept as well. Who asked for it may have to wait for other pages next and then asks again: in a
+//! small pool those pages and the chain's would drive each other out for ever.
 
 use btree::field::REFERENCE_SIZE;
 use btree::{FieldRef, RecordRef};
@@ -91,20 +94,18 @@ pub(crate) struct Overlay {
 struct Paused {
     /// Whose walk it is.
     view: (u64, u64),
-    anchor: Anchor,
+    /// The bytes that the record had.
+    image: Vec<u8>,
+    /// As in [`Overlay`].
     fields: Fields,
+    above: Fields,
     bytes: Vec<u8>,
     trx_id: u64,
     roll_ptr: u64,
     deleted: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Anchor {
-    /// The record, with these bytes.
-    Record(Vec<u8>),
-    /// A committed version.
-    Version((u64, u64)),
+    anchor: Option<(u64, u64)>,
+    /// An earlier walk, from a record with other bytes, to be joined at its anchor.
+    beyond: Option<Box<Paused>>,
 }
 
 /// Versions gone through before the leaf is let go of.
@@ -193,20 +194,34 @@ impl Overlay {
         self.trx_id == record.trx_id() && self.roll_ptr == record.roll_ptr()
     }
 
-    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>) {
-        let anchor = match self.anchor {
-            Some(version) => Anchor::Version(version),
-            None => Anchor::Record(image(record)),
-        };
+    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>, beyond: Option<Box<Paused>>) {
         self.paused = Some(Box::new(Paused {
             view: (view.version, view.creator),
-            anchor,
-            fields: std::mem::take(&mut self.fields),
-            bytes: std::mem::take(&mut self.bytes),
+            image: image(record),
+            fields: self.fields.clone(),
+            above: self.above.clone(),
+            bytes: self.bytes.clone(),
             trx_id: self.trx_id,
             roll_ptr: self.roll_ptr,
             deleted: self.deleted,
+            anchor: self.anchor,
+            beyond,
         }));
+    }
+
+    /// Begins at the record, or where a walk from the same bytes stopped; returns one that is to be joined at its anchor.
+    fn resume(&mut self, paused: Option<Box<Paused>>, record: RecordRef<'_>) -> Option<Box<Paused>> {
+        self.start(record);
+        let mut walk = paused?;
+        if walk.image != image(record) {
+            return if walk.anchor.is_some() { Some(walk) } else { walk.beyond };
+        }
+        self.fields = std::mem::take(&mut walk.fields);
+        self.above = std::mem::take(&mut walk.above);
+        self.bytes = std::mem::take(&mut walk.bytes);
+        (self.trx_id, self.roll_ptr, self.deleted) = (walk.trx_id, walk.roll_ptr, walk.deleted);
+        self.anchor = walk.anchor;
+        walk.beyond
     }
 
     /// Goes on where a walk was interrupted, whose anchor has been reached.
@@ -321,16 +336,9 @@ pub(crate) fn walk_back(
     overlay: &mut Overlay,
     mut stop: impl FnMut(&Overlay) -> Result<bool, Interrupt>,
 ) -> Result<bool, Interrupt> {
-    let mut paused = overlay.paused.take().filter(|paused| paused.view == (view.version, view.creator));
-    overlay.start(record);
-    if let Some(walk) = &paused
-        && let Anchor::Record(bytes) = &walk.anchor
-    {
-        if *bytes == image(record) {
-            overlay.join(walk);
-        }
-        paused = None;
-    }
+    let paused = overlay.paused.take().filter(|paused| paused.view == (view.version, view.creator));
+    let was_paused = paused.is_some();
+    let mut beyond = overlay.resume(paused, record);
     let mut versions = 0;
     loop {
         let version = (overlay.trx_id, overlay.roll_ptr);
@@ -338,20 +346,25 @@ pub(crate) fn walk_back(
             overlay.anchor = Some(version);
             overlay.above = std::mem::take(&mut overlay.fields);
         }
-        if let Some(walk) = paused.take_if(|walk| walk.anchor == Anchor::Version(version)) {
+        if let Some(walk) = beyond.take_if(|walk| walk.anchor == Some(version)) {
             overlay.join(&walk);
         }
         let step = match stop(overlay) {
-            Ok(true) => return Ok(true),
+            Ok(true) => Ok(Some(true)),
             Ok(false) if versions == VERSIONS_PER_TURN => Err(Interrupt::Wait(Wait::yielding())),
-            Ok(false) => older(space, overlay),
+            Ok(false) => older(space, overlay).map(|there| if there { None } else { Some(false) }),
             Err(interrupt) => Err(interrupt),
         };
         match step {
-            Ok(true) => versions += 1,
-            Ok(false) => return Ok(false),
+            Ok(None) => versions += 1,
+            Ok(Some(found)) => {
+                if was_paused {
+                    overlay.pause(view, record, None);
+                }
+                return Ok(found);
+            }
             Err(Interrupt::Wait(wait)) => {
-                overlay.pause(view, record);
+                overlay.pause(view, record, beyond);
                 // What was waited for before is behind.
                 return Err(Interrupt::Wait(wait.and_lets_go()));
             }

@@ -366,18 +366,16 @@ fn a_damaged_undo_page_does_not_end_purge() {
 /// A snapshot reads a row whose versions since do not fit into the pool, while the row goes on being changed.
 #[test]
 fn a_version_chain_longer_than_the_pool_is_walked_once() {
-    for by_one_transaction in [false, true] {
+    // Each change in a transaction, all in one, or one with half of them upon those.
+    for (own_transactions, by_one_transaction) in [(5000, false), (0, true), (2500, true)] {
         let world = World::with(560, 1 << 20, PageSize::new(4096).unwrap(), false);
         world.fill(&[(1, 10), (2, 20)]);
         let (mut reader, mut writer) = (world.session(), world.session());
         world.run(async {
             reader.begin();
             assert_eq!(reader.read(2).await, Some(20));
-            if by_one_transaction {
-                writer.begin();
-            }
             for round in 0..5000_u32 {
-                if !by_one_transaction {
+                if round <= own_transactions {
                     writer.begin();
                 }
                 let value = [round as u8; 300];
@@ -385,7 +383,7 @@ fn a_version_chain_longer_than_the_pool_is_walked_once() {
                 if round % 100 == 7 {
                     writer.update(1, round as i32).await.unwrap();
                 }
-                if !by_one_transaction {
+                if round < own_transactions {
                     writer.trx.commit(Durability::NoSync).await.unwrap();
                 }
             }
@@ -422,10 +420,33 @@ fn a_version_chain_longer_than_the_pool_is_walked_once() {
             },
             200_000,
         ));
-        assert_eq!(read, Some(Some(10)), "by one transaction: {by_one_transaction}");
+        assert_eq!(read, Some(Some(10)), "{own_transactions} changes in transactions of their own");
         let read = world.store.status().pages_read - before;
         assert!(read < 2 * pages, "{read} pages read for a chain on {pages}");
     }
+}
+
+/// An index entry goes only after the versions of its row were looked at, and its page is merged with another one: neither drives
+/// the other's pages out of a small pool.
+#[test]
+fn a_rollback_ends_though_its_versions_do_not_fit_into_the_pool() {
+    let world = World::with(561, 1 << 20, PageSize::new(4096).unwrap(), false);
+    world.fill(&(1..=2000).map(|id| (id, id)).collect::<Vec<_>>());
+    let mut session = world.session();
+    let done = world.run(async {
+        session.begin();
+        for round in 0..5000_u32 {
+            session.set_v(1, Some(&[round as u8; 300])).await.unwrap();
+            if round % 500 == 7 {
+                session.update(1, 1_000_000 + round as i32).await.unwrap();
+            }
+        }
+        assert!(world.system.status().undo_pages > 300, "more than the pool's 256 pages");
+        for_polls(session.rollback(), 1_000_000).await
+    });
+    assert!(done.is_some(), "it goes round in circles");
+    world.check();
+    assert_eq!(world.run(session.read(1)), Some(1));
 }
 
 /// All is in memory, so nothing makes it wait: it gives way of its own accord.

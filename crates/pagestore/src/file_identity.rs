@@ -1,0 +1,120 @@
+//! Whose a file is that may have been left behind, or put there by a person, and removing it only if it is ours.
+//!
+//! DDL leaves files that the next statement or the next start removes, under names where people put files as well: to be
+//! imported, or back from a backup. A file is removed only where it says that it is the tablespace that goes, or where it never
+//! said anything. What cannot be read is left, and asked again later.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use disk::{AlignedBuf, OpenHow, Storage};
+
+use crate::error::Error;
+use crate::page::{self, PageSize};
+use crate::space::{FSP_FLAGS, FSP_SPACE_ID, check_first_page, check_flags};
+
+/// Bytes at the beginning of page 0 that a write of it leaves whole: a sector.
+const FIRST_SECTOR: usize = 512;
+
+/// Whose a file is.
+#[derive(Debug)]
+pub enum FileIdentity {
+    /// There is no such file.
+    Missing,
+    /// Page 0 was never written: nothing is lost with it.
+    Blank,
+    /// The file of this tablespace. Page 0 may be damaged or torn otherwise.
+    Space(u32),
+    /// Something else, or of a kind this engine does not write, for this reason.
+    Foreign(String),
+    /// It cannot be read.
+    Unreadable(disk::Error),
+}
+
+impl FileIdentity {
+    /// Looks at a file that need not be open.
+    pub fn of(storage: &dyn Storage, path: &Path, page_size: PageSize) -> FileIdentity {
+        let mut first = AlignedBuf::zeroed(page_size.bytes());
+        let mut read = || {
+            // A stranger's file may end anywhere, and direct I/O reads whole sectors only.
+            let file = storage.open(path, OpenHow::READ_ONLY.buffered())?;
+            let len = file.len()?.min(page_size.bytes() as u64) as usize;
+            if len > 0 {
+                file.read_at(&mut first[..len], 0)?;
+            }
+            Ok(len)
+        };
+        let len: usize = match read() {
+            Ok(len) => len,
+            Err(error) if disk::Error::kind(&error) == ErrorKind::NotFound => return FileIdentity::Missing,
+            Err(error) => return FileIdentity::Unreadable(error),
+        };
+        if len < page_size.bytes() && !page::is_all_zero(&first) {
+            return FileIdentity::Foreign(format!(
+                "it is shorter than one page of {} bytes",
+                page_size.bytes()
+            ));
+        }
+        if page::is_all_zero(&first[..FIRST_SECTOR]) {
+            return FileIdentity::Blank;
+        }
+        let (space, flags) = (page::space_id(&first), page::u32_at(&first, FSP_FLAGS));
+        match check_first_page(&first, page_size) {
+            Ok(_) => FileIdentity::Space(space),
+            // Damaged or torn: its first sector says whose it is all the same.
+            Err(_)
+                if page::page_type(&first) == page::kind::FSP_HDR
+                    && page::u32_at(&first, FSP_SPACE_ID) == space
+                    && check_flags(flags, page_size).is_ok() =>
+            {
+                FileIdentity::Space(space)
+            }
+            Err(why) => FileIdentity::Foreign(why),
+        }
+    }
+
+    /// Whether the file of tablespace `space` may take this one's name. `replaced` is the tablespace, if any, whose file may have it
+    /// still and is to go.
+    pub fn gives_way_to(&self, space: u32, replaced: Option<u32>) -> bool {
+        match self {
+            FileIdentity::Missing => true,
+            FileIdentity::Blank => replaced.is_some(),
+            FileIdentity::Space(found) => *found == space || replaced == Some(*found),
+            FileIdentity::Foreign(_) | FileIdentity::Unreadable(_) => false,
+        }
+    }
+}
+
+/// Removes the file of a tablespace that is to go, and makes that durable, if the file at `path` is that one. A file that is
+/// somebody else's stays, with a warning; that is no error.
+///
+/// # Errors
+/// When it cannot be said whose the file is, or it cannot be removed: to be tried again at the next start.
+pub fn remove_space_file(
+    storage: &dyn Storage,
+    path: &Path,
+    space: u32,
+    page_size: PageSize,
+) -> Result<(), Error> {
+    let stays = match FileIdentity::of(storage, path, page_size) {
+        FileIdentity::Missing => None,
+        FileIdentity::Space(found) if found != space => Some(format!("it is the file of tablespace {found}")),
+        FileIdentity::Blank | FileIdentity::Space(_) => {
+            storage.remove(path)?;
+            None
+        }
+        FileIdentity::Foreign(why) => Some(why),
+        FileIdentity::Unreadable(error) => return Err(error.into()),
+    };
+    if let Some(why) = stays {
+        tracing::warn!(
+            "{} stays where a dropped table was: {why}; move it away if nobody needs it",
+            path.display()
+        );
+    }
+    // Also where it is gone already: whether that is durable is not known.
+    match path.parent() {
+        Some(directory) if storage.exists(directory)? => Ok(storage.sync_dir(directory)?),
+        _ => Ok(()),
+    }
+}
