@@ -441,3 +441,90 @@ fn forced_recovery_leaves_the_files_of_a_statement_where_they_are() {
     }
     assert!(with_work > 0, "no crash left anything to do");
 }
+
+/// A crash right after the moment of DROP DATABASE with so many tables.
+fn after_dropping(tables: usize) -> Arc<disk::SimulatedStorage> {
+    let environment = SimulatedEnvironment::with_storage(1, prepared(&[("other", "t", 1)], 3));
+    let last = Arc::new(Mutex::new(None));
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        for number in 0..tables {
+            db.create_table("test", &format!("t{number}"), table_def()).await.unwrap();
+        }
+        let first = last.clone();
+        environment.disk().observe_syncs(move |moment| {
+            first.lock().get_or_insert(moment);
+        });
+        db.drop_database("test", None, PATIENCE).await.unwrap();
+        environment.disk().stop_observing();
+    });
+    environment.shutdown();
+    let moment = last.lock().take().unwrap();
+    moment.crash(Crash::ProcessOnly).0
+}
+
+/// Files that a start removes cost one sync for each directory, however many there are.
+#[test]
+fn a_start_syncs_a_directory_once_for_all_files_that_go() {
+    let mut syncs = Vec::new();
+    for tables in [5, 40] {
+        let environment = SimulatedEnvironment::with_storage(2, after_dropping(tables));
+        assert_eq!(names_in(&environment, "test").len(), tables, "the crash came too late");
+        let counted = Arc::new(Mutex::new(0));
+        let count = counted.clone();
+        environment.disk().observe_syncs(move |_| *count.lock() += 1);
+        environment.run_until_complete(async {
+            let db = open(&environment).await;
+            environment.disk().stop_observing();
+            assert!(!environment.disk().exists(Path::new("/data/test")).unwrap());
+            assert_eq!(ids(&db, "other", "t").await.unwrap().len(), 3);
+            db.close().await.unwrap();
+        });
+        environment.shutdown();
+        syncs.push(*counted.lock());
+    }
+    assert_eq!(syncs[0], syncs[1]);
+}
+
+/// The directory of a dropped database goes with the last of its files, whatever failed before, in the statement or at a start.
+#[test]
+fn the_directory_of_a_dropped_database_goes_with_its_last_file() {
+    let start = prepared(&[("test", "a", 1), ("test", "b", 1), ("other", "t", 1)], 3);
+    let crashed = after_dropping(2);
+    let mut stayed = [0, 0];
+    for at_a_start in [false, true] {
+        for call in 0..80 {
+            let disk = if at_a_start { crashed.crash(1) } else { start.crash(1) };
+            let environment = SimulatedEnvironment::with_storage(3, disk);
+            let disk = environment.disk().clone();
+            let plan = || disk.plan(Fault { call: disk.calls() + call, kind: FaultKind::Eio });
+            environment.run_until_complete(async {
+                if at_a_start {
+                    plan();
+                }
+                let Ok(db) = try_open(&environment).await else { return };
+                if !at_a_start {
+                    plan();
+                    let _ = db.drop_database("test", None, PATIENCE).await;
+                }
+                disk.forget_faults();
+                let _ = db.close().await;
+            });
+            environment.shutdown();
+            disk.forget_faults();
+            let there = disk.exists(Path::new("/data/test")).unwrap();
+            let again = SimulatedEnvironment::with_storage(4, disk.crash(5));
+            let is_dropped = again.run_until_complete(async {
+                let db = open(&again).await;
+                db.close().await.unwrap();
+                db.database("test").is_none()
+            });
+            again.shutdown();
+            stayed[usize::from(at_a_start)] += u32::from(is_dropped && there);
+            let left = again.disk().exists(Path::new("/data/test")).unwrap();
+            assert_eq!(left, !is_dropped, "call {call}, at a start: {at_a_start}");
+        }
+    }
+    assert!(stayed.iter().all(|count| *count > 0), "{stayed:?}: no call kept a directory");
+}
