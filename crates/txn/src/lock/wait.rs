@@ -79,8 +79,7 @@ impl LockWait {
     /// the index may have changed meanwhile.
     #[cfg(not(loom))]
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
-        let started = env.now();
-        self.table.counters.wait_started();
+        let _counted = Counted::begin(self.table.clone(), env);
         self.search();
         let granted = self.cell.event.wait();
         {
@@ -95,7 +94,6 @@ impl LockWait {
             WaitState::NoRoom => Err(Error::LockTableFull),
             WaitState::Retry | WaitState::Granted => Ok(()),
         };
-        self.table.counters.wait_finished(env.now().saturating_sub(started));
         if matches!(result, Err(Error::LockWaitTimeout)) {
             self.table.counters.timeouts.fetch_add(1, Ordering::Relaxed);
         }
@@ -126,6 +124,29 @@ impl LockWait {
             self.table.release(&self.owner, self.target, self.mode);
         }
         state
+    }
+}
+
+/// A wait that is among the figures, however it ends.
+#[cfg(not(loom))]
+struct Counted<'e> {
+    table: Arc<LockTable>,
+    env: &'e dyn Environment,
+    started: Duration,
+}
+
+#[cfg(not(loom))]
+impl<'e> Counted<'e> {
+    fn begin(table: Arc<LockTable>, env: &'e dyn Environment) -> Counted<'e> {
+        table.counters.wait_started();
+        Counted { table, env, started: env.now() }
+    }
+}
+
+#[cfg(not(loom))]
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.table.counters.wait_finished(self.env.now().saturating_sub(self.started));
     }
 }
 

@@ -9,7 +9,7 @@
 //! A batch ends with the first log that does not fit as a whole; the next one goes on within it. A batch that is
 //! interrupted has not been; what it did is done again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -111,15 +111,15 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
         while let Some(slot) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             loop {
                 // Each lock is for one step; nobody else has this piece.
-                let (at, end, some) = {
+                let (at, log, some) = {
                     let piece = slot.lock();
                     let Some(at) = piece.goes_on else { break };
-                    (at, piece.log.end, !piece.records.is_empty())
+                    (at, piece.log, !piece.records.is_empty())
                 };
                 if bytes.load(Ordering::Relaxed) >= BATCH_BYTES && some {
                     break;
                 }
-                match retry(|| read_page(system, at, end)).await {
+                match retry(|| read_page(system, &log, at)).await {
                     Ok((page, goes_on)) => {
                         let mut piece = slot.lock();
                         let piece = &mut *piece;
@@ -149,14 +149,19 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
 /// Drops what follows the first log that was not read as a whole, and damaged logs, whose slots are left alone from now on.
 fn cut(system: &System, pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
     let mut batch: Vec<Piece> = Vec::new();
+    let mut left = BTreeSet::new();
     for piece in pieces {
+        if left.contains(&piece.log.slot) {
+            continue;
+        }
         if let Some(error) = &piece.damaged {
             let slot = piece.log.slot;
             if batch.iter().any(|other| other.log.slot == slot) {
                 // When those before it are done with, it is the oldest of its slot.
                 break;
             }
-            leave_slot(system, piece.number, &piece.log, error);
+            left.insert(slot);
+            leave_slot(system, &piece.log, error);
             continue;
         }
         let goes_on = piece.goes_on.is_some();
@@ -171,13 +176,13 @@ fn cut(system: &System, pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
 }
 
 /// Damage in the undo log of a slot: nothing behind it can be purged.
-fn leave_slot(system: &System, number: u64, log: &CommittedLog, error: &Error) {
+fn leave_slot(system: &System, log: &CommittedLog, error: &Error) {
     tracing::error!(
         slot = log.slot, transaction = log.trx_id, %error,
         "an undo log cannot be purged: its slot is not used again before a restart, and what its transactions replaced stays in the tables"
     );
     Counters::add(&system.counters.purge_skipped, 1);
-    system.history.park(number, log);
+    system.history.park(log.slot);
     system.undo.free.retire(log.slot);
 }
 
@@ -187,8 +192,12 @@ struct ReadPage {
 }
 
 /// Copies the records from `at` to the end of the page or of the log. Also says where the log goes on.
-fn read_page(system: &System, at: Place, end: Place) -> Result<(ReadPage, Option<Place>), Interrupt> {
+fn read_page(system: &System, log: &CommittedLog, at: Place) -> Result<(ReadPage, Option<Place>), Interrupt> {
+    let end = log.end;
     let page = system.undo.read_page(at.page)?;
+    if !log.is_on(&page, at.page) {
+        return Err(corrupt(at.page, "a page of a log that is to be purged is not this log's").into());
+    }
     let stop = if at.page == end.page { end.offset } else { free_of(&page) };
     let mut read = ReadPage { bytes: Vec::new(), records: Vec::new() };
     let mut offset = at.offset;
@@ -377,9 +386,7 @@ async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Res
             let Some((slot, logs)) = slots.lock().next() else { return Ok(()) };
             let result = forget_logs(system, slot, &logs).await;
             match (result, logs.first()) {
-                (Err(error), Some((number, log))) if is_damage(&error) => {
-                    leave_slot(system, *number, log, &error);
-                }
+                (Err(error), Some((_, log))) if is_damage(&error) => leave_slot(system, log, &error),
                 (result, _) => result?,
             }
         }
@@ -389,6 +396,54 @@ async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Res
 
 async fn forget_logs(system: &System, slot: u16, logs: &[(u64, CommittedLog)]) -> Result<(), Error> {
     let Some((_, last)) = logs.last() else { return Ok(()) };
+    // First the memory, which must never name pages that are free: this may be cut anywhere. What it has forgotten and the
+    // directory has not is freed with the slot's next logs, or found again by a start.
+    system.history.forget(&system.undo, logs).await?;
     while !retry(|| system.undo.advance_head(slot, last.end)).await? {}
-    system.history.forget(&system.undo, logs).await
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use disk::{FaultKind, Misbehaviour};
+
+    use super::*;
+    use crate::undo::slot::undo_id;
+    use crate::undo::tests::{store, write_log};
+    use crate::{Options, TransactionSystem};
+
+    /// Forgetting is cut where the page behind what is forgotten has to be read.
+    #[test]
+    fn history_never_names_pages_that_were_freed() {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let opened = TransactionSystem::open(store.clone(), Options::new("/data/undo_001".into())).await;
+            let system = &opened.unwrap().0;
+            let logs = [write_log(&system.undo, 100, 10).await, write_log(&system.undo, 102, 10).await];
+            for (number, log) in [101, 103].into_iter().zip(logs) {
+                system.history.committed(number, log);
+            }
+            assert_eq!(logs[0].slot, logs[1].slot);
+            let slot = system.undo.free.take_number(logs[0].slot).unwrap();
+            // What the pool has after this is of another slot, and what freeing pages takes.
+            write_log(&system.undo, 104, 6000).await;
+            system.undo.free.give_back(0, logs[0].slot, slot);
+            let last = logs[0].end.page;
+            for page in (0..4).chain(logs[0].header.page..last) {
+                retry(|| Ok(store.read(undo_id(page)).map(drop)?)).await.unwrap();
+            }
+            env.disk().misbehave("undo_001", Misbehaviour::FailRead(FaultKind::Eio), 1);
+            let done = forget_logs(system, logs[0].slot, &[(101, logs[0])]).await;
+            assert!(done.is_err(), "page {last} was in the pool");
+            env.disk().behave();
+            for (_, log) in system.history.ready(&system.undo, u64::MAX, 10).await.unwrap() {
+                let is_on = || Ok(log.is_on(&system.undo.read_page(log.header.page)?, log.header.page));
+                assert!(retry(is_on).await.unwrap(), "{log:?}");
+            }
+            forget_logs(system, logs[0].slot, &[(101, logs[0])]).await.unwrap();
+            let left = system.history.ready(&system.undo, u64::MAX, 10).await.unwrap();
+            assert_eq!(left.into_iter().map(|(_, log)| log).collect::<Vec<_>>(), logs[1..]);
+        });
+    }
 }

@@ -20,6 +20,7 @@
 
 mod batch;
 mod record;
+mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ use crate::system::System;
 use crate::table::TableSource;
 use crate::undo::Place;
 use batch::{BATCH_LOGS, run_batch};
+use turn::Turn;
+pub(crate) use turn::TurnGuard;
 
 /// How long the task lets history gather, when it has caught up.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -61,46 +64,6 @@ pub(crate) struct Purge {
     /// The task sleeps until `waker` is set.
     asleep: AtomicBool,
     waker: Mutex<Event>,
-}
-
-/// The right to purge, one holder at a time.
-#[derive(Default)]
-struct Turn(Mutex<TurnState>);
-
-#[derive(Default)]
-struct TurnState {
-    taken: bool,
-    freed: Event,
-}
-
-pub(crate) struct TurnGuard(Arc<Turn>);
-
-impl Turn {
-    async fn take(self: &Arc<Self>) -> TurnGuard {
-        loop {
-            let freed = {
-                let mut state = self.0.lock();
-                if !state.taken {
-                    state.taken = true;
-                    state.freed = Event::new();
-                    return TurnGuard(self.clone());
-                }
-                state.freed.clone()
-            };
-            freed.wait().await;
-        }
-    }
-}
-
-impl Drop for TurnGuard {
-    fn drop(&mut self) {
-        let freed = {
-            let mut state = self.0.0.lock();
-            state.taken = false;
-            state.freed.clone()
-        };
-        freed.set();
-    }
 }
 
 /// Keeps purge away while it lives (FLUSH TABLES ... FOR EXPORT).
@@ -248,9 +211,10 @@ impl Purge {
 
     /// Purges until nothing is left that may go, or somebody pauses purge.
     pub async fn run_to_end(system: &Arc<System>) -> Result<u64, Error> {
-        let turn = Arc::new(system.purge.turn.take().await);
         let mut total = 0;
         loop {
+            // For each batch anew: a rollback may wait for it.
+            let turn = Arc::new(system.purge.turn.take().await);
             let before = system.history.len();
             let records = run_batch(system, &turn).await?;
             total += records;

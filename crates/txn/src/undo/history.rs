@@ -160,11 +160,11 @@ impl History {
         }
     }
 
-    /// The slot of this log, its oldest, cannot be gone on with.
-    pub fn park(&self, number: u64, log: &CommittedLog) {
+    /// The oldest log of this slot cannot be gone on with.
+    pub fn park(&self, slot: u16) {
         let mut state = self.0.lock();
-        state.slot(log.slot).parked = true;
-        state.oldest.remove(&number);
+        state.slot(slot).parked = true;
+        state.oldest.retain(|_, log| log.slot != slot);
     }
 }
 

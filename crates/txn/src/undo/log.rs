@@ -1,7 +1,5 @@
 //! The undo log of one active transaction.
 
-use std::sync::Arc;
-
 use pagestore::{Mtr, PageHandle, PageRead, Pin};
 
 use super::page::*;
@@ -50,6 +48,20 @@ pub(crate) struct CommittedLog {
     pub trx_id: u64,
     pub header: Place,
     pub end: Place,
+}
+
+impl CommittedLog {
+    /// Whether the undo page with this number has something of it.
+    pub fn is_on(&self, page: &[u8], number: u32) -> bool {
+        if slot_of(page) != self.slot {
+            return false;
+        }
+        if number != self.header.page {
+            return owner_of(page) == self.trx_id;
+        }
+        let header = has_header(page, self.header).then(|| LogHeader::read(page, self.header.offset.into()));
+        header.is_some_and(|header| header.trx_id == self.trx_id && header.state == STATE_COMMITTED)
+    }
 }
 
 impl UndoLog {
@@ -308,7 +320,7 @@ impl UndoLog {
     }
 
     /// Gives the slot back. The log must have been committed or cut back to nothing.
-    pub fn release(self, space: &Arc<UndoSpace>) {
+    pub fn release(self, space: &UndoSpace) {
         let state = Slot { next_log: self.end, since_hint: self.since_hint };
         space.give_back(self.home, self.slot, state);
         if self.continued > SPARE_PAGES_MAX && !self.needs_purge {

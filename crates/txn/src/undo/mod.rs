@@ -34,7 +34,7 @@ mod trim;
 pub(crate) mod truncation;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use log::UndoLog;
 pub(crate) use page::Place;

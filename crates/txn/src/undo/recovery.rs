@@ -117,7 +117,10 @@ async fn look_at_slot(
                 let ahead = hint.filter(|hint| hint.page != place.page && hint.page != head.page);
                 if oldest.is_none() {
                     oldest = Some((header.commit_number, committed(place, header)));
-                    if let Some(hint) = ahead {
+                    // Nor need a log be there: one that left nothing behind may have been the first on the hint's page.
+                    if let Some(hint) = ahead
+                        && retry(|| space.has_log_at(slot, hint)).await?
+                    {
                         at = hint;
                         counted_from = u64::MAX;
                         counted = 0;

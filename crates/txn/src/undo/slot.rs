@@ -326,7 +326,7 @@ impl UndoSpace {
             mtr.commit();
             return Ok(true);
         }
-        let next = self.page_behind(oldest.page)?;
+        let next = self.page_behind(slot, oldest.page)?;
         if next == head.page || self.begins_with_a_log(next)? {
             fsp::prepare_free(&mut mtr, self.segment, oldest.page)?;
             let freed = mtr.x(undo_id(oldest.page))?;
@@ -335,7 +335,7 @@ impl UndoSpace {
             layout.write_head(&mut mtr, directory, slot, oldest_left);
             layout.forget_hint(&mut mtr, directory, slot, oldest.page);
         } else {
-            let behind = self.page_behind(next)?;
+            let behind = self.page_behind(slot, next)?;
             fsp::prepare_free(&mut mtr, self.segment, next)?;
             let first = mtr.x(undo_id(oldest.page))?;
             let freed = mtr.x(undo_id(next))?;
@@ -352,9 +352,13 @@ impl UndoSpace {
         Ok(next == head.page)
     }
 
-    /// The page behind one that comes before the oldest log that is not purged.
-    fn page_behind(&self, number: u32) -> Result<u32, Interrupt> {
-        match page::next(&self.read_page(number)?) {
+    /// The page behind one of this slot that comes before the oldest log that is not purged.
+    fn page_behind(&self, slot: u16, number: u32) -> Result<u32, Interrupt> {
+        let page = self.read_page(number)?;
+        if slot_of(&page) != slot {
+            return Err(corrupt(number, "the chain of a slot leads to a page of another one").into());
+        }
+        match page::next(&page) {
             page::NULL_PAGE => {
                 Err(corrupt(number, "the chain of the slot ends before its oldest log").into())
             }
@@ -365,6 +369,13 @@ impl UndoSpace {
     fn begins_with_a_log(&self, number: u32) -> Result<bool, Interrupt> {
         let page = self.read_page(number)?;
         Ok(owner_of(&page) == 0 && has_header(&page, Place::start_of(number)))
+    }
+
+    /// Whether a log of this slot begins there. A page where one did may have become the middle of another one, or empty.
+    pub fn has_log_at(&self, slot: u16, at: Place) -> Result<bool, Interrupt> {
+        let page = self.read_page(at.page)?;
+        let goes_on = at == Place::start_of(at.page) && owner_of(&page) != 0;
+        Ok(slot_of(&page) == slot && !goes_on && has_header(&page, at))
     }
 
     /// Reads an undo page, checking that it is one.

@@ -32,10 +32,15 @@ async fn begin_log(space: &UndoSpace, trx_id: u64) -> UndoLog {
 
 /// A record that cannot be taken for another one's.
 fn record(trx_id: u64, number: u64) -> Vec<u8> {
+    record_of(trx_id, number, RECORD)
+}
+
+/// The same with about so many bytes.
+fn record_of(trx_id: u64, number: u64, bytes: usize) -> Vec<u8> {
     let mut record = Vec::new();
     let key = [trx_id.to_be_bytes(), number.to_be_bytes()].concat();
     let mut builder = super::record::UndoBuilder::new(&mut record, UndoKind::Insert, 7);
-    let fields = [btree::FieldRef::Inline(&key), btree::FieldRef::Inline(&[0; RECORD - 32])];
+    let fields = [btree::FieldRef::Inline(&key), btree::FieldRef::Inline(&[0; RECORD][..bytes - 32])];
     builder.key(fields.into_iter());
     builder.finish();
     record
@@ -44,18 +49,21 @@ fn record(trx_id: u64, number: u64) -> Vec<u8> {
 /// Appends records number `from` to `to`.
 async fn append(space: &UndoSpace, log: &mut UndoLog, numbers: std::ops::Range<u64>, insert: bool) {
     for number in numbers {
-        let record = record(log.trx_id, number);
-        retry(|| {
-            log.make_room(space, record.len())?;
-            let mut mtr = space.store().mtr()?;
-            let page = log.latch(&mut mtr).unwrap();
-            log.append(&mut mtr, page, &record, insert);
-            mtr.commit();
-            Ok(())
-        })
-        .await
-        .unwrap();
+        append_record(space, log, &record(log.trx_id, number), insert).await;
     }
+}
+
+async fn append_record(space: &UndoSpace, log: &mut UndoLog, record: &[u8], insert: bool) {
+    retry(|| {
+        log.make_room(space, record.len())?;
+        let mut mtr = space.store().mtr()?;
+        let page = log.latch(&mut mtr).unwrap();
+        log.append(&mut mtr, page, record, insert);
+        mtr.commit();
+        Ok(())
+    })
+    .await
+    .unwrap();
 }
 
 /// All records of a log, the last one first.
@@ -72,7 +80,7 @@ fn records(trx_id: u64, numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
     numbers.rev().map(|number| record(trx_id, number)).collect()
 }
 
-async fn write_log(space: &Arc<UndoSpace>, trx_id: u64, records: usize) -> CommittedLog {
+pub(crate) async fn write_log(space: &UndoSpace, trx_id: u64, records: usize) -> CommittedLog {
     let mut log = begin_log(space, trx_id).await;
     append(space, &mut log, 0..records as u64, false).await;
     let committed = retry(|| log.commit(space, trx_id + 1)).await.unwrap().unwrap();
@@ -105,7 +113,7 @@ async fn chain(space: &UndoSpace, first: u32) -> Vec<u32> {
     }
 }
 
-fn store() -> (Arc<SimulatedEnvironment>, Arc<PageStore>) {
+pub(crate) fn store() -> (Arc<SimulatedEnvironment>, Arc<PageStore>) {
     let env = SimulatedEnvironment::new(1);
     let dynamic: Arc<dyn Environment> = env.clone();
     let data = Path::new("/data");
@@ -172,6 +180,60 @@ fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
         }
         assert!(steps > 15, "{steps} steps");
     });
+}
+
+/// The undo tablespace after a start that went on in the slot of a long log which left nothing: the directory's hint names the
+/// page where that log began, and the next one goes in front of it, on `page`.
+async fn with_a_hint_ahead(store: &Arc<PageStore>, path: &Path) -> (Arc<UndoSpace>, u16) {
+    let space = Arc::new(UndoSpace::create(store.clone(), path).await.unwrap());
+    let before = write_log(&space, 100, 4).await;
+    let mut long = begin_log(&space, 102).await;
+    assert_eq!(long.slot(), before.slot);
+    append(&space, &mut long, 0..4 * 40, true).await;
+    assert_eq!(retry(|| long.commit(&space, 103)).await.unwrap(), None);
+    long.release(&space);
+    assert!(retry(|| space.advance_head(before.slot, before.end)).await.unwrap());
+
+    let space = Arc::new(UndoSpace::open(store.clone(), path).await.unwrap());
+    let found = find_logs(&space).await.unwrap();
+    space.free.add(found.free.into_iter());
+    let entries = space.entries().await.unwrap();
+    let hint = entries.iter().find_map(|(slot, _, hint)| hint.filter(|_| *slot == before.slot));
+    let next = space.free.take_number(before.slot).unwrap();
+    assert_eq!(next.next_log, Some(before.end), "there is no room left behind it");
+    assert!(hint.is_some_and(|hint| hint.page != before.end.page), "{hint:?}");
+    space.free.give_back(0, before.slot, next);
+    (space, before.slot)
+}
+
+/// A hint that is ahead of where logs go on leads past an unfinished one, or into the middle of one.
+#[test]
+fn a_start_does_not_follow_a_hint_to_where_no_log_begins() {
+    for goes_on_to_the_hint in [false, true] {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let path = Path::new("/data/undo_001");
+            let (space, slot) = with_a_hint_ahead(&store, path).await;
+            let state = space.free.take_number(slot).unwrap();
+            let mut committed = UndoLog::new(0, slot, state, 200);
+            append_record(&space, &mut committed, &record_of(200, 0, 60), false).await;
+            if goes_on_to_the_hint {
+                append(&space, &mut committed, 1..6, false).await;
+            }
+            let log = retry(|| committed.commit(&space, 201)).await.unwrap().unwrap();
+            committed.release(&space);
+            let state = space.free.take_number(slot).unwrap();
+            let mut unfinished = UndoLog::new(0, slot, state, 202);
+            append_record(&space, &mut unfinished, &record_of(202, 0, 60), false).await;
+            assert!(goes_on_to_the_hint || unfinished.end().unwrap().page == log.header.page);
+
+            let opened = UndoSpace::open(store.clone(), path).await.unwrap();
+            let found = find_logs(&opened).await.unwrap();
+            let transactions: Vec<u64> = found.unfinished.iter().map(|log| log.trx_id).collect();
+            assert_eq!(transactions, [202]);
+            assert_eq!(found.history.iter().map(|found| found.oldest).collect::<Vec<_>>(), [log]);
+        });
+    }
 }
 
 /// A crash may come between any two of the steps; what is freed is another slot's soon.

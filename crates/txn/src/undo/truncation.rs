@@ -128,7 +128,13 @@ impl UndoSpace {
 
     /// A slot that was set aside, for a transaction that would get none.
     pub(super) fn take_set_aside(&self) -> Option<(u16, Slot)> {
-        self.truncation.set_aside.lock().pop()
+        let mut set_aside = self.truncation.set_aside.lock();
+        while let Some((number, slot)) = set_aside.pop() {
+            if !self.free.is_retired(number) {
+                return Some((number, slot));
+            }
+        }
+        None
     }
 
     /// Goes on with truncation, or begins it, as far as it gets without waiting for anybody.
@@ -172,7 +178,9 @@ impl UndoSpace {
         let used = retry(|| Ok(fsp::segment_usage(&self.store, self.segment)?)).await?.used;
         let extent = u64::from(page_size.extent_pages());
         let left = (max_bytes / (extent << page_size.shift())).clamp(EXTENTS_LEFT.0, EXTENTS_LEFT.1);
-        let goal = (2 * used).next_multiple_of(extent) + left * extent;
+        // The directory's pages stay where they are.
+        let fixed = u64::from(self.directory.read().iter().max().map_or(0, |page| page + 1));
+        let goal = ((2 * used).next_multiple_of(extent) + left * extent).max(fixed.next_multiple_of(extent));
         let worth = goal <= u64::from(file_pages / 2);
         if below == 0 && worth {
             tracing::info!(
@@ -181,7 +189,7 @@ impl UndoSpace {
             // Under the lock, so that nobody sees it begun who then finds it ended.
             let _set_aside = truncation.set_aside.lock();
             truncation.below.store(goal as u32, Ordering::Relaxed);
-        } else if below != 0 && used >= u64::from(below) {
+        } else if below != 0 && used.max(fixed) > u64::from(below) {
             tracing::info!("the undo tablespace has come to use {used} pages and is not truncated now");
             self.end_truncation();
         }
