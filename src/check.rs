@@ -16,7 +16,7 @@ use pagestore::fsp::{self, SegmentHeader};
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::database::Database;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index_build::PAGE_UNITS;
 use crate::index_entry::{Entry, OffPage, entry_of};
 use crate::layout;
@@ -79,6 +79,17 @@ impl Sum {
     }
 }
 
+/// The check of a tablespace works in slices as all the rest does.
+struct Slices<'s>(&'s TimeSlice);
+
+impl fsp::Breath for Slices<'_> {
+    type Error = Error;
+
+    async fn take(&mut self, extents: u32) -> Result<()> {
+        self.0.work(extents).await.map_err(Error::from)
+    }
+}
+
 impl Database {
     /// Checks a table. It is locked against changes meanwhile, at most `timeout` after the start.
     pub async fn check_table(
@@ -103,7 +114,7 @@ impl Database {
         let mut transaction = self.transaction_for(session);
         let rows = transaction.rows();
         let slice = rows.slice().clone();
-        let space = retry(|| fsp::check(&self.0.store, table.def.space)).await?;
+        let space = self.check_space(table.def.space, &slice).await?;
         report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
         report.pages = space.size;
         let mut reached = Reached::default();
@@ -123,6 +134,12 @@ impl Database {
             self.check_entries(table, &mut report, rows).await?;
         }
         Ok(report)
+    }
+
+    /// Checks who owns which page of a tablespace, giving way meanwhile.
+    pub(crate) async fn check_space(&self, space: u32, slice: &TimeSlice) -> Result<fsp::Report> {
+        let gathered = retry(|| fsp::gather(&self.0.store, space)).await?;
+        gathered.judge(&mut Slices(slice)).await
     }
 
     async fn check_tree(
@@ -157,7 +174,11 @@ impl Database {
                 continue;
             };
             reached.segments.insert(segment);
-            let mut lost: BTreeSet<u32> = space.pages_of(segment).collect();
+            let mut lost = BTreeSet::new();
+            for page in space.pages_of(segment) {
+                slice.work(1).await?;
+                lost.insert(page);
+            }
             for page in pages {
                 slice.work(1).await?;
                 if !lost.remove(page) {
@@ -269,5 +290,62 @@ async fn sum_of_tree(tree: &Tree, slice: &TimeSlice) -> Result<Sum> {
             return Ok(sum);
         }
         slice.work(ENTRIES_PER_STEP as u32).await?;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::{Future, poll_fn};
+    use std::pin::pin;
+    use std::sync::Arc;
+
+    use disk::{Environment, SimulatedEnvironment};
+
+    use super::*;
+    use crate::Options;
+    use crate::schema::{ColumnDef, TableDef};
+    use crate::types::{Collation, ColumnType};
+
+    #[test]
+    fn the_check_of_a_tablespace_gives_way_by_the_slice_and_ends_when_killed() {
+        let environment = SimulatedEnvironment::new(1);
+        let shared: Arc<dyn Environment> = environment.clone();
+        let mut options = Options::new("/data").page_size(4096).buffer_pool_bytes(96 * 4096);
+        (options.unchecked_sizes, options.redo_capacity_bytes) = (true, 2 << 20);
+        environment.run_until_complete(async {
+            let db = Database::open_in(shared, options).await.unwrap();
+            db.create_database("d", Collation::Utf8mb4Bin).unwrap();
+            let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
+            db.create_table("d", "t", def).await.unwrap();
+            let space = db.table("d", "t").unwrap().def.space;
+            let transaction = db.transaction();
+            let slice = transaction.state().slice();
+            slice.measure_in_units(1);
+            let check = async |stop_at: u32| {
+                let mut polls = 0;
+                let mut work = pin!(db.check_space(space, slice));
+                let outcome = poll_fn(|context| {
+                    slice.begin();
+                    // As if it had come after a lot of other work: the very first extent ends the slice.
+                    slice.announce(1000);
+                    polls += 1;
+                    if polls == stop_at {
+                        slice.stop();
+                    }
+                    work.as_mut().poll(context)
+                })
+                .await;
+                slice.forget_stop();
+                (outcome, polls)
+            };
+            // The pages are in memory: nothing else is waited for.
+            let (report, polls) = check(0).await;
+            assert!(report.unwrap().is_clean());
+            assert!(polls > 1, "it did not give way");
+            assert!(check(2).await.0.is_err(), "a kill was not seen");
+            db.close().await.unwrap();
+        });
+        environment.shutdown();
     }
 }

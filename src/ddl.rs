@@ -20,6 +20,7 @@ use crate::catalog::{Change, Pending};
 use crate::database::Database;
 use crate::definition::{WantedName, check_database_name, check_table_name};
 use crate::error::{Error, Result};
+use crate::file_work;
 use crate::layout;
 use crate::metadata_lock::Blocked;
 use crate::retry::retry;
@@ -221,12 +222,20 @@ impl Database {
         // Noted for all at once: there may be thousands.
         self.finish_removals(|work| work.space().is_some_and(|space| gone.contains(&space)));
         if let Some(name) = database {
-            // Files that are not ours keep the directory; that is no error.
-            let _ = self.0.environment.storage().remove_dir(&self.0.directory.join(file_name(name)));
             let path = file_name(name);
-            self.finish_pending(
-                |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
-            );
+            let pending = &self.0.catalog.snapshot().pending;
+            let awaits_files = pending.iter().any(|work| file_work::is_in(work, Path::new(&*path)));
+            let storage = &**self.0.environment.storage();
+            let directory = self.0.directory.join(&*path);
+            match file_work::remove_database_directory(storage, &directory, awaits_files) {
+                Ok(true) => self.finish_pending(
+                    |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                ),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!("{} is removed at the next start: {error}", directory.display());
+                }
+            }
         }
         Ok(())
     }

@@ -95,6 +95,9 @@ impl Database {
     }
 
     /// Takes a name exclusively; `session` may use it itself.
+    ///
+    /// # Errors
+    /// [`Error::UncommittedChanges`] where it does, or holds it, and has changed rows; a timeout, a deadlock.
     pub(crate) async fn lock_exclusively(
         &self,
         lock: &Arc<MetadataLock>,
@@ -113,7 +116,13 @@ impl Database {
     ) -> Result<MetadataExclusive> {
         self.refuse_after_close()?;
         let deadline = self.0.environment.now() + timeout;
-        if let Some(held) = session.and_then(|session| session.exclusive_hold(lock)) {
+        let held = session.and_then(|session| session.exclusive_hold(lock));
+        let own = session.map_or(0, |own| own.uses_of(lock));
+        // It would undo its changes with the definition that it knows, and waiting would be for itself.
+        if (held.is_some() || own > 0) && session.is_some_and(|session| session.state().has_log()) {
+            return Err(Error::UncommittedChanges);
+        }
+        if let Some(held) = held {
             loop {
                 match held.lend() {
                     Ok(share) => return Ok(share),
@@ -121,8 +130,6 @@ impl Database {
                 }
             }
         }
-        // A session that has changed rows would undo them with the definition it knows: it waits for itself, in vain.
-        let own = session.filter(|session| !session.state().has_log()).map_or(0, |own| own.uses_of(lock));
         let mut request = lock.request_exclusive(owner);
         loop {
             match request.grant(own) {

@@ -83,6 +83,13 @@ pub enum Error {
         "Operation not allowed when innodb_force_recovery > 0 (it is {0}): save what can be read, then start without it"
     )]
     ForcedRecovery(u8),
+    /// A statement needs a table for itself, and its own session has changed rows that are not committed, which would be undone
+    /// with the definition it knew.
+    #[error(
+        "the session has changes that are not committed, and uses or holds a table that the statement needs for itself: \
+         commit or roll back first"
+    )]
+    UncommittedChanges,
     /// A setting cannot have the value given.
     #[error("{setting}: {why}")]
     Setting {

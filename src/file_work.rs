@@ -5,7 +5,7 @@
 //! the others, or the directory, from opening. A table whose file could not be given its name is opened where the file is.
 //! Nothing is removed or overwritten that is known to be another tablespace's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use disk::Storage;
@@ -13,6 +13,7 @@ use pagestore::{FileIdentity, PageSize};
 
 use crate::catalog::{Catalog, CatalogData, Pending};
 use crate::error::Result;
+use crate::schema::TableDef;
 use crate::table::{file_name, table_file};
 
 /// Files of tables that are not where their names say, by tablespace.
@@ -27,12 +28,14 @@ pub(crate) fn finish(
     look_only: bool,
 ) -> Result<Elsewhere> {
     let data = catalog.snapshot();
-    let work = FileWork { storage, directory, data: &data };
+    let work = FileWork::new(storage, directory, &data);
     let mut elsewhere = Elsewhere::new();
-    let mut done = Vec::new();
+    let mut done = HashSet::new();
+    // Files that are removed, by their directories: each is synced once, however many went.
+    let mut removed: BTreeMap<PathBuf, Vec<&Pending>> = BTreeMap::new();
     for entry in data.pending.iter() {
         let finished = match entry {
-            Pending::BuildIndex { .. } => continue,
+            Pending::BuildIndex { .. } | Pending::DropDirectory { .. } => continue,
             Pending::Replace { space, from, to, replaced } => {
                 work.settle_name(*space, (from, to), Some(*replaced), look_only, &mut elsewhere)
             }
@@ -40,37 +43,93 @@ pub(crate) fn finish(
                 work.settle_name(*space, (from, to), None, look_only, &mut elsewhere)
             }
             _ if look_only => continue,
-            Pending::Create { space, path } | Pending::Drop { space, path } => work.remove(*space, path),
-            Pending::DropDirectory { path } => work.remove_directory(path),
+            Pending::Create { space, path } | Pending::Drop { space, path } => {
+                work.unlink(*space, path).map(|()| {
+                    let parent = path.parent().map(Path::to_owned).unwrap_or_default();
+                    removed.entry(parent).or_default().push(entry);
+                    false
+                })
+            }
         };
-        match finished {
-            Ok(true) => {
-                tracing::info!("finished what a statement had begun before the last stop: {entry:?}");
-                done.push(entry);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                tracing::error!("{entry:?}, begun before the last stop, is left for the next start: {error}")
-            }
+        note(entry, finished, &mut done);
+    }
+    for (parent, entries) in removed {
+        match work.sync(&parent) {
+            Ok(()) => entries.into_iter().for_each(|entry| note(entry, Ok(true), &mut done)),
+            Err(error) => tracing::error!(
+                "{} files of tables that are gone, in {}, are left for the next start: {error}",
+                entries.len(),
+                parent.display()
+            ),
+        }
+    }
+    for entry in data.pending.iter().filter(|_| !look_only) {
+        if let Pending::DropDirectory { path } = entry {
+            note(entry, work.remove_directory(path, &done), &mut done);
         }
     }
     if !look_only && !done.is_empty() {
         // Durably: somebody may put files where they were, which the next start must not take for them.
-        if let Err(error) = catalog.change(|change| change.finish(|entry| done.contains(&entry))) {
+        if let Err(error) = catalog.change(|change| change.finish(|entry| done.contains(entry))) {
             tracing::warn!("that work on files is finished could not be made durable: {error}");
-            catalog.change_later(|change| change.finish(|entry| done.contains(&entry)))?;
+            catalog.change_later(|change| change.finish(|entry| done.contains(entry)))?;
         }
     }
     Ok(elsewhere)
+}
+
+fn note<'a>(entry: &'a Pending, finished: Result<bool>, done: &mut HashSet<&'a Pending>) {
+    match finished {
+        Ok(true) => {
+            tracing::info!("finished what a statement had begun before the last stop: {entry:?}");
+            done.insert(entry);
+        }
+        Ok(false) => {}
+        Err(error) => {
+            tracing::error!("{entry:?}, begun before the last stop, is left for the next start: {error}")
+        }
+    }
+}
+
+/// Removes the directory of a database that was dropped. Whether that is all that can be done: files that are not ours keep a
+/// directory, which is no error, but with files of the dropped tables that are still to be removed (`awaits_files`) it stays to be
+/// removed with them.
+pub(crate) fn remove_database_directory(
+    storage: &dyn Storage,
+    path: &Path,
+    awaits_files: bool,
+) -> disk::Result<bool> {
+    if !storage.exists(path)? {
+        return Ok(true);
+    }
+    match storage.remove_dir(path) {
+        Ok(()) => Ok(true),
+        Err(_) if awaits_files => Ok(false),
+        Err(error) if storage.list(path)?.is_empty() => Err(error),
+        Err(_) => Ok(true),
+    }
+}
+
+/// Whether a file is right in this directory.
+pub(crate) fn is_in(work: &Pending, directory: &Path) -> bool {
+    work.paths().any(|path| path.parent() == Some(directory))
 }
 
 struct FileWork<'a> {
     storage: &'a dyn Storage,
     directory: &'a Path,
     data: &'a CatalogData,
+    /// The tables by where their names say that their files are; none where nothing is to be done.
+    owners: HashMap<PathBuf, &'a TableDef>,
 }
 
-impl FileWork<'_> {
+impl<'a> FileWork<'a> {
+    fn new(storage: &'a dyn Storage, directory: &'a Path, data: &'a CatalogData) -> FileWork<'a> {
+        let tables = data.tables().filter(|_| !data.pending.is_empty());
+        let owners = tables.map(|(database, name, def)| (table_file(database, name), def)).collect();
+        FileWork { storage, directory, data, owners }
+    }
+
     fn exists(&self, path: &Path) -> disk::Result<bool> {
         self.storage.exists(&self.directory.join(path))
     }
@@ -79,13 +138,14 @@ impl FileWork<'_> {
     /// killed between the two.
     fn sync_parents(&self, paths: &[&Path]) -> disk::Result<()> {
         for path in paths {
-            if let Some(parent) = self.directory.join(path).parent()
-                && self.storage.exists(parent)?
-            {
-                self.storage.sync_dir(parent)?;
-            }
+            self.sync(path.parent().unwrap_or(Path::new("")))?;
         }
         Ok(())
+    }
+
+    fn sync(&self, parent: &Path) -> disk::Result<()> {
+        let parent = self.directory.join(parent);
+        if self.storage.exists(&parent)? { self.storage.sync_dir(&parent) } else { Ok(()) }
     }
 
     fn page_size(&self) -> PageSize {
@@ -97,30 +157,26 @@ impl FileWork<'_> {
     }
 
     /// Removes the file of a table that is not to be.
-    fn remove(&self, space: u32, path: &Path) -> Result<bool> {
+    fn unlink(&self, space: u32, path: &Path) -> Result<()> {
         // A statement may have failed half-way and its table been made anew before the stop: that one's file stays, unless it is
         // the old one's still. Where a tablespace was discarded, another one may lie by now, put there to be imported.
-        let owner = self.data.tables().find(|(database, name, _)| table_file(database, name) == path);
-        let keep = owner.is_some_and(|(_, _, def)| {
+        let keep = self.owners.get(path).is_some_and(|def| {
             def.space == space && !def.discarded
                 || !matches!(self.identity(path), FileIdentity::Space(found) if found == space)
         });
         if keep {
-            self.sync_parents(&[path])?;
-        } else {
-            pagestore::remove_space_file(self.storage, &self.directory.join(path), space, self.page_size())?;
+            return Ok(());
         }
-        Ok(true)
+        let file = self.directory.join(path);
+        Ok(pagestore::unlink_space_file(self.storage, &file, space, self.page_size())?)
     }
 
-    fn remove_directory(&self, path: &Path) -> Result<bool> {
-        let is_used = self.data.databases.keys().any(|name| path.as_os_str() == &*file_name(name));
-        let path = self.directory.join(path);
-        if !is_used && self.storage.exists(&path)? {
-            // Files that are not ours keep the directory; that is no error.
-            let _ = self.storage.remove_dir(&path);
+    fn remove_directory(&self, path: &Path, done: &HashSet<&Pending>) -> Result<bool> {
+        if self.data.databases.keys().any(|name| path.as_os_str() == &*file_name(name)) {
+            return Ok(true);
         }
-        Ok(true)
+        let awaits_files = self.data.pending.iter().any(|work| is_in(work, path) && !done.contains(work));
+        Ok(remove_database_directory(self.storage, &self.directory.join(path), awaits_files)?)
     }
 
     /// Gives a table's file the name of its table, whichever of the two names it has. `replaced` is the tablespace whose file may

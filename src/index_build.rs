@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use btree::compare::compare_values;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
+use disk::PageId;
+use pagestore::{fsp, page};
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
@@ -31,6 +33,9 @@ const SORT_BYTES: usize = 8 << 20;
 
 /// Units of work that a step on a page counts for.
 pub(crate) const PAGE_UNITS: u32 = 16;
+
+/// Offset of the index's id in a root page.
+const ROOT_INDEX_ID: usize = 66;
 
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
@@ -253,7 +258,11 @@ impl Database {
         .await?;
         drop(purge);
         if let Err(error) = announced {
-            self.destroy_tree(&tree).await?;
+            if let Err(left) = self.destroy_tree(&tree).await {
+                tracing::error!(
+                    "the pages of an index that could not be announced are lost (tablespace {space}): {left}"
+                );
+            }
             return Err(error);
         }
         Ok((tree, pending))
@@ -273,6 +282,12 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
+            if built.trees.is_empty() {
+                // Said so, it finds room on a full disk.
+                let gone = table.def.keys.iter().map(|key| key.id);
+                let gone = gone.filter(|id| fresh.def.keys.iter().all(|key| key.id != *id)).collect();
+                return change.drop_indexes(&table.database, &table.name, gone);
+            }
             change.finish(|work| built.trees.iter().any(|(_, built)| built == work))?;
             dropped.iter().try_for_each(|(_, work)| change.begin(work.clone()))?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
@@ -417,25 +432,33 @@ impl Database {
         Ok(())
     }
 
-    /// Frees one. Where the crash came after its last page was freed there is nothing left to do: the root is then
-    /// no page of this index, or its segments are gone.
+    /// Frees one. Where the crash came after its last page was freed there is nothing left to do.
     async fn free_unfinished_index(&self, space: u32, index: u64, root: u32) -> Result<()> {
-        let def = Arc::new(IndexDef::new(index, "", false, false, vec![btree::FieldDef::fixed("", 1)], 1, 1));
-        let destroyed = async {
-            let tree = retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?;
-            self.destroy_tree(&tree).await
-        };
-        match destroyed.await {
-            Ok(()) => {
-                tracing::info!("freed the pages of index {index}, which was unfinished at the last stop")
-            }
-            Err(Error::Store(pagestore::Error::Corrupt { .. })) => {
-                tracing::info!("index {index}, unfinished at the last stop, had been freed already");
-            }
-            Err(error) => return Err(error),
+        if !retry(|| is_root_of(&self.0.store, space, root, index)).await? {
+            tracing::info!("index {index}, unfinished at the last stop, had been freed already");
+            return Ok(());
         }
+        let def = Arc::new(IndexDef::new(index, "", false, false, vec![btree::FieldDef::fixed("", 1)], 1, 1));
+        let tree = retry(|| Tree::open(&self.0.store, space, root, def.clone())).await?;
+        self.destroy_tree(&tree).await?;
+        tracing::info!("freed the pages of index {index}, which was unfinished at the last stop");
         self.make_durable().await
     }
+}
+
+/// Whether a page is the root of an index. It is not when it is free, or has another owner by now; that it cannot be read says
+/// neither.
+fn is_root_of(
+    store: &pagestore::PageStore,
+    space: u32,
+    root: u32,
+    index: u64,
+) -> std::result::Result<bool, pagestore::Interrupt> {
+    if !fsp::is_allocated(store, space, root)? {
+        return Ok(false);
+    }
+    let page = store.read(PageId::new(space, root))?;
+    Ok(page::page_type(&page) == page::kind::INDEX && page::u64_at(&page, ROOT_INDEX_ID) == index)
 }
 
 fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {

@@ -9,16 +9,24 @@
 //! A transaction may also wait for a row lock in such a cycle: [`txn::RowWaits`] says who does and for whom, and tells when such a
 //! wait begins, which may be the last one too. The victim is always one that waits for a metadata lock.
 //!
+//! Waits for names stand still during a search, but those for rows do not: a transaction that was found to hold a name may have got its
+//! row, ended, and begun to wait for another row before the search comes to what it waits for. That would be a cycle that never was.
+//! So a cycle is **confirmed**, as the lock table confirms its own: each edge is looked at once more, and after that all
+//! its waits for rows must still be the ones that the search saw. Who waits neither takes nor lets go, so all edges stood at one moment.
+//!
 //! The victim is the one that is cheapest to repeat: a transaction that wants to use a table before a statement that wants one
 //! for itself (as in MySQL), and among equals the one whose wait closed the cycle. It learns of it as
 //! [`Blocked::Deadlock`], error 1213.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Event, Wait};
 use parking_lot::Mutex;
-use txn::{OutsideWaits, RowOwner, RowWaits};
+use txn::{OutsideWaits, RowOwner, RowWait, RowWaits};
 
 use crate::metadata_lock::{Blocked, MetadataLock};
 
@@ -84,10 +92,11 @@ pub struct MetadataOwner {
     slots: [AtomicUsize; SLOTS],
     /// The same for those that found no slot.
     more: Mutex<Vec<usize>>,
-    waits: Mutex<Option<(Arc<MetadataLock>, Waited)>>,
-    /// The wait that has to end in an error, as [`waiting_entry`] has it; 0 is none. It stays when that wait is given up
-    /// instead of tried again, and then means nothing to the next one.
-    victim: AtomicUsize,
+    /// Set while there is something in `told`.
+    is_told: AtomicBool,
+    /// The wait that has to end in an error when it is tried again. It stays when that wait is given up instead, and then means
+    /// nothing to the next one. Should another statement of this owner take it away, the wait finds its cycle once more.
+    told: Mutex<Option<(Weak<MetadataLock>, Waited)>>,
     /// Its definitions that have names exclusively which it uses itself.
     definitions: AtomicUsize,
     /// Its session in the table of row locks, if it is one.
@@ -100,16 +109,11 @@ fn entry(lock: &Arc<MetadataLock>, hold: Hold) -> usize {
     Arc::as_ptr(lock) as usize | hold as usize
 }
 
-/// The same of a wait.
-fn waiting_entry(lock: &Arc<MetadataLock>, waited: Waited) -> usize {
-    Arc::as_ptr(lock) as usize | waited as usize
-}
-
 impl MetadataOwner {
     pub(crate) fn holds(&self, lock: &Arc<MetadataLock>, hold: Hold) {
         // It got what it waited for after all.
-        if self.victim.load(Ordering::Relaxed) != 0 {
-            self.victim.store(0, Ordering::Relaxed);
+        if self.is_told.load(Ordering::Relaxed) {
+            self.take_told();
         }
         let entry = entry(lock, hold);
         let free = |slot: &&AtomicUsize| {
@@ -159,22 +163,30 @@ impl MetadataOwner {
         })
     }
 
-    /// Whether the wait that it is in ends in an error.
-    fn gives_up(&self) -> bool {
-        self.victim.load(Ordering::Acquire) != 0 && self.waits.lock().is_some()
+    fn take_told(&self) -> Option<(Weak<MetadataLock>, Waited)> {
+        let told = self.told.lock().take();
+        self.is_told.store(false, Ordering::Relaxed);
+        told
     }
 
     /// Begins to wait, unless that would be for ever.
     pub(crate) fn wait(self: &Arc<Self>, lock: &Arc<MetadataLock>, waited: Waited, event: Event) -> Blocked {
         let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(Wait::new(event)) };
         let mut waiting = graph.waiting.lock();
-        if self.victim.swap(0, Ordering::AcqRel) == waiting_entry(lock, waited) {
+        let is_this =
+            |(told, why): (Weak<MetadataLock>, Waited)| told.as_ptr() == Arc::as_ptr(lock) && why == waited;
+        if self.take_told().is_some_and(is_this) {
             return Blocked::Deadlock;
         }
-        *self.waits.lock() = Some((lock.clone(), waited));
-        waiting.push(self.clone());
-        let entered = Entered { graph: graph.clone(), owner: self.clone() };
-        if graph.break_cycles(&waiting, self) {
+        let wait = Arc::new(NameWait {
+            owner: self.clone(),
+            lock: lock.clone(),
+            waited,
+            gives_up: AtomicBool::new(false),
+        });
+        waiting.push(wait.clone());
+        let entered = Entered { graph: graph.clone(), wait: wait.clone(), event: event.clone() };
+        if graph.break_cycles(&waiting, self, Some(&wait)) {
             drop(waiting);
             drop(entered);
             return Blocked::Deadlock;
@@ -184,11 +196,49 @@ impl MetadataOwner {
     }
 }
 
-/// All owners that wait.
+/// One wait for a name. An owner may have several: each of its statements has one.
+struct NameWait {
+    owner: Arc<MetadataOwner>,
+    lock: Arc<MetadataLock>,
+    waited: Waited,
+    /// It ends in an error, and takes part in no other cycle. Changed with the list of waits locked.
+    gives_up: AtomicBool,
+}
+
+impl NameWait {
+    fn gives_up(&self) -> bool {
+        self.gives_up.load(Ordering::Relaxed)
+    }
+}
+
+/// What an owner was found to wait for.
+#[derive(Clone)]
+enum Seen {
+    Name(Arc<NameWait>),
+    Row(RowWait),
+}
+
+/// One of a cycle, and the wait by which it waits for the next.
+struct Member {
+    owner: Arc<MetadataOwner>,
+    wait: Seen,
+}
+
+/// An owner that a search has reached.
+struct Step {
+    owner: Arc<MetadataOwner>,
+    /// The number of the one it was reached from, and that one's wait.
+    from: Option<(usize, Seen)>,
+}
+
+/// All waits for names.
 #[derive(Default)]
 pub struct MetadataGraph {
-    waiting: Mutex<Vec<Arc<MetadataOwner>>>,
+    waiting: Mutex<Vec<Arc<NameWait>>>,
     rows: OnceLock<RowWaits>,
+    /// Called before each look of a search.
+    #[cfg(test)]
+    before_look: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 impl MetadataGraph {
@@ -224,26 +274,31 @@ impl MetadataGraph {
             graph: Arc::downgrade(self),
             slots: Default::default(),
             more: Mutex::default(),
-            waits: Mutex::default(),
-            victim: AtomicUsize::new(0),
+            is_told: AtomicBool::new(false),
+            told: Mutex::default(),
             definitions: AtomicUsize::new(0),
         })
     }
 }
 
-/// An owner's place in the graph; it leaves when this is dropped.
+/// A wait's place in the graph; it leaves when this is dropped.
 struct Entered {
     graph: Arc<MetadataGraph>,
-    owner: Arc<MetadataOwner>,
+    wait: Arc<NameWait>,
+    event: Event,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
         let mut waiting = self.graph.waiting.lock();
-        if let Some(at) = waiting.iter().position(|other| Arc::ptr_eq(other, &self.owner)) {
+        if let Some(at) = waiting.iter().position(|other| Arc::ptr_eq(other, &self.wait)) {
             waiting.swap_remove(at);
         }
-        *self.owner.waits.lock() = None;
+        let NameWait { owner, lock, waited, .. } = &*self.wait;
+        if self.wait.gives_up() && self.event.is_set() {
+            *owner.told.lock() = Some((Arc::downgrade(lock), *waited));
+            owner.is_told.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -254,7 +309,7 @@ impl OutsideWaits for MetadataGraph {
             return;
         }
         if let Some(waiter) = of_rows(waiter) {
-            self.break_cycles(&waiting, &waiter);
+            self.break_cycles(&waiting, &waiter, None);
         }
     }
 }
@@ -265,195 +320,140 @@ fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
 }
 
 impl MetadataGraph {
-    /// Ends the waits of others until no cycle goes through `start` any more; true if `start` itself has to give up.
-    fn break_cycles(&self, waiting: &[Arc<MetadataOwner>], start: &Arc<MetadataOwner>) -> bool {
-        let for_rows = self.rows.get().map(RowWaits::waiting).unwrap_or_default();
-        let for_rows: Vec<_> = for_rows.iter().filter_map(of_rows).collect();
+    /// Ends the waits of others until no cycle goes through `start` any more; true if `begun`, the wait that it has just begun, has to
+    /// end itself.
+    fn break_cycles(
+        &self,
+        waiting: &[Arc<NameWait>],
+        start: &Arc<MetadataOwner>,
+        begun: Option<&Arc<NameWait>>,
+    ) -> bool {
         loop {
-            let Some(cycle) = self.find_cycle(waiting, &for_rows, start) else { return false };
-            let weight = |owner: &&Arc<MetadataOwner>| owner.waits.lock().as_ref().map(|(_, w)| w.weight());
+            let Some(cycle) = self.find_cycle(waiting, start) else { return false };
+            if !self.confirm(waiting, &cycle) {
+                // Somebody has got a row meanwhile. Others may be in a cycle still.
+                continue;
+            }
             // The start is the first, and the first of the lightest is taken. Who waits for a row is not ours to end.
-            let victims = cycle.iter().filter(|owner| weight(owner).is_some());
-            let Some(victim) = victims.min_by_key(weight) else { return false };
+            let names = cycle.iter().filter_map(|member| match &member.wait {
+                Seen::Name(wait) => Some(wait),
+                Seen::Row(_) => None,
+            });
+            let Some(victim) = names.min_by_key(|wait| wait.waited.weight()) else { return false };
             tracing::debug!(owners = cycle.len(), "deadlock of metadata locks");
-            if Arc::ptr_eq(victim, start) {
+            if begun.is_some_and(|begun| Arc::ptr_eq(begun, victim)) {
                 return true;
             }
-            let wait = victim.waits.lock().clone();
-            if let Some((lock, waited)) = wait {
-                victim.victim.store(waiting_entry(&lock, waited), Ordering::Release);
-                lock.wake_all();
-            }
+            victim.gives_up.store(true, Ordering::Relaxed);
+            victim.lock.wake_all();
         }
     }
 
-    /// The owners of a cycle through `start`, `start` first. Those that have to give up already take part in none.
-    fn find_cycle(
-        &self,
-        waiting: &[Arc<MetadataOwner>],
-        for_rows: &[Arc<MetadataOwner>],
-        start: &Arc<MetadataOwner>,
-    ) -> Option<Vec<Arc<MetadataOwner>>> {
-        // Owners reached, each with the number of the one it was reached from.
-        let mut steps = vec![(start.clone(), 0)];
+    /// A cycle through `start`, `start` first.
+    fn find_cycle(&self, waiting: &[Arc<NameWait>], start: &Arc<MetadataOwner>) -> Option<Vec<Member>> {
+        let for_rows = self.rows.get().map(RowWaits::waiting).unwrap_or_default();
+        let for_rows: Vec<_> = for_rows.iter().filter_map(of_rows).collect();
+        let mut steps = vec![Step { owner: start.clone(), from: None }];
         let mut at = 0;
         while at < steps.len() {
-            let owner = steps[at].0.clone();
-            let waited = owner.waits.lock().clone();
-            let others: Vec<Arc<MetadataOwner>> = match waited {
-                Some((lock, waited)) => {
-                    let all = waiting.iter().chain(for_rows);
-                    all.filter(|other| stands_in_the_way(other, &lock, waited)).cloned().collect()
-                }
-                None => {
-                    let rows = owner.rows.as_ref().zip(self.rows.get());
-                    let blockers = rows.map(|(rows, table)| table.blockers(rows)).unwrap_or_default();
-                    blockers.iter().filter_map(of_rows).collect()
-                }
-            };
-            for other in others {
-                if Arc::ptr_eq(&other, &owner) || other.gives_up() {
-                    continue;
-                }
-                if Arc::ptr_eq(&other, start) {
-                    return Some(path(&steps, at));
-                }
-                if !steps.iter().any(|(known, _)| Arc::ptr_eq(known, &other)) {
-                    steps.push((other, at));
+            let owner = steps[at].owner.clone();
+            for wait in self.waits_of(waiting, &owner) {
+                for other in self.blockers(waiting, &for_rows, &owner, &wait) {
+                    if Arc::ptr_eq(&other, &owner) {
+                        continue;
+                    }
+                    if Arc::ptr_eq(&other, start) {
+                        return Some(path(&steps, at, wait));
+                    }
+                    if !steps.iter().any(|step| Arc::ptr_eq(&step.owner, &other)) {
+                        steps.push(Step { owner: other, from: Some((at, wait.clone())) });
+                    }
                 }
             }
             at += 1;
         }
         None
     }
+
+    /// Whether the cycle is there now.
+    fn confirm(&self, waiting: &[Arc<NameWait>], cycle: &[Member]) -> bool {
+        let next = cycle.iter().cycle().skip(1);
+        cycle.iter().zip(next).all(|(member, next)| {
+            let next = std::slice::from_ref(&next.owner);
+            let blockers = self.blockers(waiting, next, &member.owner, &member.wait);
+            blockers.iter().any(|blocker| Arc::ptr_eq(blocker, &next[0]))
+        }) && cycle.iter().all(|member| {
+            self.before_look();
+            match &member.wait {
+                // It cannot leave the list that we have locked.
+                Seen::Name(_) => true,
+                Seen::Row(wait) => wait.stands(),
+            }
+        })
+    }
+
+    /// What an owner waits for. Waits that end in an error already are none.
+    fn waits_of(&self, waiting: &[Arc<NameWait>], owner: &Arc<MetadataOwner>) -> Vec<Seen> {
+        self.before_look();
+        let own = waiting.iter().filter(|wait| Arc::ptr_eq(&wait.owner, owner) && !wait.gives_up());
+        let rows = self.rows.get().zip(owner.rows.as_ref());
+        let row = rows.and_then(|(rows, owner)| rows.wait_of(owner));
+        own.cloned().map(Seen::Name).chain(row.map(Seen::Row)).collect()
+    }
+
+    /// Those of the owners that wait themselves, for names or `for_rows`, whom one waits for with this wait.
+    fn blockers(
+        &self,
+        waiting: &[Arc<NameWait>],
+        for_rows: &[Arc<MetadataOwner>],
+        owner: &Arc<MetadataOwner>,
+        wait: &Seen,
+    ) -> Vec<Arc<MetadataOwner>> {
+        self.before_look();
+        match wait {
+            Seen::Name(wait) => {
+                let for_rows = for_rows.iter().filter(|other| other.blocks(&wait.lock, wait.waited));
+                let for_names = waiting.iter().filter(|other| stands_in_the_way(other, wait));
+                for_names.map(|other| &other.owner).chain(for_rows).cloned().collect()
+            }
+            Seen::Row(wait) => {
+                let rows = self.rows.get().zip(owner.rows.as_ref());
+                let blockers = rows.map(|(rows, owner)| rows.blockers(owner, wait)).unwrap_or_default();
+                blockers.iter().filter_map(of_rows).collect()
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn before_look(&self) {
+        if let Some(call) = &mut *self.before_look.lock() {
+            call();
+        }
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    fn before_look(&self) {}
 }
 
-fn stands_in_the_way(other: &Arc<MetadataOwner>, lock: &Arc<MetadataLock>, waited: Waited) -> bool {
-    let asks_first =
-        other.waits.lock().as_ref().is_some_and(|(theirs, request)| {
-            Arc::ptr_eq(theirs, lock) && waited.blocked_by_request(*request)
-        });
-    asks_first || other.blocks(lock, waited)
+/// Whether a wait has to wait for the owner of another one, which asked first or holds the name.
+fn stands_in_the_way(other: &NameWait, wait: &NameWait) -> bool {
+    let asked_first = Arc::ptr_eq(&other.lock, &wait.lock)
+        && !other.gives_up()
+        && wait.waited.blocked_by_request(other.waited);
+    asked_first || other.owner.blocks(&wait.lock, wait.waited)
 }
 
-fn path(steps: &[(Arc<MetadataOwner>, usize)], mut at: usize) -> Vec<Arc<MetadataOwner>> {
-    let mut owners = Vec::new();
+/// The cycle that `wait`, of the owner of step `at`, closes.
+fn path(steps: &[Step], mut at: usize, mut wait: Seen) -> Vec<Member> {
+    let mut members = Vec::new();
     loop {
-        owners.push(steps[at].0.clone());
-        if at == 0 {
-            owners.reverse();
-            return owners;
-        }
-        at = steps[at].1;
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::metadata_lock::Access;
-
-    fn waits<T>(outcome: Result<T, Blocked>) -> Wait {
-        match outcome {
-            Err(Blocked::Wait(wait)) => wait,
-            Err(Blocked::Deadlock) => panic!("a deadlock"),
-            Ok(_) => panic!("nothing to wait for"),
-        }
-    }
-
-    fn is_deadlock<T>(outcome: Result<T, Blocked>) -> bool {
-        matches!(outcome, Err(Blocked::Deadlock))
-    }
-
-    /// Two transactions use one table each, two definitions wait for them, and the transactions want each other's table.
-    #[test]
-    fn a_cycle_through_two_waiting_definitions_ends_in_a_victim() {
-        let graph = MetadataGraph::new();
-        let (a, b) = (Arc::new(MetadataLock::default()), Arc::new(MetadataLock::default()));
-        let [one, two, three, four] = [(); 4].map(|()| graph.owner());
-        let use_a = a.share(Access::Read, &one).ok().unwrap();
-        let _use_b = b.share(Access::Read, &two).ok().unwrap();
-        let mut change_a = a.request_exclusive(&three);
-        let waits_for_a = waits(change_a.grant(0));
-        let mut change_b = b.request_exclusive(&four);
-        let _waits_for_b = waits(change_b.grant(0));
-        let _one_waits = waits(b.share(Access::Read, &one));
-        assert!(is_deadlock(a.share(Access::Read, &two)), "its wait closes the cycle");
-        // The others go on when the victim's holds are gone, or the first gives up.
-        drop(use_a);
-        assert!(waits_for_a.is_done());
-        drop(waits_for_a);
-        assert!(change_a.grant(0).is_ok());
-    }
-
-    #[test]
-    fn a_transaction_gives_way_to_the_definition_that_closes_the_cycle() {
-        let graph = MetadataGraph::new();
-        let (a, b) = (Arc::new(MetadataLock::default()), Arc::new(MetadataLock::default()));
-        let (reader, definition) = (graph.owner(), graph.owner());
-        let use_a = a.share(Access::Write, &reader).ok().unwrap();
-        let _has_b = b.request_exclusive(&definition).grant(0).ok().unwrap();
-        let wait = waits(b.share(Access::Read, &reader));
-        let mut change_a = a.request_exclusive(&definition);
-        let definition_waits = waits(change_a.grant(0));
-        assert!(wait.is_done(), "the reader is woken to give up");
-        drop(wait);
-        assert!(is_deadlock(b.share(Access::Read, &reader)));
-        drop(use_a);
-        assert!(definition_waits.is_done());
-        drop(definition_waits);
-        assert!(change_a.grant(0).is_ok());
-    }
-
-    #[test]
-    fn a_wait_that_was_given_up_is_in_nobodys_way() {
-        let graph = MetadataGraph::new();
-        let (a, b) = (Arc::new(MetadataLock::default()), Arc::new(MetadataLock::default()));
-        let (one, two) = (graph.owner(), graph.owner());
-        let _use_a = a.share(Access::Read, &one).ok().unwrap();
-        let _has_b = b.request_exclusive(&two).grant(0).ok().unwrap();
-        drop(waits(b.share(Access::Read, &one)));
-        let mut change_a = a.request_exclusive(&two);
-        let _waits = waits(change_a.grant(0));
-        assert!(is_deadlock(b.share(Access::Read, &one)));
-    }
-
-    #[test]
-    fn a_victim_that_gave_up_by_itself_waits_for_other_names_like_anybody() {
-        let graph = MetadataGraph::new();
-        let [a, b, c] = [(); 3].map(|()| Arc::new(MetadataLock::default()));
-        let [reader, definition, third] = [(); 3].map(|()| graph.owner());
-        let _use_a = a.share(Access::Write, &reader).ok().unwrap();
-        let _has_b = b.request_exclusive(&definition).grant(0).ok().unwrap();
-        let _has_c = c.request_exclusive(&third).grant(0).ok().unwrap();
-        let wait = waits(b.share(Access::Read, &reader));
-        let _definition_waits = waits(a.request_exclusive(&definition).grant(0));
-        assert!(wait.is_done(), "the reader is woken to give up");
-        // It does, but not because of that: its time had come, or it was killed.
-        drop(wait);
-        let _reader_waits = waits(c.share(Access::Read, &reader));
-        // That it was a victim once keeps nobody from finding the next cycle.
-        assert!(is_deadlock(a.request_exclusive(&third).grant(0)) || _reader_waits.is_done());
-    }
-
-    #[test]
-    fn more_holds_than_slots_are_all_known() {
-        let graph = MetadataGraph::new();
-        let locks: Vec<_> = (0..20).map(|_| Arc::new(MetadataLock::default())).collect();
-        let (one, two) = (graph.owner(), graph.owner());
-        let mut uses: Vec<_> =
-            locks.iter().map(|lock| lock.share(Access::Read, &one).ok().unwrap()).collect();
-        let extra = Arc::new(MetadataLock::default());
-        let _has = extra.request_exclusive(&two).grant(0).ok().unwrap();
-        for lock in &locks {
-            let mut change = lock.request_exclusive(&two);
-            let _waits = waits(change.grant(0));
-            assert!(is_deadlock(extra.share(Access::Read, &one)));
-        }
-        uses.clear();
-        for lock in &locks {
-            assert!(lock.request_exclusive(&two).grant(0).is_ok());
-        }
+        let Step { owner, from } = &steps[at];
+        members.push(Member { owner: owner.clone(), wait });
+        let Some((before, its)) = from else {
+            members.reverse();
+            return members;
+        };
+        (at, wait) = (*before, its.clone());
     }
 }

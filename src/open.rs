@@ -38,7 +38,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let directory = options.directory.clone();
     if !storage.exists(&directory.join(CATALOG_FILE))? {
         refuse_foreign_directory(&*storage, &directory)?;
-        create_directory(&*storage, &directory)?;
+        match storage.exists(&directory)? {
+            true => sync_name(&*storage, &directory)?,
+            false => create_directory(&*storage, &directory)?,
+        }
     }
     let lock = lock_directory(&*storage, &directory)?;
     // Asked again: another process may have made the directory in between.
@@ -211,15 +214,34 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes a directory, durably.
+/// Makes a directory, durably, and those above it that are missing.
 fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    if !storage.exists(directory)? {
-        storage.create_dir_all(directory)?;
-        if let Some(parent) = directory.parent() {
-            storage.sync_dir(parent)?;
+    let mut above = Vec::new();
+    for directory in directory.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
+        if storage.exists(directory)? {
+            break;
         }
+        above.push(parent_of(directory));
     }
-    Ok(())
+    storage.create_dir_all(directory)?;
+    above.into_iter().try_for_each(|directory| storage.sync_dir(directory)).map_err(Error::from)
+}
+
+/// Makes the name of a new data directory durable that is there already: the start that made it may have been killed before it did.
+/// Where somebody else made it, that may not be ours to do.
+fn sync_name(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    match storage.sync_dir(parent_of(directory)) {
+        Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn parent_of(directory: &Path) -> &Path {
+    match directory.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => directory,
+    }
 }
 
 /// A directory with another server's files must not be mixed with ours.

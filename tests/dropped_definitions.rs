@@ -264,3 +264,37 @@ fn ends(meanwhile: Meanwhile, statement: Statement, polls: usize, seed: u64) -> 
     });
     done.is_some()
 }
+
+/// A session with rows that it has changed gives nobody the table, itself included, to change what it is: it would undo them with
+/// the definition that it knew. It is told at once, whether it uses the table or holds it.
+#[test]
+fn a_session_with_uncommitted_changes_gets_no_table_for_itself() {
+    use Statement::{Discard, Drop, DropIndex, Index, Rename, Truncate};
+    for holds in [false, true] {
+        for statement in [Drop, Truncate, Rename, Index, DropIndex, Discard] {
+            let environment = SimulatedEnvironment::new(1);
+            environment.run_until_complete(async {
+                let db = with_rows(&environment).await;
+                let mut session = db.transaction();
+                let table = db.table("test", "t").unwrap();
+                if holds {
+                    let lock = TableLockRequest::new(&session, &table, Access::Write).grant();
+                    session.hold_table(lock.ok().unwrap());
+                }
+                session.begin();
+                session.open_table("test", "t", PATIENCE).await.unwrap();
+                session.insert(&table, &row(1000)).await.unwrap();
+                let started = environment.now();
+                let outcome = run(statement, &db, Some(&session)).await;
+                assert!(matches!(outcome, Err(Error::UncommittedChanges)), "{statement:?}: {outcome:?}");
+                assert!(environment.now() - started < PATIENCE / 10, "{statement:?}, holds: {holds}");
+                session.rollback().await.unwrap();
+                run(statement, &db, Some(&session)).await.unwrap();
+                drop(session);
+                assert_eq!(look(&db).await, after(statement), "holds: {holds}");
+                db.close().await.unwrap();
+            });
+            environment.shutdown();
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
@@ -67,6 +67,24 @@ pub(super) enum Edit {
         name: String,
         at: Option<PathBuf>,
     },
+    /// Secondary indexes are gone, by their ids: their pages are to be freed.
+    DropIndexes {
+        database: String,
+        name: String,
+        indexes: Vec<u64>,
+    },
+    /// The file of a table that is about to be discarded gives up its name.
+    SetAside {
+        space: u32,
+        from: PathBuf,
+        to: PathBuf,
+    },
+    /// A table has no tablespace any more: its file, which is there, is to be removed.
+    Discard {
+        database: String,
+        name: String,
+        at: PathBuf,
+    },
     /// See [`LastRun`].
     LastRun(LastRun),
     /// A tablespace has lost changes, and why.
@@ -90,6 +108,9 @@ impl Edit {
         match self {
             Edit::DropDatabase { .. }
             | Edit::DropTable { .. }
+            | Edit::DropIndexes { .. }
+            | Edit::SetAside { .. }
+            | Edit::Discard { .. }
             | Edit::RemovePending(_)
             | Edit::FilesGone(_)
             | Edit::LastRun(_)
@@ -110,9 +131,17 @@ impl Edit {
         match self {
             Edit::AddPending(announced) => announced == work,
             Edit::DropDatabase { name, .. } => *work == drop_directory(name),
+            Edit::DropIndexes { indexes, .. } => {
+                matches!(work, Pending::BuildIndex { index, .. } if indexes.contains(index))
+            }
+            Edit::SetAside { space, from, to } => *work == set_aside(*space, from, to),
             _ => false,
         }
     }
+}
+
+fn set_aside(space: u32, from: &Path, to: &Path) -> Pending {
+    Pending::Rename { space, from: from.to_owned(), to: to.to_owned() }
 }
 
 fn drop_directory(database: &str) -> Pending {
@@ -219,13 +248,7 @@ impl CatalogData {
                 self.pending.add(drop_directory(name));
                 self.databases.remove_mut(name);
             }
-            Edit::PutTable { database, name, def } => {
-                let owner = self.databases.get(database);
-                let mut owner =
-                    owner.cloned().ok_or_else(|| format!("table '{name}' is in no database '{database}'"))?;
-                owner.tables.insert_mut(name.clone(), def.clone());
-                self.databases.insert_mut(database.clone(), owner);
-            }
+            Edit::PutTable { database, name, def } => self.put_table(database, name, def.clone())?,
             Edit::RemoveTable { database, name } => drop(self.remove_table(database, name)?),
             Edit::DropTable { database, name, at } => {
                 let def = self.remove_table(database, name)?;
@@ -234,6 +257,25 @@ impl CatalogData {
                     let path = at.clone().unwrap_or_else(|| table_file(database, name));
                     self.pending.add(Pending::Drop { space: def.space, path });
                 }
+            }
+            Edit::DropIndexes { database, name, indexes } => {
+                let mut def = TableDef::clone(self.table_to_change(database, name)?);
+                let (gone, left): (Vec<_>, Vec<_>) =
+                    def.keys.into_iter().partition(|key| indexes.contains(&key.id));
+                for key in gone {
+                    self.pending.add(Pending::BuildIndex { space: def.space, index: key.id, root: key.root });
+                }
+                def.keys = left;
+                def.sort_keys();
+                self.put_table(database, name, Arc::new(def))?;
+            }
+            Edit::SetAside { space, from, to } => self.pending.add(set_aside(*space, from, to)),
+            Edit::Discard { database, name, at } => {
+                let mut def = TableDef::clone(self.table_to_change(database, name)?);
+                self.forget_work(&BTreeSet::from([def.space]));
+                self.pending.add(Pending::Drop { space: def.space, path: at.clone() });
+                def.discarded = true;
+                self.put_table(database, name, Arc::new(def))?;
             }
             Edit::LastRun(run) => self.last_run = Some(run.clone()),
             Edit::Lost { space, why } => drop(self.lost.insert(*space, why.clone())),
@@ -251,6 +293,20 @@ impl CatalogData {
             Edit::SnapshotEnd => {}
         }
         Ok(())
+    }
+
+    fn put_table(&mut self, database: &str, name: &str, def: Arc<TableDef>) -> Result<(), String> {
+        let owner = self.databases.get(database);
+        let mut owner =
+            owner.cloned().ok_or_else(|| format!("table '{name}' is in no database '{database}'"))?;
+        owner.tables.insert_mut(name.to_owned(), def);
+        self.databases.insert_mut(database.to_owned(), owner);
+        Ok(())
+    }
+
+    fn table_to_change(&self, database: &str, name: &str) -> Result<&Arc<TableDef>, String> {
+        let gone = || format!("table '{database}.{name}' is changed, but was not there");
+        self.table(database, name).ok_or_else(gone)
     }
 
     fn remove_table(&mut self, database: &str, name: &str) -> Result<Arc<TableDef>, String> {
@@ -420,6 +476,29 @@ impl Change {
         let def = self.expect_table(database, name)?;
         self.edit(Edit::RemoveTable { database: database.to_owned(), name: name.to_owned() })?;
         Ok(def)
+    }
+
+    /// Takes secondary indexes out of a table's definition, and announces that their pages are freed.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn drop_indexes(&mut self, database: &str, name: &str, indexes: Vec<u64>) -> Result<(), Error> {
+        self.expect_table(database, name)?;
+        self.edit(Edit::DropIndexes { database: database.to_owned(), name: name.to_owned(), indexes })
+    }
+
+    /// Announces that the file of a table that is about to be discarded gives up its name.
+    pub fn set_aside(&mut self, space: u32, from: PathBuf, to: PathBuf) -> Result<(), Error> {
+        self.edit(Edit::SetAside { space, from, to })
+    }
+
+    /// Takes a table's tablespace away, and announces that its file goes, which is `at` this place.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn discard_table(&mut self, database: &str, name: &str, at: PathBuf) -> Result<(), Error> {
+        self.expect_table(database, name)?;
+        self.edit(Edit::Discard { database: database.to_owned(), name: name.to_owned(), at })
     }
 
     /// Announces work on files.

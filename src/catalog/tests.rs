@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::provenance::{LastRun, RunState};
-use crate::schema::{ColumnDef, TableDef};
+use crate::schema::{ColumnDef, KeyKind, TableDef};
 use crate::types::{Collation, ColumnType};
 
 const DIRECTORY: &str = "/data";
@@ -253,6 +253,56 @@ fn a_full_disk_lets_a_database_of_thousands_of_tables_be_dropped() {
 fn with_database_again(catalog: &Catalog) -> &Catalog {
     catalog.change(|change| change.put_database("d", Collation::Utf8mb4Bin)).unwrap();
     catalog
+}
+
+/// What frees a part of a table's space, or gives it away, finds room as well.
+#[test]
+fn a_full_disk_lets_indexes_and_tablespaces_go() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    let mut table = TableDef::clone(&def(3));
+    table.space = 7;
+    let all = ["a_column_with_number_0", "a_column_with_number_1", "a_column_with_number_2"];
+    for (at, column) in all.into_iter().enumerate() {
+        table = table.key(column, KeyKind::Secondary, &[column]);
+        (table.keys[at].id, table.keys[at].root) = (at as u64 + 10, at as u32 + 4);
+    }
+    catalog.change(|change| change.put_table("d", "t1", Arc::new(table.clone()))).unwrap();
+    // That an index was built is noted with the next record.
+    let built =
+        |at: usize| Pending::BuildIndex { space: 7, index: table.keys[at].id, root: table.keys[at].root };
+    catalog.change(|change| change.begin(built(1))).unwrap();
+    without_room(&disk, &catalog);
+    catalog.change_later(|change| change.finish(|work| *work == built(1))).unwrap();
+    catalog.change(|change| change.drop_indexes("d", "t1", vec![11, 12])).unwrap();
+    let left = open(&disk.crash(1)).unwrap().snapshot();
+    let keys: Vec<u64> = left.table("d", "t1").unwrap().keys.iter().map(|key| key.id).collect();
+    assert_eq!(keys, [10]);
+    assert!(
+        [1, 2].iter().all(|at| left.pending.iter().any(|work| *work == built(*at))),
+        "{:?}",
+        left.pending
+    );
+    // Nor is it taken for done when there is room again, and all is written that waited.
+    let with_room = |seed| {
+        disk.fill_up(false);
+        put(&catalog, 50, 1).unwrap();
+        let left = open(&disk.crash(seed)).unwrap().snapshot();
+        without_room(&disk, &catalog);
+        left
+    };
+    assert!(with_room(2).pending.iter().any(|work| *work == built(1)));
+    // The same with a file that was set aside once, and taken back.
+    let aside = || catalog.change(|change| change.set_aside(7, "d/t1.ibd".into(), "d/aside.ibd".into()));
+    aside().unwrap();
+    catalog.change_later(|change| change.finish(Pending::moves)).unwrap();
+    aside().unwrap();
+    assert!(with_room(3).pending.iter().any(Pending::moves));
+    catalog.change(|change| change.discard_table("d", "t1", "d/aside.ibd".into())).unwrap();
+    let left = open(&disk.crash(4)).unwrap().snapshot();
+    assert!(left.table("d", "t1").unwrap().discarded);
+    let gone = Pending::Drop { space: 7, path: "d/aside.ibd".into() };
+    assert!(left.pending.iter().all(|work| *work == gone) && left.pending.len() == 1, "{:?}", left.pending);
 }
 
 /// A server that is started again and again on a full disk must open, or nobody could drop anything.

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use btree::{FieldDef, IndexDef, Tree};
 use disk::OpenHow;
-use pagestore::fsp;
 
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
@@ -127,16 +126,12 @@ impl Database {
         let (old_path, aside) = (self.present_file(table), temporary_file(&table.database, space));
         let def = TableDef { discarded: true, ..table.def.clone() };
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-        self.0.catalog.change(|change| {
-            change.begin(Pending::Rename { space, from: old_path.clone(), to: aside.clone() })
-        })?;
+        self.0.catalog.change(|change| change.set_aside(space, old_path.clone(), aside.clone()))?;
         let renamed = self.0.store.rename_space(space, &self.0.directory.join(&aside)).map_err(Error::Store);
         let discarded = renamed.and_then(|()| {
             self.0.catalog.change(|change| {
                 // Whatever was still to be done with the file is not, now that it goes.
-                change.finish(|work| work.space() == Some(space))?;
-                change.begin(Pending::Drop { space, path: aside.clone() })?;
-                change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+                change.discard_table(&table.database, &table.name, aside.clone())
             })
         });
         if let Err(error) = discarded {
@@ -315,7 +310,7 @@ impl Database {
         self.0.store.open_space(space, &copy_path)?;
         let refused =
             |problem: &str| Error::ImportRefused { file: source.path().to_owned(), why: problem.to_owned() };
-        let structure = retry(|| fsp::check(&self.0.store, space)).await?;
+        let structure = self.check_space(space, self.transaction().state().slice()).await?;
         if let Some(problem) = structure.problems.first() {
             return Err(refused(problem));
         }

@@ -96,6 +96,24 @@ pub fn remove_space_file(
     space: u32,
     page_size: PageSize,
 ) -> Result<(), Error> {
+    unlink_space_file(storage, path, space, page_size)?;
+    // Also where it is gone already: whether that is durable is not known.
+    match path.parent() {
+        Some(directory) if storage.exists(directory)? => Ok(storage.sync_dir(directory)?),
+        _ => Ok(()),
+    }
+}
+
+/// The same, for one of many in a directory, which the caller syncs after the last.
+///
+/// # Errors
+/// As [`remove_space_file`].
+pub fn unlink_space_file(
+    storage: &dyn Storage,
+    path: &Path,
+    space: u32,
+    page_size: PageSize,
+) -> Result<(), Error> {
     let stays = match FileIdentity::of(storage, path, page_size) {
         FileIdentity::Missing => None,
         FileIdentity::Space(found) if found != space => Some(format!("it is the file of tablespace {found}")),
@@ -112,9 +130,5 @@ pub fn remove_space_file(
             path.display()
         );
     }
-    // Also where it is gone already: whether that is durable is not known.
-    match path.parent() {
-        Some(directory) if storage.exists(directory)? => Ok(storage.sync_dir(directory)?),
-        _ => Ok(()),
-    }
+    Ok(())
 }

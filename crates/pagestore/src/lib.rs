@@ -82,7 +82,7 @@ pub use disk::{PageId, PageWriter};
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
-pub use file_identity::{FileIdentity, remove_space_file};
+pub use file_identity::{FileIdentity, remove_space_file, unlink_space_file};
 #[cfg(not(loom))]
 pub use guard::{PageRead, Pin};
 #[cfg(not(loom))]

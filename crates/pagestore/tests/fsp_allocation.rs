@@ -4,6 +4,7 @@
 mod fsp_support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::task::Poll;
 
 use fsp_support::{Fixture, SPACE};
 use proptest::prelude::*;
@@ -402,5 +403,54 @@ proptest! {
             }
             compare(&fixture, &model);
         }
+    }
+}
+
+/// Lets others get a turn each time, and gives up after so many.
+struct Counted {
+    taken: u32,
+    most: u32,
+}
+
+impl fsp::Breath for Counted {
+    type Error = u32;
+
+    async fn take(&mut self, extents: u32) -> Result<(), u32> {
+        self.taken += extents;
+        let mut waited = false;
+        std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        if self.taken > self.most { Err(self.taken) } else { Ok(()) }
+    }
+}
+
+/// What is done for each extent may be stopped at each, and comes to the same however often others get a turn.
+#[test]
+fn the_check_gives_way_at_every_extent() {
+    let fixture = Fixture::new(4096, fsp::INITIAL_PAGES);
+    let segment = fixture.create_segment();
+    let mut hint = 0;
+    for _ in 0..3000 {
+        hint = fixture.allocate(segment, hint + 1, Direction::Up);
+    }
+    let at_once = fixture.clean_report();
+    let extents = at_once.free_limit / 256;
+    assert!(extents >= 11, "{extents} extents");
+    let judge = |most| {
+        let mut breath = Counted { taken: 0, most };
+        let gathered = fixture.read(|store| fsp::gather(store, SPACE));
+        let outcome = disk::block_on(gathered.judge(&mut breath));
+        (outcome, breath.taken)
+    };
+    let (report, all) = judge(u32::MAX);
+    let report = report.unwrap();
+    assert_eq!((report.runs, report.segments), (at_once.runs, at_once.segments));
+    // Reading its descriptor, its place in a list, its pages.
+    assert!(all >= 3 * extents, "{all} for {extents} extents");
+    for most in 0..all {
+        assert_eq!(judge(most).0.err(), Some(most + 1));
     }
 }

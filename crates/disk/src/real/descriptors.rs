@@ -15,6 +15,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -98,8 +99,8 @@ pub(crate) struct Closable {
     slot: Mutex<Slot>,
     /// Flags for opening it again.
     flags: i32,
-    /// Device and number of the file: what is opened again must be the same one.
-    identity: (u64, u64),
+    /// Which file it is: what is opened again must be the same one.
+    identity: Identity,
     /// Since it was looked at last.
     used: AtomicBool,
     /// Writes that are over, and how many of them a sync covers. A write with a sync of its own that went well is in neither.
@@ -235,9 +236,13 @@ impl Drop for Closable {
     }
 }
 
-fn identity(file: &std::fs::File) -> io::Result<(u64, u64)> {
+/// Device and number of a file, and when it was made: a file system gives the number of a removed file to the next one.
+type Identity = (u64, u64, Option<SystemTime>);
+
+fn identity(file: &std::fs::File) -> io::Result<Identity> {
     let metadata = file.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
+    // Not every file system knows when.
+    Ok((metadata.dev(), metadata.ino(), metadata.created().ok()))
 }
 
 #[cfg(test)]
@@ -246,6 +251,7 @@ mod tests {
         AlignedBuf, File, IoBuf, IoKind, OpenHow, RealOptions, RealStorage, Storage, block_on, submit_one,
         sync_async, write_async,
     };
+    use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
     use std::sync::Arc;
 
@@ -348,5 +354,42 @@ mod tests {
         let buf = IoBuf::owned(AlignedBuf::zeroed(4096));
         let error = block_on(submit_one(&storage, &files[2], IoKind::Read { buf, offset: 0 })).unwrap_err();
         assert!(error.to_string().contains("another file"), "{error}");
+    }
+
+    /// The file system gives the number of a removed file to the next one: only when they were made tells them apart.
+    #[test]
+    fn a_file_of_the_same_number_is_another_one() {
+        let place = Place::new("descriptors-number");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        let files = open_all(&storage, &place, 2);
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        // The last one used is open.
+        assert_eq!(first_byte(&storage, &files[1]), 1);
+        storage.set_open_files_max(1);
+        let name = place.0.join("0");
+        let metadata = |name: &PathBuf| std::fs::metadata(name).unwrap();
+        let (number, made) = (metadata(&name).ino(), metadata(&name).created());
+        std::fs::remove_file(&name).unwrap();
+        for _ in 0..100_000 {
+            std::fs::write(&name, [9; 4096]).unwrap();
+            let fresh = metadata(&name);
+            if fresh.ino() != number || made.is_err() {
+                println!(
+                    "this file system does not give a number twice, or does not know when a file was made"
+                );
+                return;
+            }
+            // Its clock may be a coarse one.
+            if fresh.created().unwrap() != *made.as_ref().unwrap() {
+                let buf = IoBuf::owned(AlignedBuf::zeroed(4096));
+                let read = submit_one(&storage, &files[0], IoKind::Read { buf, offset: 0 });
+                let error = block_on(read).unwrap_err();
+                assert!(error.to_string().contains("another file"), "{error}");
+                return;
+            }
+            std::fs::remove_file(&name).unwrap();
+        }
+        panic!("the file system's clock stands still");
     }
 }

@@ -1,12 +1,16 @@
 //! Checks the space management of a tablespace and tells who owns which page.
 //!
 //! The structure pages are copied first (under the S latch of page 0, so that they belong together), then judged at
-//! leisure. Nothing on a page is trusted: a list may loop, lead anywhere or claim any length. What is
+//! leisure: [`gather`] does the one, [`Gathered::judge`] the other, which gives way where its caller wants. Nothing on a page is trusted: a list may loop, lead anywhere or claim any length. What is
 //! verified is listed in the module documentation of [`crate::fsp`]; besides, a page that is used must have exactly one
 //! owner, so that a B-tree check can compare the pages it reached with the pages its segments own ([`Report::pages_of`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use disk::PageId;
 
@@ -128,9 +132,17 @@ impl fmt::Display for Report {
 /// [`Interrupt::Wait`] for a structure page that is not in memory (hold it and call again); I/O errors. Damage is reported,
 /// unless a page cannot be read at all.
 pub fn check(store: &PageStore, space: u32) -> Result<Report, Interrupt> {
+    Ok(gather(store, space)?.judge_at_once())
+}
+
+/// Copies what is to be checked of an open tablespace, so that it belongs together.
+///
+/// # Errors
+/// As [`check`].
+pub fn gather(store: &PageStore, space: u32) -> Result<Gathered, Interrupt> {
     let pages = store.open_space_of(space)?.pages();
     let _stands_still = store.read(PageId { space, page: 0 })?;
-    check_pages(pages, store.page_size(), |page| Ok(store.read(PageId { space, page })?.to_vec()))
+    gather_pages(pages, store.page_size(), |page| Ok(store.read(PageId { space, page })?.to_vec()))
 }
 
 /// Checks a tablespace of `file_pages` pages whose pages `read` returns.
@@ -140,33 +152,87 @@ pub fn check(store: &PageStore, space: u32) -> Result<Report, Interrupt> {
 pub fn check_pages<E>(
     file_pages: u32,
     page_size: PageSize,
-    mut read: impl FnMut(u32) -> Result<Vec<u8>, E>,
+    read: impl FnMut(u32) -> Result<Vec<u8>, E>,
 ) -> Result<Report, E> {
+    Ok(gather_pages(file_pages, page_size, read)?.judge_at_once())
+}
+
+fn gather_pages<E>(
+    file_pages: u32,
+    page_size: PageSize,
+    mut read: impl FnMut(u32) -> Result<Vec<u8>, E>,
+) -> Result<Gathered, E> {
     let mut report = Report { file_pages, ..Report::default() };
     if file_pages == 0 {
         report.problem("the file has no pages");
-        return Ok(report);
+        return Ok(Gathered { pages: None, report });
     }
     let header = read(0)?;
     if header.len() != page_size.bytes() {
         report.problem(format_args!("page 0 has {} bytes instead of {}", header.len(), page_size.bytes()));
-        return Ok(report);
+        return Ok(Gathered { pages: None, report });
     }
     let layout = match Layout::from_flags(page::u32_at(&header, layout::HEADER_FLAGS)) {
         Ok(layout) if layout == Layout::new(page_size) => layout,
         Ok(layout) => {
             report.problem(format_args!("page 0: flags mean pages of {} bytes", layout.page_size()));
-            return Ok(report);
+            return Ok(Gathered { pages: None, report });
         }
         Err(error) => {
             report.problem(format_args!("page 0: {error}"));
-            return Ok(report);
+            return Ok(Gathered { pages: None, report });
         }
     };
     let mut pages = Pages { layout, copies: BTreeMap::from([(0, header)]), extents: 0 };
     collect(&mut pages, &mut report, &mut read)?;
-    let extents = extents(&pages, &mut report);
-    Ok(Checker { pages, extents, report, fragments: BTreeMap::new() }.run())
+    Ok(Gathered { pages: Some(pages), report })
+}
+
+/// What is to be judged of a tablespace, and what was found wrong when it was copied.
+pub struct Gathered {
+    /// None where page 0 says nothing.
+    pages: Option<Pages>,
+    report: Report,
+}
+
+/// Lets others get a turn.
+pub trait Breath {
+    /// Why there is no going on.
+    type Error;
+
+    /// After so many extents.
+    fn take(&mut self, extents: u32) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+/// Never gives way.
+struct Breathless;
+
+impl Breath for Breathless {
+    type Error = Infallible;
+
+    async fn take(&mut self, _: u32) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+impl Gathered {
+    /// Judges what was copied.
+    ///
+    /// # Errors
+    /// The first error of `breath`.
+    pub async fn judge<B: Breath>(mut self, breath: &mut B) -> Result<Report, B::Error> {
+        let Some(pages) = self.pages else { return Ok(self.report) };
+        let extents = extents(&pages, &mut self.report, breath).await?;
+        Checker { pages, extents, report: self.report, fragments: BTreeMap::new() }.run(breath).await
+    }
+
+    fn judge_at_once(self) -> Report {
+        let judged = pin!(self.judge(&mut Breathless)).poll(&mut Context::from_waker(Waker::noop()));
+        match judged {
+            Poll::Ready(Ok(report)) => report,
+            Poll::Pending => unreachable!("nothing is waited for"),
+        }
+    }
 }
 
 /// Copies of the structure pages.
@@ -353,10 +419,15 @@ struct Extent {
 }
 
 /// Reads all initialised descriptors.
-fn extents(pages: &Pages, report: &mut Report) -> Vec<Extent> {
+async fn extents<B: Breath>(
+    pages: &Pages,
+    report: &mut Report,
+    breath: &mut B,
+) -> Result<Vec<Extent>, B::Error> {
     let layout = pages.layout;
     let mut all = Vec::with_capacity(pages.extents as usize);
     for index in 0..pages.extents {
+        breath.take(1).await?;
         let descriptor = pages.descriptor(index);
         let state = page::u32_at(descriptor, layout::EXTENT_STATE);
         let first = index * layout.extent_pages();
@@ -385,7 +456,7 @@ fn extents(pages: &Pages, report: &mut Report) -> Vec<Extent> {
             report.problem(format_args!("extent of page {first}: state {state} above FREE_LIMIT"));
         }
     }
-    all
+    Ok(all)
 }
 
 /// A list of extents, with what must hold for its members.
@@ -408,8 +479,8 @@ struct Checker {
 }
 
 impl Checker {
-    fn run(mut self) -> Report {
-        self.space_lists();
+    async fn run<B: Breath>(mut self, breath: &mut B) -> Result<Report, B::Error> {
+        self.space_lists(breath).await?;
         let inode_pages: Vec<u32> = self
             .pages
             .copies
@@ -420,7 +491,7 @@ impl Checker {
         let mut ids = BTreeSet::new();
         for page in &inode_pages {
             for slot in 0..self.pages.layout.inode_slots() {
-                self.segment(*page, slot, &mut ids);
+                self.segment(*page, slot, &mut ids, breath).await?;
             }
         }
         for index in 0..self.extents.len() {
@@ -429,11 +500,11 @@ impl Checker {
                 self.report.problem(format_args!("extent of page {first}: in no list"));
             }
         }
-        self.owners(&inode_pages);
-        self.report
+        self.owners(&inode_pages, breath).await?;
+        Ok(self.report)
     }
 
-    fn space_lists(&mut self) {
+    async fn space_lists<B: Breath>(&mut self, breath: &mut B) -> Result<(), B::Error> {
         let pages = self.pages.layout.extent_pages();
         let header = self.pages.header().to_vec();
         let list = |name, state, fewest_used, most_used| ExtentList {
@@ -443,37 +514,45 @@ impl Checker {
             fewest_used,
             most_used,
         };
-        self.extent_list(&header, layout::HEADER_FREE, list("FREE", State::Free, 0, 0));
+        self.extent_list(&header, layout::HEADER_FREE, list("FREE", State::Free, 0, 0), breath).await?;
         let lent = list("FREE_FRAG", State::FreeFragment, 1, pages - 1);
-        let used = self.extent_list(&header, layout::HEADER_FREE_FRAGMENT, lent);
+        let used = self.extent_list(&header, layout::HEADER_FREE_FRAGMENT, lent, breath).await?;
         let full = list("FULL_FRAG", State::FullFragment, pages, pages);
-        self.extent_list(&header, layout::HEADER_FULL_FRAGMENT, full);
+        self.extent_list(&header, layout::HEADER_FULL_FRAGMENT, full, breath).await?;
         let noted = self.pages.header_u32(layout::HEADER_FRAGMENTS_USED);
         if u64::from(noted) != used {
             self.report.problem(format_args!("page 0: FRAG_N_USED is {noted}, but {used} pages are used"));
         }
+        Ok(())
     }
 
     /// Walks a list of extents; returns how many pages are used in them.
-    fn extent_list(&mut self, bytes: &[u8], base: usize, expect: ExtentList) -> u64 {
+    async fn extent_list<B: Breath>(
+        &mut self,
+        bytes: &[u8],
+        base: usize,
+        expect: ExtentList,
+        breath: &mut B,
+    ) -> Result<u64, B::Error> {
         let mut walk = Walk::new(bytes, base);
         let mut used = 0;
         let segment = expect.segment.map(|(_, id)| format!(" of segment {id}")).unwrap_or_default();
         let name = format!("{}{segment}", expect.name);
         while let Some(address) = walk.at.some() {
+            breath.take(1).await?;
             let Some(index) = self.pages.extent_at(address) else {
                 let Address { page, offset } = address;
                 self.report.problem(format_args!(
                     "list {name}: leads to {page}:{offset}, where no extent is described"
                 ));
-                return used;
+                return Ok(used);
             };
             let extent = &mut self.extents[index as usize];
             let first = index * self.pages.layout.extent_pages();
             if extent.listed {
                 self.report
                     .problem(format_args!("list {name}: the extent of page {first} is in a list already"));
-                return used;
+                return Ok(used);
             }
             extent.listed = true;
             used += u64::from(extent.used);
@@ -499,21 +578,27 @@ impl Checker {
             walk.step(&self.pages.descriptor(index)[layout::EXTENT_NODE..], &mut self.report, &name);
         }
         walk.finish(&mut self.report, &name);
-        used
+        Ok(used)
     }
 
     /// Checks one segment slot.
-    fn segment(&mut self, page: u32, slot: usize, ids: &mut BTreeSet<u64>) {
+    async fn segment<B: Breath>(
+        &mut self,
+        page: u32,
+        slot: usize,
+        ids: &mut BTreeSet<u64>,
+        breath: &mut B,
+    ) -> Result<(), B::Error> {
         let offset = self.pages.layout.inode_offset(slot);
         let bytes = self.pages.copies[&page][offset..offset + self.pages.layout.inode_len()].to_vec();
         let id = page::u64_at(&bytes, layout::INODE_SEGMENT_ID);
         if id == 0 {
-            return;
+            return Ok(());
         }
         let place = format!("segment {id} at {page}:{offset}");
         if page::u32_at(&bytes, layout::INODE_MAGIC) != layout::INODE_MAGIC_VALUE {
             self.report.problem(format_args!("{place}: wrong magic number"));
-            return;
+            return Ok(());
         }
         let next_id = page::u64_at(self.pages.header(), layout::HEADER_NEXT_SEGMENT_ID);
         if id >= next_id || !ids.insert(id) {
@@ -534,9 +619,12 @@ impl Checker {
             fewest_used,
             most_used,
         };
-        self.extent_list(&bytes, layout::INODE_FREE, list("FREE", 0, 0));
-        let used = self.extent_list(&bytes, layout::INODE_NOT_FULL, list("NOT_FULL", 1, extent_pages - 1));
-        self.extent_list(&bytes, layout::INODE_FULL, list("FULL", extent_pages, extent_pages));
+        self.extent_list(&bytes, layout::INODE_FREE, list("FREE", 0, 0), breath).await?;
+        let used = self
+            .extent_list(&bytes, layout::INODE_NOT_FULL, list("NOT_FULL", 1, extent_pages - 1), breath)
+            .await?;
+        self.extent_list(&bytes, layout::INODE_FULL, list("FULL", extent_pages, extent_pages), breath)
+            .await?;
         let noted = page::u32_at(&bytes, layout::INODE_NOT_FULL_USED);
         if u64::from(noted) != used {
             self.report
@@ -556,13 +644,15 @@ impl Checker {
                 ));
             }
         }
+        Ok(())
     }
 
     /// Finds the owner of every used page.
-    fn owners(&mut self, inode_pages: &[u32]) {
+    async fn owners<B: Breath>(&mut self, inode_pages: &[u32], breath: &mut B) -> Result<(), B::Error> {
         let layout = self.pages.layout;
         let inode_pages: BTreeSet<u32> = inode_pages.iter().copied().collect();
         for index in 0..self.pages.extents {
+            breath.take(1).await?;
             let extent = self.extents[index as usize];
             let first = index * layout.extent_pages();
             for page in first..first + layout.extent_pages() {
@@ -589,6 +679,7 @@ impl Checker {
                 push_page(&mut self.report.runs, page, owner);
             }
         }
+        Ok(())
     }
 }
 

@@ -6,10 +6,12 @@
 //!
 //! CLEAN is always 1, so a byte is FF for four free pages and AA for four used ones.
 
+use disk::PageId;
+
 use super::context::{Latched, Place};
-use super::layout;
+use super::layout::{self, Layout};
 use super::list::Address;
-use crate::Interrupt;
+use crate::{Interrupt, PageStore, page};
 
 /// Value of the state field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,23 @@ pub(super) fn is_free(bitmap: &[u8], index: u32) -> bool {
 pub(super) fn used_pages(bitmap: &[u8]) -> u32 {
     let free: u32 = bitmap.iter().map(|byte| (byte & 0x55).count_ones()).sum();
     bitmap.len() as u32 * 4 - free
+}
+
+/// Whether a page belongs to anybody. The file may be shorter.
+///
+/// # Errors
+/// [`Interrupt`]: a structure page is not in memory, or damaged.
+pub fn is_allocated(store: &PageStore, space: u32, page: u32) -> Result<bool, Interrupt> {
+    let pages = store.open_space_of(space)?.pages();
+    let layout = Layout::new(store.page_size());
+    let header = store.read(PageId { space, page: 0 })?;
+    if page >= pages || page >= page::u32_at(&header, layout::HEADER_FREE_LIMIT) {
+        return Ok(false);
+    }
+    drop(header);
+    let descriptors = store.read(PageId { space, page: layout.descriptor_page(page) })?;
+    let bitmap = &descriptors[layout.descriptor_offset(page) + layout::EXTENT_BITMAP..];
+    Ok(!is_free(bitmap, page % layout.extent_pages()))
 }
 
 fn free_bit(index: u32) -> u8 {

@@ -47,7 +47,8 @@ mod shrink;
 use crate::page;
 
 pub use allocate::{allocate_page, prepare};
-pub use check::{Owner, Report, Run, SegmentReport, check, check_pages};
+pub use check::{Breath, Gathered, Owner, Report, Run, SegmentReport, check, check_pages, gather};
+pub use extent::is_allocated;
 pub use free::{free_page, free_segment_step, prepare_free};
 pub use grow::{
     Reserve, adopt_file_size, create_space_pages, extents_for_delete, extents_for_insert, reserve,

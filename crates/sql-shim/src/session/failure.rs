@@ -122,6 +122,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::ImportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
         Error::Schema(cause) => schema(cause),
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
+        Error::UncommittedChanges => error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]),
         Error::MetadataLockTimeout => error(errors::LOCK_WAIT_TIMEOUT, &[]),
         Error::AutoIncrementExhausted => error(errors::AUTOINC_READ_FAILED, &[]),
         Error::ForcedRecovery(_) => error(errors::INNODB_FORCED_RECOVERY, &[]),

@@ -93,7 +93,7 @@ struct Step {
 }
 
 /// A queue as it was when the search first came to it.
-struct Queue {
+pub(super) struct Queue {
     holders: Vec<QueueEntry>,
     waiters: Vec<QueueEntry>,
     holding: HashSet<usize>,
@@ -193,7 +193,7 @@ impl<'t> Search<'t> {
 }
 
 impl Queue {
-    fn new(entries: Vec<QueueEntry>) -> Queue {
+    pub fn new(entries: Vec<QueueEntry>) -> Queue {
         let (holders, waiters): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.granted);
         let positions = waiters.iter().enumerate().map(|(at, entry)| (address(&entry.owner), at)).collect();
         let holding = holders.iter().map(|entry| address(&entry.owner)).collect();
@@ -210,15 +210,24 @@ impl Queue {
         modes
     }
 
+    /// Those whom `owner` waits for here with this wait; nobody if it does not wait here any more.
+    pub fn hinder<'q>(
+        &'q self,
+        owner: &'q Arc<Owner>,
+        waiting: &'q Waiting,
+    ) -> impl Iterator<Item = &'q Arc<Owner>> {
+        let position = self.positions.get(&address(owner)).copied();
+        let holders: &[QueueEntry] = if position.is_some() { &self.holders } else { &[] };
+        let before = &self.waiters[..position.unwrap_or(0)];
+        let (own, supremum) = (self.held_by(owner), waiting.target.is_supremum());
+        let in_front = holders.iter().chain(before);
+        let hinders = in_front.filter(move |entry| entry.hinders(owner, waiting.mode, &own, supremum));
+        hinders.map(|entry| &entry.owner)
+    }
+
     /// Whether `member` waits here, and `other` is one of those for whom.
     fn is_waiting_for(&self, member: &Member, other: &Arc<Owner>) -> bool {
-        let Some(&position) = self.positions.get(&address(&member.owner)) else { return false };
-        let (own, supremum) = (self.held_by(&member.owner), member.waiting.target.is_supremum());
-        let mut in_front = self.holders.iter().chain(&self.waiters[..position]);
-        in_front.any(|entry| {
-            Arc::ptr_eq(&entry.owner, other)
-                && entry.hinders(&member.owner, member.waiting.mode, &own, supremum)
-        })
+        self.hinder(&member.owner, &member.waiting).any(|owner| Arc::ptr_eq(owner, other))
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use disk::sync::Mutex;
 
-use super::request::Owner;
+use super::deadlock::Queue;
+use super::request::{Owner, Waiting};
 use super::table::LockTable;
 use super::wait::WaitState;
 
@@ -89,25 +90,27 @@ impl RowWaits {
         waiting.values().cloned().map(RowOwner).collect()
     }
 
-    /// Those whom it waits for in the queue of a row: holders, and who stands before it.
-    pub fn blockers(&self, of: &RowOwner) -> Vec<RowOwner> {
-        let (Some(table), waiting) = (self.0.upgrade(), of.0.waiting.lock().clone()) else {
-            return Vec::new();
-        };
-        let Some(waiting) = waiting.filter(|waiting| waiting.cell.state() == WaitState::Waiting) else {
-            return Vec::new();
-        };
-        let supremum = waiting.target.is_supremum();
-        let mut queue = table.requests(waiting.target);
-        // Granted requests may stand behind those that wait.
-        let own = queue.iter().position(|entry| !entry.granted && Arc::ptr_eq(&entry.owner, &of.0));
-        let mut place = 0..;
-        queue.retain(|entry| {
-            let before = place.next() < own;
-            (entry.granted || before)
-                && !Arc::ptr_eq(&entry.owner, &of.0)
-                && waiting.mode.conflicts(entry.mode, supremum)
-        });
-        queue.into_iter().map(|entry| RowOwner(entry.owner)).collect()
+    /// What it waits for now.
+    pub fn wait_of(&self, owner: &RowOwner) -> Option<RowWait> {
+        let waiting = owner.0.waiting.lock().clone()?;
+        Some(RowWait(waiting)).filter(RowWait::stands)
+    }
+
+    /// Those whom it waits for with this wait: holders of the row's lock, and who stands before it in the queue.
+    pub fn blockers(&self, of: &RowOwner, wait: &RowWait) -> Vec<RowOwner> {
+        let Some(table) = self.0.upgrade() else { return Vec::new() };
+        let queue = Queue::new(table.requests(wait.0.target));
+        queue.hinder(&of.0, &wait.0).map(|owner| RowOwner(owner.clone())).collect()
+    }
+}
+
+/// One wait for a row.
+#[derive(Clone)]
+pub struct RowWait(Waiting);
+
+impl RowWait {
+    /// Whether it goes on.
+    pub fn stands(&self) -> bool {
+        self.0.cell.state() == WaitState::Waiting
     }
 }
