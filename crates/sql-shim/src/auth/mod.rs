@@ -242,10 +242,10 @@ impl Exchange {
                 Step::Send(auth_more(pem.as_bytes()))
             }
             SlowDone::PublicKey(Err(error)) => Step::Deny(error),
-            SlowDone::Password(Some(digest)) => match &self.account {
+            SlowDone::Password(Some(digest)) => match self.still_the_same(accounts) {
                 Some(account) => {
-                    accounts.remember(account, digest);
-                    self.accept(None)
+                    accounts.remember(&account, digest);
+                    self.accept(accounts, None)
                 }
                 None => self.deny(),
             },
@@ -260,17 +260,17 @@ impl Exchange {
         let has_password = stored.as_deref() != Some("");
         if empty {
             let open = !has_password && self.may_be_without_password(accounts);
-            return if open { self.accept(None) } else { self.deny() };
+            return if open { self.accept(accounts, None) } else { self.deny() };
         }
         // A password for an account that has none goes the long way like a wrong one, so that nobody learns of it.
         if self.plugin == native::PLUGIN {
             let right =
                 has_password && stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
-            return if right { self.accept(None) } else { self.deny() };
+            return if right { self.accept(accounts, None) } else { self.deny() };
         }
         let remembered = self.account.as_ref().and_then(|account| accounts.remembered(account));
         if remembered.is_some_and(|digest| sha2_password::verify_fast(&digest, &self.salt, response)) {
-            return self.accept(Some(auth_more(&[sha2_password::FAST_OK])));
+            return self.accept(accounts, Some(auth_more(&[sha2_password::FAST_OK])));
         }
         self.awaiting = Awaiting::FullAuthentication;
         Step::Send(auth_more(&[sha2_password::FULL_AUTHENTICATION]))
@@ -292,14 +292,26 @@ impl Exchange {
         Step::Slow(SlowWork::Password { stored, password })
     }
 
-    fn accept(&self, before_ok: Option<Vec<u8>>) -> Step {
-        match &self.account {
+    /// The account as it is now, if the client has shown the password that is valid now. An exchange lasts as long as
+    /// the client likes, up to `connect_timeout`, and the account may be dropped, locked or altered meanwhile.
+    fn still_the_same(&self, accounts: &Accounts) -> Option<Account> {
+        let shown = self.account.as_ref()?;
+        let now = accounts.find(&self.user, &self.peer)?;
+        let same = now.user == shown.user
+            && now.host == shown.host
+            && now.plugin() == shown.plugin()
+            && now.authentication_string == shown.authentication_string;
+        same.then_some(now)
+    }
+
+    fn accept(&self, accounts: &Accounts, before_ok: Option<Vec<u8>>) -> Step {
+        match self.still_the_same(accounts) {
             // Said only to those who know the password.
             Some(account) if account.locked => {
                 Step::Deny(error(errors::ACCOUNT_HAS_BEEN_LOCKED, &[&account.user, &self.peer.host]))
             }
             Some(account) => Step::Accept {
-                identity: Identity { user: account.user.clone(), account_host: account.host.clone() },
+                identity: Identity { user: account.user, account_host: account.host },
                 before_ok,
             },
             None => self.deny(),

@@ -99,6 +99,58 @@ fn a_changed_password_is_not_remembered() {
     assert_eq!(accounts.remembered(&account), None);
 }
 
+/// The password is right as of the beginning; what became of the account since then decides.
+#[test]
+fn an_account_that_changed_during_the_exchange_is_not_let_in() {
+    let here = peer(true, true);
+    let name = || ("app".to_owned(), "%".to_owned());
+    let alter = |accounts: &Accounts, by: Option<Identification>, locked: Option<bool>| {
+        let change = accounts::AccountChange { user: "app".into(), host: "%".into(), by, locked };
+        accounts.alter_all(&[change], false, accounts::Authority::System).unwrap();
+    };
+    let other = || Identification { password: Some(b"other".to_vec()), ..Identification::default() };
+    type Change<'a> = &'a dyn Fn(&Accounts);
+    let changes: [(Change<'_>, Option<u16>); 5] = [
+        (&|_| {}, None),
+        (&|accounts| alter(accounts, Some(other()), None), Some(1045)),
+        (&|accounts| alter(accounts, None, Some(true)), Some(3118)),
+        (
+            &|accounts| {
+                accounts.drop_all(&[name()], false, accounts::Authority::System).unwrap();
+            },
+            Some(1045),
+        ),
+        // A more specific account answers to this client now.
+        (&|accounts| accounts.create("app", "localhost", &other(), false).unwrap(), Some(1045)),
+    ];
+    for (case, (change, refused)) in changes.into_iter().enumerate() {
+        // The native method: between the switch and its answer.
+        let native = accounts(native::PLUGIN);
+        let (mut exchange, _) = Exchange::begin(&native, &here, fresh_salt(), b"app", None, None);
+        let response = native::scramble(b"secret", &exchange.salt);
+        change(&native);
+        let step = exchange.answer(&native, &response);
+        assert_eq!(denied(&step), refused, "native, case {case}");
+
+        // The default method: while the password is hashed.
+        let sha2 = accounts(sha2_password::PLUGIN);
+        let plugin = Some(DEFAULT_PLUGIN.as_bytes());
+        let (mut exchange, _) = Exchange::begin(&sha2, &here, fresh_salt(), b"app", plugin, Some(&[1; 32]));
+        let Step::Slow(work) = exchange.answer(&sha2, b"secret\0") else { panic!("expected work") };
+        let outcome = work.run();
+        change(&sha2);
+        let step = exchange.done(&sha2, outcome);
+        assert_eq!(denied(&step), refused, "sha2, case {case}");
+    }
+}
+
+fn denied(step: &Step) -> Option<u16> {
+    match step {
+        Step::Deny(error) => Some(error.code),
+        step => (!accepted(step)).then_some(0),
+    }
+}
+
 #[test]
 fn over_tcp_the_password_travels_encrypted_only() {
     let accounts = accounts(sha2_password::PLUGIN);
