@@ -108,6 +108,14 @@ struct Paused {
     beyond: Option<Box<Paused>>,
 }
 
+impl Paused {
+    fn depth(&self) -> usize {
+        1 + self.beyond.as_ref().map_or(0, |walk| walk.depth())
+    }
+}
+
+/// Earlier walks that are kept at most: one for each time that the record was changed while one went on.
+const BEYOND_MAX: usize = 8;
 /// Versions gone through before the leaf is let go of.
 const VERSIONS_PER_TURN: u32 = 512;
 /// Bytes of replaced values that are kept before the overlay is tidied up.
@@ -194,7 +202,12 @@ impl Overlay {
         self.trx_id == record.trx_id() && self.roll_ptr == record.roll_ptr()
     }
 
-    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>, beyond: Option<Box<Paused>>) {
+    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>, mut beyond: Option<Box<Paused>>) {
+        while let Some(walk) = &mut beyond
+            && walk.depth() >= BEYOND_MAX
+        {
+            beyond = walk.beyond.take();
+        }
         self.paused = Some(Box::new(Paused {
             view: (view.version, view.creator),
             image: image(record),
@@ -346,8 +359,9 @@ pub(crate) fn walk_back(
             overlay.anchor = Some(version);
             overlay.above = std::mem::take(&mut overlay.fields);
         }
-        if let Some(walk) = beyond.take_if(|walk| walk.anchor == Some(version)) {
+        if let Some(mut walk) = beyond.take_if(|walk| walk.anchor == Some(version)) {
             overlay.join(&walk);
+            beyond = walk.beyond.take();
         }
         let step = match stop(overlay) {
             Ok(true) => Ok(Some(true)),
