@@ -53,14 +53,12 @@ impl Tier {
     /// Opens the file at `path`: with what it holds if `warm`, otherwise empty.
     pub(crate) fn open_store(&self, path: &Path, size: u64, warm: bool) -> disk::Result<Store> {
         let storage = self.env.storage();
-        let existed = storage.exists(path)?;
         let lock = Arc::new(FileLock::new(storage.lock(path)?));
-        let file = storage.open(path, OpenHow::CREATE)?;
-        if existed {
-            restart::check_mark(&*file, self.options.database)
-                .map_err(|why| disk::Error::new("use", path, std::io::Error::other(why)))?;
-        }
-        if warm && existed && !file.is_empty()? {
+        let file = storage.open(path, OpenHow::CREATE.by_this_name())?;
+        // What was opened, not what was there a moment before: the name may lead elsewhere now.
+        restart::check_mark(&*file, self.options.database)
+            .map_err(|why| disk::Error::new("use", path, std::io::Error::other(why)))?;
+        if warm && !file.is_empty()? {
             let geometry_of = |region_bytes| self.geometry(size, Some(region_bytes));
             match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
                 Ok(loaded) => return Ok(self.warm_store(path, file, lock, loaded)),
@@ -144,15 +142,15 @@ impl Tier {
         }
     }
 
-    /// An empty map file.
+    /// A map file that holds nothing but the mark of one.
     pub(crate) fn open_map(&self, path: &Path, side: usize) -> disk::Result<Arc<dyn disk::File>> {
         let path = map_path(path, side);
-        let file = self.env.storage().open(&path, OpenHow::CREATE)?;
+        let file = self.env.storage().open(&path, OpenHow::CREATE.by_this_name())?;
         if !restart::is_map(&*file)? {
             let why = "it is not the map of a clean tier. If it is of no use to anybody, remove it";
             return Err(disk::Error::new("use", &path, std::io::Error::other(why)));
         }
-        file.set_len(0)?;
+        restart::mark_map(&*file)?;
         Ok(file)
     }
 
@@ -211,7 +209,7 @@ impl Tier {
         let storage = self.env.storage();
         let identity = self.new_identity(store.geometry);
         restart::stamp(&*store.file, &identity)?;
-        let named = storage.open(&store.path, OpenHow::READ_ONLY)?;
+        let named = storage.open(&store.path, OpenHow::EXISTING.by_this_name())?;
         if !restart::is_named(&*named, identity.tier) {
             let why = std::io::Error::other("another file has its name now");
             return Err(disk::Error::new("remove", &store.path, why));
@@ -226,7 +224,10 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
     for map in maps {
         // One that stays is nothing without the tier file it names.
         let remove = || {
-            if storage.exists(&map)? && restart::is_map(&*storage.open(&map, OpenHow::READ_ONLY)?)? {
+            // Whoever could give the name to another file between the look and this could as well remove that one.
+            if storage.exists(&map)?
+                && restart::is_map(&*storage.open(&map, OpenHow::EXISTING.by_this_name())?)?
+            {
                 storage.remove(&map)?;
             }
             Ok::<_, disk::Error>(())

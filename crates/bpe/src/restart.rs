@@ -17,7 +17,7 @@ use std::sync::Arc;
 use disk::{AlignedBuf, Environment, File, OpenHow, Storage};
 
 use crate::geometry::Geometry;
-use crate::record::{FRAME_ALIGNMENT, FRAME_HEADER, FrameHead, Identity, Record, VERSION};
+use crate::record::{self, FRAME_ALIGNMENT, FRAME_HEADER, FrameHead, Identity, Record, VERSION};
 use crate::store::map_path;
 use crate::table::{Inserted, Table};
 
@@ -115,15 +115,25 @@ pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), Stri
     }
 }
 
-/// Whether a file is a map of some tier, or empty, so that it may be emptied or removed.
+/// Whether a file is a map of some tier, or empty, so that it may be emptied or removed. Zeros are the mark of nobody: only
+/// those of a [`mark_map`] that was interrupted count, which has written nothing else.
 pub(crate) fn is_map(file: &dyn File) -> disk::Result<bool> {
-    if file.len()? < FRAME_ALIGNMENT as u64 {
-        return file.is_empty();
+    let bytes = file.len()?;
+    if bytes < FRAME_ALIGNMENT as u64 {
+        return Ok(bytes == 0);
     }
     let mut block = AlignedBuf::zeroed(FRAME_ALIGNMENT);
     file.read_at(&mut block, 0)?;
-    // Zeros: written behind, and never made durable.
-    Ok(FrameHead::decode(&block).is_some() || block.iter().all(|byte| *byte == 0))
+    let only_block = bytes == FRAME_ALIGNMENT as u64;
+    Ok(FrameHead::decode(&block).is_some() || only_block && block.iter().all(|byte| *byte == 0))
+}
+
+/// Empties a map, and makes its mark durable: a frame that says nothing. The first frame of the stream goes over it, and is
+/// one too, so that from here on the file is known for a map whatever a crash leaves of the writes behind.
+pub(crate) fn mark_map(file: &dyn File) -> disk::Result<()> {
+    file.set_len(0)?;
+    file.write_at(&record::frame(0, 0, &[]), 0)?;
+    file.sync_data()
 }
 
 /// Whether the file that this name leads to is the one whose header was written with this number.
@@ -201,7 +211,7 @@ impl Survey {
 }
 
 fn survey_of(storage: &dyn Storage, path: &Path, identity: &Identity) -> Option<(Survey, Arc<dyn File>)> {
-    let map = storage.open(path, OpenHow::READ_ONLY).ok()?;
+    let map = storage.open(path, OpenHow::EXISTING.by_this_name()).ok()?;
     let mut survey = Survey::default();
     read_stream(&*map, identity, |record| survey.note(record)).ok()?;
     Some((survey, map))

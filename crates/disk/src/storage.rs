@@ -35,17 +35,25 @@ pub struct OpenHow {
     /// The descriptor may be closed while nobody uses the file, and opened again by the file's name: see
     /// [`Storage::set_open_files_max`].
     pub closable: bool,
+    /// Only a regular file that has this name and no other: not what a symbolic link leads to, and not a second name of somebody's
+    /// file. Judged on the descriptor, so that nothing can be exchanged between the look and the use. Not with `closable`, which
+    /// opens by name again. A storage without links has nothing to refuse.
+    pub by_this_name: bool,
 }
 
 impl OpenHow {
     /// Existing file for reading and writing, direct.
-    pub const EXISTING: OpenHow = OpenHow { mode: OpenMode::Existing, direct: true, closable: false };
+    pub const EXISTING: OpenHow =
+        OpenHow { mode: OpenMode::Existing, direct: true, closable: false, by_this_name: false };
     /// Existing file for reading, direct.
-    pub const READ_ONLY: OpenHow = OpenHow { mode: OpenMode::ReadOnly, direct: true, closable: false };
+    pub const READ_ONLY: OpenHow =
+        OpenHow { mode: OpenMode::ReadOnly, direct: true, closable: false, by_this_name: false };
     /// Existing or new file, direct.
-    pub const CREATE: OpenHow = OpenHow { mode: OpenMode::Create, direct: true, closable: false };
+    pub const CREATE: OpenHow =
+        OpenHow { mode: OpenMode::Create, direct: true, closable: false, by_this_name: false };
     /// New file, direct.
-    pub const CREATE_NEW: OpenHow = OpenHow { mode: OpenMode::CreateNew, direct: true, closable: false };
+    pub const CREATE_NEW: OpenHow =
+        OpenHow { mode: OpenMode::CreateNew, direct: true, closable: false, by_this_name: false };
 
     /// The same through the page cache: any offset and length may be transferred.
     pub const fn buffered(self) -> OpenHow {
@@ -55,6 +63,11 @@ impl OpenHow {
     /// The same with a descriptor that may be closed while nobody uses the file.
     pub const fn closable(self) -> OpenHow {
         OpenHow { closable: true, ..self }
+    }
+
+    /// The same, of a regular file that has this name and no other.
+    pub const fn by_this_name(self) -> OpenHow {
+        OpenHow { by_this_name: true, ..self }
     }
 }
 
@@ -109,7 +122,7 @@ pub trait Storage: Send + Sync {
     /// The entries of a directory, sorted by name.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
     /// Takes the exclusive lock on the file at `path` (created when missing), held until the value is dropped or the
-    /// process ends. Fails when another process, or this one, holds it.
+    /// process ends. Fails when another process, or this one, holds it, and for a symbolic link.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
     /// Starts a batch of requests. Returns at once; every `done` is called exactly once, later or even before this
     /// returns, so hold no lock that `done` takes.

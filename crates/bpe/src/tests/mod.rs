@@ -2,6 +2,7 @@
 //! simulated disk. Whatever the tier gives back and verifies must be the current version of the page.
 
 mod damage;
+mod names;
 mod online;
 mod policy;
 mod restart;

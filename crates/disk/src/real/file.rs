@@ -11,7 +11,7 @@ use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result, Storage};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,14 +52,20 @@ impl RealFile {
 
     /// The descriptor, the alignment, and whether direct I/O was wanted and refused.
     fn open_descriptor(path: &Path, how: OpenHow) -> Result<(std::fs::File, usize, bool)> {
+        debug_assert!(!(how.closable && how.by_this_name), "opened again by name, it could be another file");
         let failed = |error| Error::new("open", path, error);
+        let flags = if how.by_this_name { libc::O_NOFOLLOW } else { 0 };
+        let checked = |file: std::fs::File| {
+            if how.by_this_name { only_named_so(&file).map(|()| file) } else { Ok(file) }
+        };
         if !how.direct {
-            let file = options(how.mode, 0).open(path).map_err(failed)?;
+            let file = options(how.mode, flags).open(path).and_then(checked).map_err(failed)?;
             return Ok((file, 1, false));
         }
         let existed = path.exists();
-        match options(how.mode, libc::O_DIRECT).open(path) {
+        match options(how.mode, flags | libc::O_DIRECT).open(path) {
             Ok(file) => {
+                let file = checked(file).map_err(failed)?;
                 if let Some(alignment) = direct_alignment(&file) {
                     return Ok((file, alignment, false));
                 }
@@ -69,7 +75,7 @@ impl RealFile {
         }
         // The refused attempt may have created the file; then it is ours although it now exists.
         let mode = if how.mode == OpenMode::CreateNew && !existed { OpenMode::Create } else { how.mode };
-        let file = options(mode, 0).open(path).map_err(failed)?;
+        let file = options(mode, flags).open(path).and_then(checked).map_err(failed)?;
         Ok((file, 1, true))
     }
 
@@ -224,6 +230,15 @@ fn options(mode: OpenMode, flags: i32) -> OpenOptions {
         OpenMode::CreateNew => drop(options.create_new(true)),
     }
     options
+}
+
+/// Refuses what is no regular file, and a file that has other names.
+fn only_named_so(file: &std::fs::File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.nlink() == 1 {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not a regular file of one name"))
 }
 
 /// The transfer alignment of a file opened with `O_DIRECT`; `None` when direct transfers are refused after all.

@@ -7,7 +7,7 @@ use crate::real::request::Request;
 use crate::real::ring::Ring;
 use crate::real::threads::ThreadPool;
 use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -173,6 +173,8 @@ impl Storage for RealStorage {
             .write(true)
             .create(true)
             .truncate(false)
+            // Whoever may put a link there must not choose which file is made.
+            .custom_flags(libc::O_NOFOLLOW)
             .open(path)
             .map_err(failed)?;
         match file.try_lock() {

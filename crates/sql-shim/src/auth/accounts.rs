@@ -411,15 +411,7 @@ impl Accounts {
             twice.map(|change| shown(&change.user, &change.host)).collect(),
             false,
         )?;
-        // Outside of the lock that logins read under.
-        let plugin_now = |change: &AccountChange| {
-            let stored = self.stored.read();
-            let found = stored.accounts.iter().find(|account| account.is(&change.user, &change.host));
-            found.map_or(DEFAULT_PLUGIN, Account::plugin)
-        };
-        let resolved =
-            list.iter().map(|change| change.by.as_ref().map(|by| by.resolve(plugin_now(change))).transpose());
-        let resolved = resolved.collect::<Result<Vec<_>, SqlError>>()?;
+        let resolved = self.resolve(list)?;
         self.change(|accounts| {
             let mut missing = Vec::new();
             for (change, by) in list.iter().zip(resolved) {
@@ -456,68 +448,111 @@ impl Accounts {
         self.stored.read().accounts.iter().any(|account| account.is(user, host))
     }
 
-    /// GRANT: gives privileges on an object. 1410 for an account that does not exist.
-    pub fn grant(
+    /// What is to be stored for each: hashed outside of the lock that logins read under.
+    fn resolve(&self, list: &[AccountChange]) -> Result<Vec<Option<(String, String)>>, SqlError> {
+        let plugin_now = |change: &AccountChange| {
+            let stored = self.stored.read();
+            let found = stored.accounts.iter().find(|account| account.is(&change.user, &change.host));
+            found.map_or(DEFAULT_PLUGIN, Account::plugin)
+        };
+        list.iter()
+            .map(|change| change.by.as_ref().map(|by| by.resolve(plugin_now(change))).transpose())
+            .collect()
+    }
+
+    /// GRANT: gives privileges on an object to all of them or none, and makes those that come with a password. 1410 for an
+    /// account that does not exist.
+    pub fn grant_all(
         &self,
-        user: &str,
-        host: &str,
+        list: &[AccountChange],
         what: Privileges,
         object: &Object,
         authority: Authority,
     ) -> Result<(), SqlError> {
-        self.change_rights(user, host, |account| {
-            let account = account.ok_or_else(|| error(errors::CANT_CREATE_USER_WITH_GRANT, &[]))?;
-            authority.check(account)?;
-            let mut rights = account.rights();
-            if !what.is_empty() {
-                rights.grant(object, what);
+        let resolved = self.resolve(list)?;
+        self.change(|accounts| {
+            for (change, by) in list.iter().zip(resolved) {
+                let (user, host) = (&change.user, &change.host);
+                let index = match accounts.iter().position(|account| account.is(user, host)) {
+                    Some(index) => {
+                        authority.check(&accounts[index])?;
+                        if let Some(by) = by {
+                            (accounts[index].plugin, accounts[index].authentication_string) = by;
+                        }
+                        index
+                    }
+                    None => {
+                        let missing = || error(errors::CANT_CREATE_USER_WITH_GRANT, &[]);
+                        let (plugin, authentication_string) = by.ok_or_else(missing)?;
+                        check_name(user, host)?;
+                        accounts.push(Account {
+                            user: user.clone(),
+                            host: host.clone(),
+                            plugin,
+                            authentication_string,
+                            locked: false,
+                            grants: Vec::new(),
+                        });
+                        accounts.len() - 1
+                    }
+                };
+                let mut rights = accounts[index].rights();
+                if !what.is_empty() {
+                    rights.grant(object, what);
+                }
+                accounts[index].set_rights(&rights);
             }
-            account.set_rights(&rights);
             Ok(())
         })
     }
 
-    /// REVOKE: takes privileges on an object back. 1141 when nothing is granted there, 1147 for a table.
-    pub fn revoke(
+    /// REVOKE: takes privileges on an object back from all of them or none. 1141 when nothing is granted there, 1147 for a
+    /// table.
+    pub fn revoke_all(
         &self,
-        user: &str,
-        host: &str,
+        list: &[(String, String)],
         what: Privileges,
         object: &Object,
         authority: Authority,
     ) -> Result<(), SqlError> {
-        self.change_rights(user, host, |account| {
-            let account = account.ok_or_else(|| no_such_grant(user, host))?;
-            authority.check(account)?;
-            let mut rights = account.rights();
-            if !rights.revoke(object, what) && *object != Object::Everything {
-                return Err(match object {
-                    Object::Table(_, table) => error(errors::NONEXISTING_TABLE_GRANT, &[&user, &host, table]),
-                    _ => no_such_grant(user, host),
-                });
+        self.change_rights(list, authority, no_such_grant, |user, host, rights| {
+            if rights.revoke(object, what) || *object == Object::Everything {
+                return Ok(());
             }
-            account.set_rights(&rights);
-            Ok(())
+            Err(match object {
+                Object::Table(_, table) => error(errors::NONEXISTING_TABLE_GRANT, &[&user, &host, table]),
+                _ => no_such_grant(user, host),
+            })
         })
     }
 
-    /// REVOKE ALL PRIVILEGES, GRANT OPTION: takes everything back.
-    pub fn revoke_all(&self, user: &str, host: &str, authority: Authority) -> Result<(), SqlError> {
-        self.change_rights(user, host, |account| {
-            let account = account.ok_or_else(|| error(errors::REVOKE_GRANTS, &[]))?;
-            authority.check(account)?;
-            account.set_rights(&Rights::default());
+    /// REVOKE ALL PRIVILEGES, GRANT OPTION: takes everything back, from all of them or none.
+    pub fn revoke_everything(&self, list: &[(String, String)], authority: Authority) -> Result<(), SqlError> {
+        let missing = |_: &str, _: &str| error(errors::REVOKE_GRANTS, &[]);
+        self.change_rights(list, authority, missing, |_, _, rights| {
+            *rights = Rights::default();
             Ok(())
         })
     }
 
     fn change_rights(
         &self,
-        user: &str,
-        host: &str,
-        change: impl FnOnce(Option<&mut Account>) -> Result<(), SqlError>,
+        list: &[(String, String)],
+        authority: Authority,
+        missing: impl Fn(&str, &str) -> SqlError,
+        change: impl Fn(&str, &str, &mut Rights) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        self.change(|accounts| change(accounts.iter_mut().find(|account| account.is(user, host))))
+        self.change(|accounts| {
+            for (user, host) in list {
+                let account = accounts.iter_mut().find(|account| account.is(user, host));
+                let account = account.ok_or_else(|| missing(user, host))?;
+                authority.check(account)?;
+                let mut rights = account.rights();
+                change(user, host, &mut rights)?;
+                account.set_rights(&rights);
+            }
+            Ok(())
+        })
     }
 
     /// Rows of SHOW GRANTS.
@@ -705,7 +740,8 @@ mod tests {
         let accounts = Accounts::open(&directory).unwrap();
         assert_eq!(accounts.without_password(), ["'root'@'localhost'"]);
         let object = Object::Database("a".into());
-        accounts.grant("root", "localhost", Privileges::SELECT, &object, Authority::System).unwrap();
+        let root = AccountChange { user: "root".into(), host: "localhost".into(), ..Default::default() };
+        accounts.grant_all(&[root], Privileges::SELECT, &object, Authority::System).unwrap();
         accounts.create("x", "%", &Identification::default(), false).unwrap();
         assert_eq!(accounts.create("x", "%", &Identification::default(), false).unwrap_err().code, 1396);
         let again = Accounts::open(&directory).unwrap();

@@ -143,6 +143,7 @@ impl Session {
             | Statement::Grant(_)
             | Statement::Revoke(_)
             | Statement::SetPassword { .. } => {
+                self.implicit_commit().await?;
                 self.begin_change().await?;
                 let result = self.accounts(statement);
                 self.end_change();
@@ -491,34 +492,26 @@ impl Session {
             let name = ast::TableName { database: Some(database.clone()), name: table.clone() };
             self.planner().engine_table(&name)?;
         }
-        for (account, said) in &grant.accounts {
+        let grantee = |(account, said): &(Account, Option<Identification>)| {
             let (user, host) = self.account(account);
-            let accounts = &self.state.server.accounts;
-            // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does in MariaDB.
-            if let Some(said) = said {
-                self.state.require_any(Privileges::CREATE_USER)?;
-                let (user, host, by) = (user.clone(), host.clone(), Some(identification(said)));
-                let change = [AccountChange { user, host, by, locked: None }];
-                if !accounts.create_all(&change, true)?.is_empty() {
-                    accounts.alter_all(&change, false, self.authority())?;
-                }
-            }
-            accounts.grant(&user, &host, what, &object, self.authority())?;
+            AccountChange { user, host, by: said.as_ref().map(identification), locked: None }
+        };
+        let to: Vec<_> = grant.accounts.iter().map(grantee).collect();
+        // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does in MariaDB.
+        if to.iter().any(|change| change.by.is_some()) {
+            self.state.require_any(Privileges::CREATE_USER)?;
         }
-        Ok(())
+        self.state.server.accounts.grant_all(&to, what, &object, self.authority())
     }
 
     fn revoke(&self, grant: &ast::Grant) -> Result<(), SqlError> {
         let accounts = &self.state.server.accounts;
-        let from = grant.accounts.iter().map(|(account, _)| self.account(account));
+        let from: Vec<_> = grant.accounts.iter().map(|(account, _)| self.account(account)).collect();
         let Some(said) = &grant.object else {
             self.state.require_any(Privileges::CREATE_USER)?;
-            return from
-                .into_iter()
-                .try_for_each(|(user, host)| accounts.revoke_all(&user, &host, self.authority()));
+            return accounts.revoke_everything(&from, self.authority());
         };
         let (object, what) = self.checked_grant(grant, said)?;
-        from.into_iter()
-            .try_for_each(|(user, host)| accounts.revoke(&user, &host, what, &object, self.authority()))
+        accounts.revoke_all(&from, what, &object, self.authority())
     }
 }

@@ -417,3 +417,52 @@ fn a_join_that_wants_one_row_reads_one_path() {
     fixture.good("SET max_join_size = 100");
     assert_eq!(fixture.run("SELECT COUNT(*) FROM t a, t b").error, Some(1104));
 }
+
+/// MySQL 9 (statements that cause an implicit commit): all of the account management statements, also those that fail.
+#[test]
+fn statements_of_accounts_commit_what_is_open() {
+    let mut fixture = Fixture::new("accounts");
+    fixture.good("CREATE TABLE t (id INT PRIMARY KEY)");
+    let statements = [
+        ("CREATE USER ann, bob", None),
+        ("ALTER USER ann IDENTIFIED BY 'x'", None),
+        ("SET PASSWORD FOR ann = 'y'", None),
+        ("GRANT SELECT ON *.* TO ann, bob", None),
+        ("REVOKE SELECT ON *.* FROM ann, bob", None),
+        ("GRANT SELECT ON *.* TO nobody", Some(1410)),
+        ("DROP USER ann, bob", None),
+    ];
+    for (id, (sql, error)) in statements.into_iter().enumerate() {
+        fixture.good("BEGIN");
+        fixture.good(&format!("INSERT INTO t VALUES ({id})"));
+        assert_eq!(fixture.run(sql).error, error, "{sql}");
+        fixture.good("ROLLBACK");
+        let kept = fixture.good(&format!("SELECT id FROM t WHERE id = {id}")).rows;
+        assert_eq!(kept, [format!("{id}|")], "{sql}");
+    }
+}
+
+#[test]
+fn what_is_granted_to_several_is_granted_to_all_or_none() {
+    let mut fixture = Fixture::new("several");
+    fixture.good("CREATE TABLE t (id INT PRIMARY KEY)");
+    fixture.good("CREATE USER ann, bob");
+    let grants = |fixture: &mut Fixture, user: &str| fixture.good(&format!("SHOW GRANTS FOR {user}")).rows;
+    let none = grants(&mut fixture, "ann");
+    assert_eq!(fixture.run("GRANT SELECT ON *.* TO ann, nobody").error, Some(1410));
+    assert_eq!(grants(&mut fixture, "ann"), none);
+    // The account that the password would have made is not there either.
+    assert_eq!(fixture.run("GRANT SELECT ON *.* TO new IDENTIFIED BY 'x', nobody").error, Some(1410));
+    assert_eq!(fixture.run("DROP USER new").error, Some(1396));
+    fixture.good("GRANT SELECT ON *.* TO ann, bob, new IDENTIFIED BY 'x'");
+    let some = grants(&mut fixture, "ann");
+    assert_ne!(some, none);
+    assert_eq!(grants(&mut fixture, "new").len(), 1);
+    assert_eq!(fixture.run("REVOKE SELECT ON *.* FROM ann, nobody").error, Some(1141));
+    assert_eq!(fixture.run("REVOKE ALL PRIVILEGES, GRANT OPTION FROM ann, nobody").error, Some(1269));
+    assert_eq!(grants(&mut fixture, "ann"), some);
+    fixture.good("REVOKE SELECT ON *.* FROM ann, bob");
+    assert_eq!(grants(&mut fixture, "ann"), none);
+    assert_eq!(fixture.run("DROP USER ann, nobody").error, Some(1396));
+    fixture.good("DROP USER ann, bob, new");
+}
