@@ -105,6 +105,11 @@ pub(crate) fn remove_database_directory(
     match storage.remove_dir(path) {
         Ok(()) => Ok(true),
         Err(_) if awaits_files => Ok(false),
+        // A link to one, which somebody made: it is theirs.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            tracing::warn!("{} stays, as it is no directory; remove it by hand", path.display());
+            Ok(true)
+        }
         Err(error) if storage.list(path)?.is_empty() => Err(error),
         Err(_) => Ok(true),
     }
@@ -128,10 +133,6 @@ impl<'a> FileWork<'a> {
         let tables = data.tables().filter(|_| !data.pending.is_empty());
         let owners = tables.map(|(database, name, def)| (table_file(database, name), def)).collect();
         FileWork { storage, directory, data, owners }
-    }
-
-    fn exists(&self, path: &Path) -> disk::Result<bool> {
-        self.storage.exists(&self.directory.join(path))
     }
 
     /// Also where a name is as it must be already, its directory is synced before the entry goes: the process may have been
@@ -160,12 +161,12 @@ impl<'a> FileWork<'a> {
     fn unlink(&self, space: u32, path: &Path) -> Result<()> {
         // A statement may have failed half-way and its table been made anew before the stop: that one's file stays, unless it is
         // the old one's still. Where a tablespace was discarded, another one may lie by now, put there to be imported.
-        let keep = self.owners.get(path).is_some_and(|def| {
-            def.space == space && !def.discarded
-                || !matches!(self.identity(path), FileIdentity::Space(found) if found == space)
-        });
-        if keep {
-            return Ok(());
+        if let Some(def) = self.owners.get(path) {
+            match self.identity(path) {
+                FileIdentity::Space(found) if found == space && (def.space != space || def.discarded) => {}
+                FileIdentity::Unreadable(error) => return Err(error.into()),
+                _ => return Ok(()),
+            }
         }
         let file = self.directory.join(path);
         Ok(pagestore::unlink_space_file(self.storage, &file, space, self.page_size())?)
@@ -194,7 +195,19 @@ impl<'a> FileWork<'a> {
         let belongs = table_file(database, name);
         // A file that replaces another one has its first name until it does; one on its way has one of both.
         let other = if replaced.is_some() || belongs == to { from } else { to };
-        if other != belongs && self.exists(other)? {
+        let moves = match self.identity(other) {
+            _ if other == belongs => false,
+            FileIdentity::Unreadable(error) => {
+                if !matches!(self.identity(&belongs), FileIdentity::Space(found) if found == space) {
+                    elsewhere.insert(space, other.to_owned());
+                }
+                return Err(error.into());
+            }
+            FileIdentity::Blank => true,
+            FileIdentity::Space(found) => found == space,
+            FileIdentity::Missing | FileIdentity::Foreign(_) => false,
+        };
+        if moves {
             let there = self.identity(&belongs);
             // What a rename for the time being made way for is not replaced: nothing may be there.
             let taken = !there.gives_way_to(space, replaced.filter(|space| *space != 0));

@@ -349,7 +349,7 @@ impl MetadataGraph {
         }
     }
 
-    /// A cycle through `start`, `start` first.
+    /// A cycle through `start` with a name in it, `start` first.
     fn find_cycle(&self, waiting: &[Arc<NameWait>], start: &Arc<MetadataOwner>) -> Option<Vec<Member>> {
         let for_rows = self.rows.get().map(RowWaits::waiting).unwrap_or_default();
         let for_rows: Vec<_> = for_rows.iter().filter_map(of_rows).collect();
@@ -363,7 +363,12 @@ impl MetadataGraph {
                         continue;
                     }
                     if Arc::ptr_eq(&other, start) {
-                        return Some(path(&steps, at, wait));
+                        let cycle = path(&steps, at, wait.clone());
+                        // One of rows only is the row locks' own to break, if they are to: another one may go through here.
+                        if cycle.iter().any(|member| matches!(member.wait, Seen::Name(_))) {
+                            return Some(cycle);
+                        }
+                        continue;
                     }
                     if !steps.iter().any(|step| Arc::ptr_eq(&step.owner, &other)) {
                         steps.push(Step { owner: other, from: Some((at, wait.clone())) });

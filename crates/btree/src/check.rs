@@ -14,7 +14,7 @@ use pagestore::page::{self as fil, NULL_PAGE};
 use pagestore::{Error, Interrupt};
 
 use crate::compare::compare_keys;
-use crate::external::{Reference, capacity, part_of};
+use crate::external::{Reference, part_of};
 use crate::field::FieldRef;
 use crate::key::OwnedKey;
 use crate::page::validate::{key_of, validate};
@@ -61,17 +61,9 @@ struct Chain {
     next: u32,
     left: u64,
     owner: String,
-    /// Its record is delete-marked: purge may have freed a part of it.
+    /// Its record is delete-marked: purge may have cut pages out behind the first one ([`Tree::free_chain_step`]) when a crash,
+    /// or an error, came.
     is_dying: bool,
-    pages_read: u32,
-}
-
-impl Chain {
-    /// Whether it ends where a chain may that is being freed. Steps of freeing cut pages out behind the first one
-    /// ([`Tree::free_chain_step`]), all of them full; a crash, or an error, leaves the record with the rest until purge goes on.
-    fn is_being_freed(&self, page_size: usize) -> bool {
-        self.is_dying && (self.pages_read == 1 || self.left.is_multiple_of(capacity(page_size) as u64))
-    }
 }
 
 /// A check in progress.
@@ -288,7 +280,6 @@ impl<'t> Checker<'t> {
                     left: u64::from(reference.len),
                     owner,
                     is_dying: record.is_deleted(),
-                    pages_read: 0,
                 });
             }
         }
@@ -298,7 +289,7 @@ impl<'t> Checker<'t> {
     fn follow(&mut self, mut chain: Chain) -> Result<(), Interrupt> {
         if chain.next == NULL_PAGE || chain.left == 0 {
             let is_whole = chain.next == NULL_PAGE && chain.left == 0;
-            let is_cut = chain.next == NULL_PAGE && chain.is_being_freed(self.tree.page_size());
+            let is_cut = chain.next == NULL_PAGE && chain.is_dying;
             if !is_whole && !is_cut {
                 self.problem(
                     self.tree.root,
@@ -321,7 +312,6 @@ impl<'t> Checker<'t> {
             Ok((part, next)) => {
                 chain.left = chain.left.saturating_sub(part.len() as u64);
                 chain.next = next;
-                chain.pages_read += 1;
                 self.chains.push(chain);
             }
             Err(why) => self.problem(number, format!("{why}, in the value of {}", chain.owner)),

@@ -191,7 +191,7 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
 }
 
 /// Bytes of a value that a page holds.
-pub(crate) fn capacity(page_size: usize) -> usize {
+fn capacity(page_size: usize) -> usize {
     page_size - DATA - fil::TRAILER_LEN
 }
 

@@ -151,18 +151,26 @@ impl Tree {
     /// [`Interrupt`] of the page store: await and call again.
     pub fn destroy_step(&self) -> Result<bool, Interrupt> {
         self.read_root()?;
-        let segments = [(self.leaf_segment(), None), (self.top_segment(), Some(self.root))];
-        for (segment, keep) in segments {
-            let mut mtr = self.store.mtr()?;
-            // The root says where the segments are, so it goes last; a finished segment's inode has no id any more.
-            if keep.is_none() && self.segment_is_gone(&mut mtr, segment)? {
-                continue;
+        let mut mtr = self.store.mtr()?;
+        let root = mtr.x(self.page_id(self.root))?;
+        let leaf = SegmentHeader::read(mtr.page(root), header::SEGMENT_LEAF);
+        // A finished segment's inode has no id any more, and is another one's soon: so the root forgets it in the same moment.
+        if leaf.page != fil::NULL_PAGE && !self.segment_is_gone(&mut mtr, leaf)? {
+            let done = fsp::free_segment_step(&mut mtr, leaf, None)?;
+            if done {
+                let nowhere = SegmentHeader { page: fil::NULL_PAGE, offset: 0, ..leaf };
+                mtr.write(root, header::SEGMENT_LEAF, &nowhere.to_bytes());
             }
-            let done = fsp::free_segment_step(&mut mtr, segment, keep)?;
             mtr.commit();
-            if !done {
-                return Ok(false);
-            }
+            return Ok(false);
+        }
+        drop(mtr);
+        let mut mtr = self.store.mtr()?;
+        // The root says where the other segment is, so it goes last.
+        let done = fsp::free_segment_step(&mut mtr, self.top_segment(), Some(self.root))?;
+        mtr.commit();
+        if !done {
+            return Ok(false);
         }
         let mut mtr = self.store.mtr()?;
         let done = fsp::free_segment_step(&mut mtr, self.top_segment(), None)?;

@@ -13,15 +13,12 @@ use crate::error::Error;
 use crate::page::{self, PageSize};
 use crate::space::{FSP_FLAGS, FSP_SPACE_ID, check_first_page, check_flags};
 
-/// Bytes at the beginning of page 0 that a write of it leaves whole: a sector.
-const FIRST_SECTOR: usize = 512;
-
 /// Whose a file is.
 #[derive(Debug)]
 pub enum FileIdentity {
     /// There is no such file.
     Missing,
-    /// Page 0 was never written: nothing is lost with it.
+    /// Page 0 was never written, or torn when it was first: nothing is lost with it.
     Blank,
     /// The file of this tablespace. Page 0 may be damaged or torn otherwise.
     Space(u32),
@@ -55,7 +52,9 @@ impl FileIdentity {
                 page_size.bytes()
             ));
         }
-        if page::is_all_zero(&first[..FIRST_SECTOR]) {
+        // Behind the first sector a new page 0 has nothing but its trailer.
+        let (body, _trailer) = first.split_at(page_size.bytes() - page::TRAILER_LEN);
+        if page::is_all_zero(body) {
             return FileIdentity::Blank;
         }
         let (space, flags) = (page::space_id(&first), page::u32_at(&first, FSP_FLAGS));

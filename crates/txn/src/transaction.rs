@@ -364,6 +364,8 @@ impl Transaction {
         let tables = &self.tables;
         let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
         rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
+        // Before anything is written there anew.
+        self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
         Ok(())
     }

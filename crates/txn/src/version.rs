@@ -9,13 +9,15 @@
 //!
 //! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of the leaf and
 //! comes back. It does not begin anew then: the overlay keeps what was found so far. Where the record has the very same bytes
-//! still, the next try goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
+//! still, and no transaction was rolled back in part and goes on, the next try goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
 //! *anchor* and on from there: the first version that is not by the record's last writer. That one was committed, so it stays
 //! as it is and in the chain. So the chain is walked once however many pages it has, and only the page that was waited for last
 //! is pinned.
 //!
 //! The end of such a walk is kept as well. Who asked for it may have to wait for other pages next and then asks again: in a
 //! small pool those pages and the chain's would drive each other out for ever.
+
+use std::sync::atomic::Ordering;
 
 use btree::field::REFERENCE_SIZE;
 use btree::{FieldRef, RecordRef};
@@ -96,6 +98,8 @@ struct Paused {
     view: (u64, u64),
     /// The bytes that the record had.
     image: Vec<u8>,
+    /// [`UndoSpace::cut_back`] then.
+    cut_back: u64,
     /// As in [`Overlay`].
     fields: Fields,
     above: Fields,
@@ -202,7 +206,13 @@ impl Overlay {
         self.trx_id == record.trx_id() && self.roll_ptr == record.roll_ptr()
     }
 
-    fn pause(&mut self, view: &ReadView, record: RecordRef<'_>, mut beyond: Option<Box<Paused>>) {
+    fn pause(
+        &mut self,
+        space: &UndoSpace,
+        view: &ReadView,
+        record: RecordRef<'_>,
+        mut beyond: Option<Box<Paused>>,
+    ) {
         while let Some(walk) = &mut beyond
             && walk.depth() >= BEYOND_MAX
         {
@@ -211,6 +221,7 @@ impl Overlay {
         self.paused = Some(Box::new(Paused {
             view: (view.version, view.creator),
             image: image(record),
+            cut_back: space.cut_back.load(Ordering::SeqCst),
             fields: self.fields.clone(),
             above: self.above.clone(),
             bytes: self.bytes.clone(),
@@ -223,10 +234,16 @@ impl Overlay {
     }
 
     /// Begins at the record, or where a walk from the same bytes stopped; returns one that is to be joined at its anchor.
-    fn resume(&mut self, paused: Option<Box<Paused>>, record: RecordRef<'_>) -> Option<Box<Paused>> {
+    fn resume(
+        &mut self,
+        space: &UndoSpace,
+        paused: Option<Box<Paused>>,
+        record: RecordRef<'_>,
+    ) -> Option<Box<Paused>> {
         self.start(record);
         let mut walk = paused?;
-        if walk.image != image(record) {
+        // What is rolled back to a savepoint and done again may leave the very bytes, and other versions behind them.
+        if walk.cut_back != space.cut_back.load(Ordering::SeqCst) || walk.image != image(record) {
             return if walk.anchor.is_some() { Some(walk) } else { walk.beyond };
         }
         self.fields = std::mem::take(&mut walk.fields);
@@ -351,7 +368,7 @@ pub(crate) fn walk_back(
 ) -> Result<bool, Interrupt> {
     let paused = overlay.paused.take().filter(|paused| paused.view == (view.version, view.creator));
     let was_paused = paused.is_some();
-    let mut beyond = overlay.resume(paused, record);
+    let mut beyond = overlay.resume(space, paused, record);
     let mut versions = 0;
     loop {
         let version = (overlay.trx_id, overlay.roll_ptr);
@@ -373,12 +390,12 @@ pub(crate) fn walk_back(
             Ok(None) => versions += 1,
             Ok(Some(found)) => {
                 if was_paused {
-                    overlay.pause(view, record, None);
+                    overlay.pause(space, view, record, None);
                 }
                 return Ok(found);
             }
             Err(Interrupt::Wait(wait)) => {
-                overlay.pause(view, record, beyond);
+                overlay.pause(space, view, record, beyond);
                 // What was waited for before is behind.
                 return Err(Interrupt::Wait(wait.and_lets_go()));
             }

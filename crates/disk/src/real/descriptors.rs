@@ -150,7 +150,7 @@ impl Closable {
             options.read(true).write(true).custom_flags(self.flags).open(&slot.name)
         };
         let file = self.all.open_file(open)?;
-        if identity(&file)? != self.identity {
+        if !is_same(identity(&file)?, self.identity) {
             return Err(io::Error::other(format!(
                 "{} is another file than when it was opened first: put back the one that was there",
                 slot.name.display()
@@ -243,6 +243,11 @@ fn identity(file: &std::fs::File) -> io::Result<Identity> {
     let metadata = file.metadata()?;
     // Not every file system knows when.
     Ok((metadata.dev(), metadata.ino(), metadata.created().ok()))
+}
+
+/// Whether two looks were at one file, as far as both tell.
+fn is_same(a: Identity, b: Identity) -> bool {
+    (a.0, a.1) == (b.0, b.1) && a.2.zip(b.2).is_none_or(|(a, b)| a == b)
 }
 
 #[cfg(test)]

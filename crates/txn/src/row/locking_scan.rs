@@ -69,25 +69,35 @@ struct Locker<'l> {
     peek: &'l mut Option<Peek>,
 }
 
-/// A look at the newest committed version of a row. Its view is open during the look only.
+/// A look at the newest committed version of a row. Its view is open during the look only, waits for pages included: with
+/// another view the walk to that version would begin anew.
 struct Peek {
     system: Arc<System>,
     slot: Arc<ViewSlot>,
     view: ReadView,
     overlay: Overlay,
+    /// The row whose look waits.
+    waits: Option<LockTarget>,
 }
 
 impl Peek {
     fn new(system: &Arc<System>) -> Peek {
         let slot = system.views.register();
-        Peek { system: system.clone(), slot, view: ReadView::default(), overlay: Overlay::default() }
+        let (view, overlay) = (ReadView::default(), Overlay::default());
+        Peek { system: system.clone(), slot, view, overlay, waits: None }
     }
 
     fn find(&mut self, record: RecordRef<'_>, own_id: u64) -> Result<Visible, Interrupt> {
-        let Peek { system, slot, view, overlay } = self;
-        system.active.fill_view(view, own_id, |version| slot.0.store(version, Ordering::SeqCst));
+        let Peek { system, slot, view, overlay, waits } = self;
+        let row = system.locks.target_of(record);
+        if *waits != Some(row) {
+            system.active.fill_view(view, own_id, |version| slot.0.store(version, Ordering::SeqCst));
+        }
         let found = find_visible(&system.undo, record, view, overlay);
-        slot.0.store(NO_VIEW, Ordering::SeqCst);
+        *waits = matches!(found, Err(Interrupt::Wait(_))).then_some(row);
+        if waits.is_none() {
+            slot.0.store(NO_VIEW, Ordering::SeqCst);
+        }
         found
     }
 }

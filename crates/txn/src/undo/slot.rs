@@ -51,6 +51,8 @@ pub(crate) struct UndoSpace {
     pub(super) to_trim: Mutex<VecDeque<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
+    /// Times that a transaction which goes on had its log cut back: it writes to the same places again.
+    pub cut_back: AtomicU64,
     pub truncation: Truncation,
 }
 
@@ -146,6 +148,7 @@ impl UndoSpace {
             free: FreeSlots::default(),
             to_trim: Mutex::default(),
             pages: AtomicU64::new(0),
+            cut_back: AtomicU64::new(0),
             truncation: Truncation::default(),
         }
     }
