@@ -3,7 +3,7 @@
 //!
 //! Each entry stands for itself: one that cannot be done now is left for the next start and said in the log, and never keeps
 //! the others, or the directory, from opening. A table whose file could not be given its name is opened where the file is.
-//! Nothing is removed or overwritten that is known to be another tablespace's.
+//! Nothing is removed or overwritten that is not known to be what the statement was about ([`FileIdentity`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};

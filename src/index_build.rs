@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use btree::compare::compare_values;
+use btree::page::header;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
 use disk::PageId;
 use pagestore::{fsp, page};
@@ -33,9 +34,6 @@ const SORT_BYTES: usize = 8 << 20;
 
 /// Units of work that a step on a page counts for.
 pub(crate) const PAGE_UNITS: u32 = 16;
-
-/// Offset of the index's id in a root page.
-const ROOT_INDEX_ID: usize = 66;
 
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
@@ -458,7 +456,7 @@ fn is_root_of(
         return Ok(false);
     }
     let page = store.read(PageId::new(space, root))?;
-    Ok(page::page_type(&page) == page::kind::INDEX && page::u64_at(&page, ROOT_INDEX_ID) == index)
+    Ok(page::page_type(&page) == page::kind::INDEX && header::index_id(&page) == index)
 }
 
 fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {

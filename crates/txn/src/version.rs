@@ -206,6 +206,7 @@ impl Overlay {
         self.trx_id == record.trx_id() && self.roll_ptr == record.roll_ptr()
     }
 
+    /// Keeps the walk, and leaves nothing of it in the overlay itself.
     fn pause(
         &mut self,
         space: &UndoSpace,
@@ -222,9 +223,9 @@ impl Overlay {
             view: (view.version, view.creator),
             image: image(record),
             cut_back: space.cut_back.load(Ordering::SeqCst),
-            fields: self.fields.clone(),
-            above: self.above.clone(),
-            bytes: self.bytes.clone(),
+            fields: std::mem::take(&mut self.fields),
+            above: std::mem::take(&mut self.above),
+            bytes: std::mem::take(&mut self.bytes),
             trx_id: self.trx_id,
             roll_ptr: self.roll_ptr,
             deleted: self.deleted,
@@ -390,7 +391,9 @@ pub(crate) fn walk_back(
             Ok(None) => versions += 1,
             Ok(Some(found)) => {
                 if was_paused {
+                    let shown = (overlay.fields.clone(), overlay.above.clone(), overlay.bytes.clone());
                     overlay.pause(space, view, record, None);
+                    (overlay.fields, overlay.above, overlay.bytes) = shown;
                 }
                 return Ok(found);
             }

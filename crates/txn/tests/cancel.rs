@@ -275,54 +275,6 @@ fn a_purge_dropped_anywhere_is_over_when_a_pause_begins() {
     assert!(at_work > 1, "none was dropped while others were at work");
 }
 
-/// A purge that is dropped anywhere, or fails, leaves nothing that a later one takes for history: pages that it freed are
-/// another transaction's soon.
-#[test]
-fn a_purge_cut_anywhere_does_not_touch_the_undo_log_of_another_transaction() {
-    let world = cold_world(512);
-    let (mut session, mut other) = (world.session(), world.session());
-    let value = |id: i32, round: usize| vec![(id as usize * 31 + round) as u8; 6000];
-    let (mut dropped, mut failed) = (0, 0);
-    for round in 0..150 {
-        world.run(async {
-            other.begin();
-            for id in 100..120 {
-                other.set_v(id, Some(&value(id, round))).await.unwrap();
-            }
-            other.commit().await;
-            world.system.purge_all().await.unwrap();
-            for transaction in 0..4 {
-                session.begin();
-                for id in (200..ROWS).step_by(200) {
-                    session.set_v(id + transaction, Some(&[round as u8; 6000])).await.unwrap();
-                }
-                session.commit().await;
-            }
-            read_far_and_wide(&mut session).await;
-            if round % 2 == 0 {
-                let over = for_polls(world.system.purge_all(), round * 2).await;
-                dropped += usize::from(over.is_none());
-            } else {
-                world.env.disk().misbehave("undo_001", Misbehaviour::FailRead(FaultKind::Eio), 1 + round / 4);
-                failed += usize::from(world.system.purge_all().await.is_err());
-                world.env.disk().behave();
-            }
-            other.begin();
-            for id in 100..120 {
-                other.set_v(id, Some(&value(id, round + 1))).await.unwrap();
-            }
-            world.system.purge_all().await.unwrap();
-            other.rollback().await;
-            for id in 100..120 {
-                assert_eq!(other.read_v(id).await, Some(value(id, round)), "row {id}, dropped at {round}");
-            }
-        });
-        assert_eq!(world.system.status().purge_skipped, 0, "dropped at {round}");
-    }
-    assert!(dropped > 40 && failed > 20, "{dropped} were dropped, {failed} failed");
-    world.check();
-}
-
 #[test]
 fn a_lock_wait_that_is_given_up_is_counted_no_longer() {
     let world = World::new(513);

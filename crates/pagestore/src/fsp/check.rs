@@ -1,9 +1,10 @@
 //! Checks the space management of a tablespace and tells who owns which page.
 //!
 //! The structure pages are copied first (under the S latch of page 0, so that they belong together), then judged at
-//! leisure: [`gather`] does the one, [`Gathered::judge`] the other, which gives way where its caller wants. Nothing on a page is trusted: a list may loop, lead anywhere or claim any length. What is
-//! verified is listed in the module documentation of [`crate::fsp`]; besides, a page that is used must have exactly one
-//! owner, so that a B-tree check can compare the pages it reached with the pages its segments own ([`Report::pages_of`]).
+//! leisure: [`gather`] does the one, [`Gathered::judge`] the other, which gives way where its caller wants. Nothing on a page
+//! is trusted: a list may loop, lead anywhere or claim any length. What is verified is listed in the module documentation of
+//! [`crate::fsp`]; besides, a page that is used must have exactly one owner, so that a B-tree check can compare the pages it
+//! reached with the pages its segments own ([`Report::pages_of`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -94,11 +94,18 @@ impl Peek {
             system.active.fill_view(view, own_id, |version| slot.0.store(version, Ordering::SeqCst));
         }
         let found = find_visible(&system.undo, record, view, overlay);
-        *waits = matches!(found, Err(Interrupt::Wait(_))).then_some(row);
-        if waits.is_none() {
-            slot.0.store(NO_VIEW, Ordering::SeqCst);
+        *waits = Some(row);
+        if !matches!(found, Err(Interrupt::Wait(_))) {
+            self.close();
         }
         found
+    }
+
+    /// No look waits any more: the row was locked after all, or is passed by.
+    fn close(&mut self) {
+        if self.waits.take().is_some() {
+            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
+        }
     }
 }
 
@@ -145,6 +152,9 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
             std::mem::swap(&mut transaction.seen, &mut scan.position);
         }
         transaction.counts.rows_read += rows;
+        if !matches!(turn, Err(Interrupt::Wait(_))) {
+            peek.iter_mut().for_each(Peek::close);
+        }
         match turn {
             Ok(Turn::State(state)) => return Ok(state),
             Ok(Turn::Again) => {}
