@@ -5,13 +5,14 @@
 //! write its undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
 //! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can be.
 
+use disk::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
 
 use crate::compare::SearchKey;
 use crate::cursor::SavedPosition;
 use crate::definition::{ROLL_PTR_SIZE, TRX_ID_SIZE};
 use crate::descend::Target;
-use crate::field::{Field, FieldRef};
+use crate::field::Field;
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, MtrPage, PageEditor, builder, delete, header, image, insert};
 use crate::record::build::system_fields;
@@ -34,6 +35,23 @@ pub struct ChangePosition {
     pub place: Place,
     /// Whether that record has exactly the key.
     pub exact: bool,
+}
+
+/// Where a mini-transaction left a record that it had changed in place. Holds nothing: the page's LSN tells whether anything was
+/// changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastChange {
+    page: PageId,
+    lsn: u64,
+    offset: usize,
+}
+
+impl LastChange {
+    /// The record at `position`, which `mtr` has changed where it lies. Commits `mtr`.
+    pub fn commit(mtr: Mtr<'_>, position: &ChangePosition) -> LastChange {
+        let page = mtr.page_id(position.place.page);
+        LastChange { page, lsn: mtr.commit().0, offset: position.place.offset }
+    }
 }
 
 /// Whether a change on one leaf was made.
@@ -81,15 +99,41 @@ impl Tree {
             let page = mtr.x_pin(pin.clone());
             let bytes = mtr.page(page);
             // The LSN tells every change of a page from the one before, so it is still a leaf and the record still there.
-            if fil::lsn(bytes) == lsn && header::index_id(bytes) == self.def.id {
-                let record = RecordRef::new(bytes, offset, &self.def);
-                if record.fields().map(FieldRef::inline).take(key.len()).eq(key.iter().copied()) {
-                    return Ok(ChangePosition { place: Place { page, offset }, exact: true });
-                }
+            if fil::lsn(bytes) == lsn
+                && header::index_id(bytes) == self.def.id
+                && RecordRef::new(bytes, offset, &self.def).has_key(key)
+            {
+                return Ok(ChangePosition { place: Place { page, offset }, exact: true });
             }
             mtr.release(page);
         }
         self.seek_for_change(mtr, key)
+    }
+
+    /// As [`Tree::seek_for_change`] for a record that may be the one behind the last that was changed, as when a statement goes
+    /// through rows in the order of the index: then this needs no descent. `None` when it is not, with nothing latched.
+    pub fn seek_behind(
+        &self,
+        mtr: &mut Mtr<'_>,
+        key: &[Field<'_>],
+        last: &LastChange,
+    ) -> Option<ChangePosition> {
+        if last.page.space != self.space {
+            return None;
+        }
+        let page = mtr.x_present(last.page)?;
+        let bytes = mtr.page(page);
+        // The LSN tells every change of a page from the one before, being freed among them.
+        if fil::lsn(bytes) == last.lsn
+            && header::index_id(bytes) == self.def.id
+            && let Ok(offset) = page::next_record(bytes, last.offset)
+            && offset != header::SUPREMUM
+            && RecordRef::new(bytes, offset, &self.def).has_key(key)
+        {
+            return Some(ChangePosition { place: Place { page, offset }, exact: true });
+        }
+        mtr.release(page);
+        None
     }
 
     pub(crate) fn position_on(
@@ -228,6 +272,22 @@ impl Tree {
         };
         self.note_trx_id(mtr, place.page, trx_id);
         Ok(Outcome::Done(Place { offset, ..place }))
+    }
+
+    /// Replaces the record at `place` by `record`, a copy of it in which some bytes have been overwritten. Only those are logged.
+    ///
+    /// # Panics
+    /// When the copy is of a record with another place in its page.
+    pub fn overwrite_here(&self, mtr: &mut Mtr<'_>, place: Place, record: &RecordBuffer) {
+        let old = RecordRef::new(mtr.page(place.page), place.offset, &self.def);
+        let start = place.offset - record.extra_size();
+        assert_eq!(
+            record.view(&self.def).heap_no(),
+            old.heap_no(),
+            "a record is overwritten by a copy of another one"
+        );
+        debug_assert_eq!(old.bounds(), (start, start + record.size()));
+        image::write_range(&mut MtrPage::new(mtr, place.page), start, record.as_bytes());
     }
 
     /// Replaces a record where there is room at all; `None`, with nothing changed, when there is not.

@@ -66,6 +66,11 @@ impl SavedPosition {
         &self.key
     }
 
+    /// Whether a place is remembered.
+    pub fn is_set(&self) -> bool {
+        self.place.is_some()
+    }
+
     /// Forgets what was remembered, and gives the pin back.
     pub fn clear(&mut self) {
         self.place = None;

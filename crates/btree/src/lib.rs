@@ -40,7 +40,7 @@ pub mod structure;
 pub mod tree;
 
 pub use bulk::BulkLoader;
-pub use change::{ChangePosition, Outcome, Place};
+pub use change::{ChangePosition, LastChange, Outcome, Place};
 pub use check::{CheckReport, Checker};
 pub use cursor::{LeafCursor, SavedPosition, Seek};
 pub use definition::IndexDef;

@@ -133,6 +133,14 @@ impl<'s> Mtr<'s> {
         Ok(self.latch(pin, Mode::Exclusive))
     }
 
+    /// As [`Mtr::x`] if the page is in memory: never a wait.
+    ///
+    /// # Panics
+    /// As [`Mtr::x`].
+    pub fn x_present(&mut self, page: PageId) -> Option<PageHandle> {
+        self.store.pin_present(page).map(|pin| self.x_pin(pin))
+    }
+
     /// As [`Mtr::x`] for a page that is already pinned: no look-up, no wait.
     ///
     /// # Panics

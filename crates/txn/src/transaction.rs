@@ -267,8 +267,8 @@ impl Transaction {
     }
 
     /// Where the last locking read by a whole key found its row; for the change that often follows at once.
-    pub(crate) fn take_seen(&mut self) -> SavedPosition {
-        std::mem::take(&mut self.seen)
+    pub(crate) fn take_seen(&mut self) -> Option<SavedPosition> {
+        self.seen.is_set().then(|| std::mem::take(&mut self.seen))
     }
 
     /// What reading needs, borrowed apart.
@@ -296,6 +296,7 @@ impl Transaction {
     pub fn end_statement(&mut self) {
         self.add_counts();
         self.seen.clear();
+        self.buffers.last = None;
         if !self.begun || self.isolation.locks_records_only() {
             self.close_view();
         }
@@ -471,6 +472,7 @@ impl Transaction {
         self.close_view();
         self.add_counts();
         self.seen.clear();
+        self.buffers.last = None;
         self.begun = false;
         self.unfinished = None;
         self.tables.clear();

@@ -165,6 +165,15 @@ impl RecordBuffer {
         self.bytes[at..at + TRX_ID_SIZE + ROLL_PTR_SIZE].copy_from_slice(&system_fields(trx_id, roll_ptr));
     }
 
+    /// Overwrites bytes of a finished record, from `at` behind the origin on.
+    ///
+    /// # Panics
+    /// When the record ends before.
+    pub fn overwrite(&mut self, at: usize, bytes: &[u8]) {
+        let start = self.origin + at;
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Fills in what depends on the place in the page.
     pub(crate) fn place(&mut self, n_owned: u8, heap_no: u16, next: [u8; 2]) {
         let at = self.origin;

@@ -3,8 +3,8 @@
 use super::Status;
 use super::header::{self, DELETED_FLAG, HEADER_SIZE, INSTANT_FLAGS, MIN_REC_FLAG};
 use super::layout::{Extent, FieldWalk};
-use crate::definition::{IndexDef, ROLL_PTR_SIZE, TRX_ID_SIZE, UNKNOWN_OFFSET};
-use crate::field::FieldRef;
+use crate::definition::{IndexDef, NOT_NULLABLE, ROLL_PTR_SIZE, TRX_ID_SIZE, UNKNOWN_OFFSET, VARIABLE};
+use crate::field::{Field, FieldRef};
 
 /// A view of one record inside a page or a buffer.
 #[derive(Clone, Copy)]
@@ -71,14 +71,20 @@ impl<'a> RecordRef<'a> {
         if self.is_node_pointer() { self.def.n_unique } else { self.def.fields.len() }
     }
 
+    /// Whether a bit of the NULL bitmap is set, as [`FieldWalk`] reads it.
+    #[inline]
+    fn is_null(&self, bit: u16) -> bool {
+        let at = self.origin.wrapping_sub(HEADER_SIZE + 1 + usize::from(bit / 8));
+        self.bytes.get(at).is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
+    }
+
     fn extent(&self, field: usize) -> Extent {
         let layout = self.def.layout[field];
-        if layout.offset != UNKNOWN_OFFSET
-            && layout.fixed_len != crate::definition::VARIABLE
-            && layout.null_bit == crate::definition::NOT_NULLABLE
-        {
+        if layout.offset != UNKNOWN_OFFSET && layout.fixed_len != VARIABLE {
             let start = self.origin + usize::from(layout.offset);
-            return Extent { start, len: usize::from(layout.fixed_len), null: false, external: false };
+            let null = layout.null_bit != NOT_NULLABLE && self.is_null(layout.null_bit);
+            let len = if null { 0 } else { usize::from(layout.fixed_len) };
+            return Extent { start, len, null, external: false };
         }
         let nothing = Extent { start: self.origin, len: 0, null: true, external: false };
         FieldWalk::new(self.bytes, self.origin, self.def).nth(field).unwrap_or(nothing)
@@ -102,6 +108,12 @@ impl<'a> RecordRef<'a> {
     pub fn fields(&self) -> impl Iterator<Item = FieldRef<'a>> + 'a + use<'a> {
         let bytes = self.bytes;
         FieldWalk::new(self.bytes, self.origin, self.def).map(move |extent| extent.read(bytes))
+    }
+
+    /// Whether the first fields are these, byte for byte.
+    #[inline]
+    pub fn has_key(&self, key: &[Field<'_>]) -> bool {
+        self.fields().map(FieldRef::inline).take(key.len()).eq(key.iter().copied())
     }
 
     /// Id of the transaction that wrote this version; 0 in a secondary index.

@@ -2,12 +2,16 @@
 //!
 //! Each step makes sure that there is room for the undo record, latches the leaf, looks at locks and versions, checks
 //! that the change fits, and only then writes: undo record and row in one mini-transaction.
+//!
+//! Two things make a statement that changes many rows cheap. A change that leaves every field where it is, of columns in no other
+//! index, is a [`Patch`]: nothing is computed but the bytes. And the next row is mostly the one behind the last on the same
+//! page, which nobody else has changed in between: then it is found without a descent ([`Nearby`]).
 
 use btree::external::plan_external;
 use btree::record::build::record_size;
 use btree::{
-    ChangePosition, FieldRef, KeyFields, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange,
-    StructureGuard, Tree,
+    ChangePosition, FieldRef, KeyFields, LastChange, Outcome, OwnedKey, RecordRef, SavedPosition,
+    StructureChange, StructureGuard, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;
@@ -43,17 +47,31 @@ struct Located<'s, 't> {
     guard: Option<StructureGuard<'t>>,
 }
 
+/// Where a row may be found without a descent.
+#[derive(Clone, Copy, Default)]
+struct Nearby<'p> {
+    /// It was seen here.
+    seen: Option<&'p SavedPosition>,
+    /// The row before it was changed here.
+    last: Option<LastChange>,
+}
+
 fn locate<'s, 't>(
     store: &'s pagestore::PageStore,
     tree: &'t Tree,
     key: &[btree::Field<'_>],
     structure: Option<usize>,
     extra_redo: usize,
-    seen: &SavedPosition,
+    nearby: Nearby<'_>,
 ) -> Result<Located<'s, 't>, Interrupt> {
     let Some(size) = structure else {
         let mut mtr = store.mtr()?;
-        let position = tree.seek_for_change_at(&mut mtr, key, seen)?;
+        let behind = nearby.last.and_then(|last| tree.seek_behind(&mut mtr, key, &last));
+        let position = match (behind, nearby.seen) {
+            (Some(position), _) => position,
+            (None, Some(seen)) => tree.seek_for_change_at(&mut mtr, key, seen)?,
+            (None, None) => tree.seek_for_change(&mut mtr, key)?,
+        };
         return Ok(Located { mtr, position, guard: None });
     };
     let mut mtr = store.mtr_sized(tree.structure_redo_bytes() + extra_redo)?;
@@ -80,9 +98,9 @@ impl Writer<'_> {
             undo.key(stored[..table.key_fields].iter().copied());
             undo.finish();
             self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
-            let system = self.system.clone();
+            let system = self.system;
             let extra = self.buffers.undo.len() + 256;
-            let mut at = locate(&system.store, tree, &key, structure, extra, &SavedPosition::default())?;
+            let mut at = locate(&system.store, tree, &key, structure, extra, Nearby::default())?;
             if at.position.exact {
                 let Some(record) = tree.record_at(&at.mtr, at.position.place) else {
                     return Ok(Step::NotFound);
@@ -116,7 +134,7 @@ impl Writer<'_> {
             }
             let mut successor = None;
             if system.locks.has_gap_locks(def.id) {
-                let target = successor_target(&system, tree, &mut at.mtr, at.position.place)?;
+                let target = successor_target(system, tree, &mut at.mtr, at.position.place)?;
                 let acquired = system.locks.request_insert(self.owner, target, &|| describe_end(def));
                 if let Acquired::Wait(wait) = acquired {
                     return Ok(Step::Lock(wait));
@@ -167,16 +185,31 @@ impl Writer<'_> {
         changes: &[NewField<'_>],
         structure: Option<usize>,
         entries: &mut Vec<EntryChange>,
-        seen: &SavedPosition,
+        seen: Option<&SavedPosition>,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
-        let system = self.system.clone();
+        let system = self.system;
         loop {
             let extra = self.buffers.undo.len() + 256;
-            let mut at = locate(&system.store, tree, key, structure, extra, seen)?;
+            let nearby = Nearby { seen, last: self.buffers.last.take() };
+            let mut at = locate(&system.store, tree, key, structure, extra, nearby)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
+            }
+            if structure.is_none()
+                && let Some(patches) = patches(table, record, changes)
+            {
+                if patches.is_empty() {
+                    return Ok(Step::Unchanged);
+                }
+                if self.patch(&mut at, table, &patches) {
+                    self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
+                    return Ok(Step::Done);
+                }
+                drop(at);
+                self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                continue;
             }
             let old: Fields<'_> = record.fields().collect();
             let mut new = old.clone();
@@ -210,12 +243,13 @@ impl Writer<'_> {
         table: &Table,
         key: &[btree::Field<'_>],
         entries: &mut Vec<EntryChange>,
-        seen: &SavedPosition,
+        seen: Option<&SavedPosition>,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
-        let system = self.system.clone();
+        let system = self.system;
         loop {
-            let mut at = locate(&system.store, tree, key, None, 0, seen)?;
+            let nearby = Nearby { seen, last: self.buffers.last.take() };
+            let mut at = locate(&system.store, tree, key, None, 0, nearby)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
@@ -244,9 +278,39 @@ impl Writer<'_> {
             let roll_ptr = self.log.roll_ptr(place, false).0;
             tree.set_delete_mark(&mut at.mtr, at.position.place, true, 0);
             tree.set_system_fields(&mut at.mtr, at.position.place, self.log.trx_id, roll_ptr);
-            at.mtr.commit();
+            self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
             return Ok(Step::Done);
         }
+    }
+
+    /// Writes an undo record for, and makes, a change that leaves every field of the record at `at` where it is. False, with
+    /// nothing changed, when the undo record (in the buffer) needs room first.
+    fn patch(&mut self, at: &mut Located<'_, '_>, table: &Table, patches: &[Patch<'_>]) -> bool {
+        let tree = &*table.clustered;
+        let def = tree.def();
+        let place = at.position.place;
+        let record = RecordRef::new(at.mtr.page(place.page), place.offset, def);
+        let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::Update, table.id);
+        undo.old_version(false, record.trx_id(), record.roll_ptr());
+        undo.key((0..table.key_fields).map(|position| record.field(position)));
+        let page = at.mtr.page(place.page);
+        undo.fields(patches.iter().map(|patch| {
+            let start = place.offset + patch.at;
+            (patch.position as u16, FieldRef::Inline(&page[start..start + patch.new.len()]))
+        }));
+        undo.fields([].iter().copied());
+        undo.finish();
+        let Some(undo_place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+            return false;
+        };
+        self.buffers.record.copy_record(record);
+        patches.iter().for_each(|patch| self.buffers.record.overwrite(patch.at, patch.new));
+        let roll_ptr = self.log.roll_ptr(undo_place, false).0;
+        self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
+        let Some(undo_page) = self.log.latch(&mut at.mtr) else { return false };
+        self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+        tree.overwrite_here(&mut at.mtr, place, &self.buffers.record);
+        true
     }
 
     /// Writes an undo record for, and makes, the change of the record at `at` to `new`. Everything is checked; locks are held.
@@ -335,6 +399,42 @@ impl Writer<'_> {
         let value = |position: usize| new[position].inline().unwrap_or(&[]).to_vec();
         Ok(Step::TooLarge(plan.into_iter().map(|position| (position, value(position))).collect()))
     }
+}
+
+/// A field that gets other bytes, as many as it has.
+struct Patch<'f> {
+    position: usize,
+    /// Where the field begins, behind the record's origin.
+    at: usize,
+    new: &'f [u8],
+}
+
+/// The fields that really change, by position, if each can be overwritten where it lies and no index but the clustered one has it.
+fn patches<'f>(
+    table: &Table,
+    record: RecordRef<'_>,
+    changes: &[NewField<'f>],
+) -> Option<SmallVec<[Patch<'f>; 4]>> {
+    let mut patches: SmallVec<[Patch<'f>; 4]> = SmallVec::new();
+    for (number, change) in changes.iter().enumerate() {
+        let position = change.position;
+        let again = changes[..number].iter().any(|earlier| earlier.position == position);
+        if again || position < table.key_fields || table.ordering[position] {
+            return None;
+        }
+        let (FieldRef::Inline(old), FieldRef::Inline(new)) = (record.field(position), change.stored) else {
+            return None;
+        };
+        if old.len() != new.len() {
+            return None;
+        }
+        if old != new {
+            let at = record.field_offset(position) - record.origin();
+            patches.push(Patch { position, at, new });
+        }
+    }
+    patches.sort_unstable_by_key(|patch| patch.position);
+    Some(patches)
 }
 
 /// What a record is replaced by.

@@ -35,7 +35,8 @@ pub(super) async fn delete_row(
 ) -> Result<(), Error> {
     let mut entries = Vec::new();
     let seen = transaction.take_seen();
-    let step = repeat(transaction, |writer, _| writer.delete_step(table, key, &mut entries, &seen)).await?;
+    let step =
+        repeat(transaction, |writer, _| writer.delete_step(table, key, &mut entries, seen.as_ref())).await?;
     if !matches!(step, Step::Done) {
         return Err(Error::RowNotFound { table: table.id });
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use btree::compare::compare_fields;
 use btree::{Field, FieldRef, Reference};
 
+use smallvec::SmallVec;
+
 use super::clustered::NewField;
 use super::delete::delete_row;
 use super::external::{fetch_external, store_external};
@@ -56,7 +58,7 @@ async fn update_row(
     key: &[Field<'_>],
     changes: &[(u16, Field<'_>)],
 ) -> Result<(), Error> {
-    let mut new: Vec<NewField<'_>> = changes
+    let new: SmallVec<[NewField<'_>; 8]> = changes
         .iter()
         .map(|(column, value)| {
             let value = FieldRef::from(*value);
@@ -66,7 +68,7 @@ async fn update_row(
     let mut entries = Vec::new();
     let seen = transaction.take_seen();
     let step = repeat(transaction, |writer, structure| {
-        writer.update_step(table, key, &new, structure, &mut entries, &seen)
+        writer.update_step(table, key, &new, structure, &mut entries, seen.as_ref())
     })
     .await?;
     let step = match step {
@@ -76,13 +78,14 @@ async fn update_row(
                 references.push(store_external(transaction, table, value).await?);
             }
             let bytes: Vec<[u8; 20]> = references.iter().map(|reference| reference.to_bytes()).collect();
+            let mut new: Vec<NewField<'_>> = new.to_vec();
             for ((position, value), reference) in long.iter().zip(&bytes) {
                 let stored = FieldRef::External { prefix: &[], reference };
                 new.retain(|field| field.position != *position);
                 new.push(NewField { position: *position, value: FieldRef::Inline(value), stored });
             }
             let step = repeat(transaction, |writer, structure| {
-                writer.update_step(table, key, &new, structure, &mut entries, &seen)
+                writer.update_step(table, key, &new, structure, &mut entries, seen.as_ref())
             })
             .await?;
             if !matches!(step, Step::Done) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef};
+use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
 
 use super::WaitPolicy;
 use crate::error::Error;
@@ -17,6 +17,8 @@ use crate::undo::UndoLog;
 pub(crate) struct WriteBuffers {
     pub record: RecordBuffer,
     pub undo: Vec<u8>,
+    /// Where the last row was changed or delete-marked in place; the next one is often the one behind it.
+    pub last: Option<LastChange>,
 }
 
 /// A transaction about to change something: its parts, borrowed apart.

@@ -21,11 +21,13 @@ use untorn_txn::*;
 pub const TABLE_ID: u64 = 77;
 pub const SPACE: u32 = 5;
 
-/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
+/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, n INT, KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
 pub const ID: u16 = 0;
 pub const K: u16 = 1;
 pub const U: u16 = 2;
 pub const V: u16 = 3;
+/// In no index: always the number of its row, until somebody changes it.
+pub const N: u16 = 4;
 pub const INDEX_K: usize = 0;
 pub const INDEX_U: usize = 1;
 pub const INDEX_V: usize = 2;
@@ -58,6 +60,7 @@ fn definitions() -> [Arc<IndexDef>; 4] {
             int("k"),
             int("u").nullable(),
             FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob(),
+            int("n").nullable(),
         ],
         1,
         1,
@@ -116,10 +119,11 @@ fn make_table(trees: [Tree; 4]) -> Arc<Table> {
         ClusteredField::Column(K),
         ClusteredField::Column(U),
         ClusteredField::Column(V),
+        ClusteredField::Column(N),
     ];
     let mut secondaries = vec![secondary(k, K, false), secondary(u, U, true), secondary(v, V, false)];
     secondaries[INDEX_V].columns[0].prefix_bytes = Some(V_PREFIX);
-    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 4))
+    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 5))
 }
 
 impl World {
@@ -433,7 +437,7 @@ impl Session {
         v: Option<&[u8]>,
     ) -> Result<(), Error> {
         let (id, k, u) = (int(id), int(k), u.map(int));
-        let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v];
+        let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v, Some(&id[..])];
         insert(&mut self.trx, &self.table, &row).await
     }
 
@@ -448,6 +452,11 @@ impl Session {
 
     pub async fn set_v(&mut self, id: i32, v: Option<&[u8]>) -> Result<(), Error> {
         update(&mut self.trx, &self.table, &[Some(&int(id))], &[(V, v)]).await
+    }
+
+    pub async fn set_n(&mut self, id: i32, n: Option<i32>) -> Result<(), Error> {
+        let n = n.map(int);
+        update(&mut self.trx, &self.table, &[Some(&int(id))], &[(N, n.as_ref().map(|n| &n[..]))]).await
     }
 
     pub async fn set_id(&mut self, id: i32, new: i32) -> Result<(), Error> {

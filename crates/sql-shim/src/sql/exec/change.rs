@@ -30,7 +30,7 @@ use crate::sql::store::Storing;
 use crate::sql::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.
-type Changes = Vec<(u16, Option<Vec<u8>>)>;
+type Changes = smallvec::SmallVec<[(u16, Option<Vec<u8>>); 1]>;
 
 /// Computes what is to change in a row.
 type Compute<'c> = dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Changes, SqlError> + 'c;
@@ -68,7 +68,8 @@ pub fn encode_assigned(
             }
         },
     };
-    let mut bytes = Vec::new();
+    // Most columns that statements compute are numbers.
+    let mut bytes = Vec::with_capacity(16);
     if value.is_null() {
         if column.nullable {
             return Ok(None);
@@ -446,7 +447,7 @@ fn changes_of(
     cx: &Context<'_>,
     storing: &Storing<'_>,
 ) -> Result<Changes, SqlError> {
-    let mut changes: Changes = Vec::new();
+    let mut changes = Changes::new();
     let zone = storing.state.time_zone_offset();
     // Only built when a later assignment can see an earlier one.
     let mut overlay: Option<Vec<Value<'static>>> = None;
