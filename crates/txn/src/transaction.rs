@@ -297,6 +297,7 @@ impl Transaction {
         self.add_counts();
         self.seen.clear();
         self.buffers.last = None;
+        self.overlay.forget();
         if !self.begun || self.isolation.locks_records_only() {
             self.close_view();
         }
@@ -473,6 +474,7 @@ impl Transaction {
         self.add_counts();
         self.seen.clear();
         self.buffers.last = None;
+        self.overlay.forget();
         self.begun = false;
         self.unfinished = None;
         self.tables.clear();

@@ -137,6 +137,14 @@ impl Overlay {
         self.deleted = record.is_deleted();
     }
 
+    /// No walk is gone on with: the statement has ended. Long ones are not kept for a session that may do nothing for days.
+    pub fn forget(&mut self) {
+        self.paused = None;
+        if self.bytes.capacity() > TIDY {
+            *self = Overlay::default();
+        }
+    }
+
     /// Goes back over one change.
     pub fn apply(&mut self, undo: &UndoRecord<'_>) {
         self.trx_id = undo.old_trx_id;
@@ -419,4 +427,32 @@ pub(crate) fn find_visible(
     }
     let found = walk_back(space, record, view, overlay, |version| Ok(view.sees(version.trx_id)))?;
     Ok(if found && !overlay.deleted { Visible::Older } else { Visible::Nothing })
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::undo::UndoKind;
+
+    #[test]
+    fn a_long_walk_is_not_kept_when_its_statement_has_ended() {
+        let old = |value: &'static [u8]| UndoRecord {
+            kind: UndoKind::Update,
+            table: 1,
+            old_deleted: false,
+            old_trx_id: 5,
+            old_roll_ptr: 6,
+            key: smallvec![],
+            changed: smallvec![(3, FieldRef::Inline(value))],
+            ordering: smallvec![],
+        };
+        for (value, kept) in [(&[1; 100][..], true), (&[1; TIDY + 1][..], false)] {
+            let mut overlay = Overlay::default();
+            overlay.apply(&old(value));
+            overlay.forget();
+            assert_eq!(overlay.bytes.capacity() > 0, kept, "the buffer of {} bytes", value.len());
+        }
+    }
 }
