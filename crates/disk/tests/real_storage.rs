@@ -414,3 +414,14 @@ fn many_threads_share_the_ring() {
         assert_eq!(answered.load(Ordering::Acquire), 64);
     }
 }
+
+/// A program that opens one to read waits until somebody writes into it: a start would, at the name of a table's file.
+#[test]
+fn a_pipe_is_not_opened() {
+    for (env, scratch) in environments("pipe") {
+        let path = scratch.0.join("t.ibd");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let error = env.storage().open(&path, OpenHow::EXISTING).err().expect("it is no file").to_string();
+        assert!(error.contains("t.ibd") && error.contains("it is a pipe"), "{error}");
+    }
+}

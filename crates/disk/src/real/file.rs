@@ -11,7 +11,7 @@ use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result, Storage};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +50,12 @@ impl RealFile {
         Ok((RealFile { descriptor, path: path.into(), alignment }, refused))
     }
 
+    /// A pipe, which [`Self::open`] refuses: something that can be waited for.
+    #[cfg(test)]
+    pub(crate) fn of_pipe(pipe: std::fs::File, path: &Path) -> RealFile {
+        RealFile { descriptor: Descriptor::Fixed(Arc::new(pipe)), path: path.into(), alignment: 1 }
+    }
+
     /// The descriptor, the alignment, and whether direct I/O was wanted and refused.
     fn open_descriptor(path: &Path, how: OpenHow) -> Result<(std::fs::File, usize, bool)> {
         debug_assert!(!(how.closable && how.by_this_name), "opened again by name, it could be another file");
@@ -58,11 +64,15 @@ impl RealFile {
         let checked = |file: std::fs::File| {
             if how.by_this_name { only_named_so(&file).map(|()| file) } else { Ok(file) }
         };
+        let existing = std::fs::metadata(path).ok();
+        if existing.as_ref().is_some_and(|there| there.file_type().is_fifo()) {
+            // To open it would be to wait until somebody writes into it.
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, not a file")));
+        }
         if !how.direct {
             let file = options(how.mode, flags).open(path).and_then(checked).map_err(failed)?;
             return Ok((file, 1, false));
         }
-        let existed = path.exists();
         match options(how.mode, flags | libc::O_DIRECT).open(path) {
             Ok(file) => {
                 let file = checked(file).map_err(failed)?;
@@ -74,7 +84,8 @@ impl RealFile {
             Err(error) => return Err(failed(error)),
         }
         // The refused attempt may have created the file; then it is ours although it now exists.
-        let mode = if how.mode == OpenMode::CreateNew && !existed { OpenMode::Create } else { how.mode };
+        let mode =
+            if how.mode == OpenMode::CreateNew && existing.is_none() { OpenMode::Create } else { how.mode };
         let file = options(mode, flags).open(path).and_then(checked).map_err(failed)?;
         Ok((file, 1, true))
     }

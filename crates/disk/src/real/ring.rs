@@ -709,9 +709,9 @@ mod tests {
         let text = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: a path that ends with zero.
         assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
-        let file = RealFile::open(&path, OpenHow::EXISTING.buffered(), &Arc::default()).unwrap().0;
+        let pipe = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        Arc::new(file)
+        Arc::new(RealFile::of_pipe(pipe, &path))
     }
 
     #[test]
