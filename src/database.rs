@@ -178,6 +178,13 @@ impl Database {
         tables
     }
 
+    /// All tables, in the order of their databases' names and theirs.
+    pub fn all_tables(&self) -> Vec<Arc<Table>> {
+        let mut tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
+        tables.sort_by(|a, b| (&a.database, &a.name).cmp(&(&b.database, &b.name)));
+        tables
+    }
+
     /// The environment the database runs in: clock, background tasks, storage.
     pub fn environment(&self) -> &Arc<dyn Environment> {
         &self.0.environment

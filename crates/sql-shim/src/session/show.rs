@@ -2,21 +2,22 @@
 
 mod innodb_status;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use untorn::types::Collation;
 
 use super::failure::Failure;
-use super::state::Level;
-use super::{Outcome, Session};
+use super::state::{Level, SessionState};
+use super::{Outcome, Session, Watch};
 use crate::errors;
 use crate::result::{ResultColumns, ResultSink, SqlError};
 use crate::sql::ast::{Limit, Show, ShowFilter, ShowKind, Statement, TableName};
-use crate::sql::catalog_views::{self, number, text};
+use crate::sql::catalog_views::{self, RowSource, number, text};
 use crate::sql::exec::{Rows, output};
 use crate::sql::expr::bind::Binder;
 use crate::sql::expr::types::Type;
-use crate::sql::expr::{Context, RowView};
+use crate::sql::expr::{Context, Expr, RowView};
 use crate::sql::plan::access::Path;
 use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
 use crate::sql::plan::{Plan, SelectPlan};
@@ -27,16 +28,34 @@ use catalog_views::table_tables::{
     columns_of_table, columns_of_view, create_statement, default_text, statistics_of, table_row,
 };
 
-/// A result in memory.
+type Row = Vec<Value<'static>>;
+
+/// Units of work that a row counts for: some twenty texts are made for it.
+const ROW_UNITS: u32 = 4;
+
+/// A result whose rows are made while they are sent.
 pub struct Answer {
     columns: Vec<(String, Type)>,
-    rows: Rows,
+    rows: RowSource,
+    keeps: Keeps,
+}
+
+/// Which rows of an answer are wanted.
+enum Keeps {
+    All,
+    /// Those whose column of this number is like the pattern.
+    Like(usize, Vec<u8>),
+    Where(Expr),
 }
 
 impl Answer {
-    fn texts(columns: &[(&str, u32)], rows: Rows) -> Answer {
+    fn new(columns: Vec<(String, Type)>, rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
+        Answer { columns, rows: Box::new(rows.into_iter()), keeps: Keeps::All }
+    }
+
+    fn texts(columns: &[(&str, u32)], rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
         let columns = columns.iter().map(|(name, length)| ((*name).to_owned(), Type::text(*length)));
-        Answer { columns: columns.collect(), rows }
+        Answer::new(columns.collect(), rows)
     }
 
     /// Turns a column into BIGINT UNSIGNED.
@@ -53,10 +72,25 @@ impl Answer {
     }
 }
 
-/// These columns of rows that information_schema has too.
-fn picked(rows: &Rows, columns: &[usize]) -> Rows {
-    let value = |row: &Vec<Value<'static>>, at: &usize| row.get(*at).cloned().unwrap_or(Value::Null);
-    rows.iter().map(|row| columns.iter().map(|at| value(row, at)).collect()).collect()
+impl Keeps {
+    fn keeps(&self, row: &Row, state: &SessionState) -> Result<bool, SqlError> {
+        match self {
+            Keeps::All => Ok(true),
+            Keeps::Like(column, pattern) => {
+                Ok(row.get(*column).is_some_and(|value| like_name(&value.to_text(), pattern)))
+            }
+            Keeps::Where(condition) => {
+                let views = [RowView::Values(row)];
+                let cx = Context { rows: &views, ..Context::constant(state, &[]) };
+                Ok(condition.truth(&cx)? == Some(true))
+            }
+        }
+    }
+}
+
+/// These columns of a row that information_schema has too.
+fn picked(row: &Row, columns: &[usize]) -> Row {
+    columns.iter().map(|at| row.get(*at).cloned().unwrap_or(Value::Null)).collect()
 }
 
 fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
@@ -91,8 +125,10 @@ impl Session {
             Statement::Explain(inner) => self.explain(inner)?,
             _ => return Ok(Outcome::Answered),
         };
-        self.send(answer, out).await?;
         let _ = more;
+        self.transaction.rows().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        watch.over(pin!(self.send(answer, out))).await.0?;
         Ok(Outcome::Rows)
     }
 
@@ -108,10 +144,16 @@ impl Session {
         Ok(Outcome::Rows)
     }
 
-    async fn send<S: ResultSink>(&mut self, answer: Answer, out: &mut S) -> Result<(), Failure> {
+    /// Sends the rows that are wanted, and gives way to others in between.
+    async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
-        for row in &answer.rows {
+        let slice = self.transaction.state().slice();
+        for row in answer.rows {
+            slice.work(ROW_UNITS).await?;
+            if !answer.keeps.keeps(&row, &self.state)? {
+                continue;
+            }
             out.row_begin();
             for (value, (_, ty)) in row.iter().zip(&answer.columns) {
                 output::announced(out, value, ty);
@@ -127,13 +169,12 @@ impl Session {
         let state = &self.state;
         let answer = match &show.kind {
             ShowKind::Databases => {
-                let rows =
-                    catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]).collect();
+                let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]);
                 let name = match like_filter(filter) {
                     Some(pattern) => format!("Database ({})", String::from_utf8_lossy(pattern)),
                     None => "Database".to_owned(),
                 };
-                Answer { columns: vec![(name, Type::text(64))], rows }
+                Answer::new(vec![(name, Type::text(64))], rows)
             }
             ShowKind::Tables { full, database } => self.tables(*full, database.as_deref(), filter)?,
             ShowKind::TableStatus { database } => self.table_status(database.as_deref())?,
@@ -150,24 +191,23 @@ impl Session {
             ShowKind::Variables { global } => {
                 let scope = if *global { Scope::Global } else { Scope::Either };
                 let list = state.variables.show(&state.server.variables, scope);
-                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]).collect();
+                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]);
                 Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
             }
             ShowKind::Status { .. } => {
                 let list = crate::status::collect(&state.server);
-                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]).collect();
+                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]);
                 Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
             }
             ShowKind::ProcessList { full } => {
-                let mut rows = server_tables::process_list(state);
-                if !full {
-                    for row in &mut rows {
-                        if let Some(Value::Text(info, _)) = row.last_mut() {
-                            let end = collation::char_offset(info, 100, Collation::Utf8mb4GeneralCi);
-                            info.to_mut().truncate(end);
-                        }
+                let full = *full;
+                let rows = server_tables::process_list(state).map(move |mut row| {
+                    if let (false, Some(Value::Text(info, _))) = (full, row.last_mut()) {
+                        let end = collation::char_offset(info, 100, Collation::Utf8mb4GeneralCi);
+                        info.to_mut().truncate(end);
                     }
-                }
+                    row
+                });
                 Answer::texts(
                     &[
                         ("Id", 21),
@@ -221,10 +261,7 @@ impl Session {
             }
             ShowKind::CharacterSets => Answer::texts(
                 &[("Charset", 64), ("Description", 2048), ("Default collation", 64), ("Maxlen", 3)],
-                server_tables::character_sets(state)
-                    .into_iter()
-                    .map(|row| vec![row[0].clone(), row[2].clone(), row[1].clone(), row[3].clone()])
-                    .collect(),
+                server_tables::character_sets(state).map(|row| picked(&row, &[0, 2, 1, 3])),
             )
             .number(3),
             ShowKind::Collations => Answer::texts(
@@ -248,10 +285,7 @@ impl Session {
                 };
                 let rows = state.server.accounts.grants(&user, &host)?;
                 let name = format!("Grants for {user}@{host}");
-                Answer {
-                    columns: vec![(name, Type::text(1024))],
-                    rows: rows.into_iter().map(|row| vec![text(row)]).collect(),
-                }
+                Answer::new(vec![(name, Type::text(1024))], rows.into_iter().map(|row| vec![text(row)]))
             }
             ShowKind::Empty(columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
@@ -270,12 +304,7 @@ impl Session {
     ) -> Result<Answer, SqlError> {
         match filter {
             None => {}
-            Some(ShowFilter::Like(pattern)) => {
-                let matches = |row: &Vec<Value<'static>>| {
-                    row.get(column).is_some_and(|value| like_name(&value.to_text(), pattern))
-                };
-                answer.rows.retain(matches);
-            }
+            Some(ShowFilter::Like(pattern)) => answer.keeps = Keeps::Like(column, pattern.clone()),
             Some(ShowFilter::Where(expr)) => {
                 let columns = answer.columns.iter();
                 let columns = columns.map(|(name, ty)| SourceColumn {
@@ -294,16 +323,7 @@ impl Session {
                 let planner = self.planner();
                 let mut binder = Binder::new(&planner, &sources);
                 binder.clause = "where clause";
-                let condition = binder.bind(expr)?.0;
-                let mut kept = Vec::new();
-                for row in answer.rows {
-                    let views = [RowView::Values(&row)];
-                    let cx = Context { rows: &views, ..Context::constant(&self.state, &[]) };
-                    if condition.truth(&cx)? == Some(true) {
-                        kept.push(row);
-                    }
-                }
-                answer.rows = kept;
+                answer.keeps = Keeps::Where(binder.bind(expr)?.0);
             }
         }
         Ok(answer)
@@ -326,7 +346,7 @@ impl Session {
         filter: Option<&ShowFilter>,
     ) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
-        let (names, kind): (Vec<String>, &str) = if catalog_views::is_view_database(&database) {
+        let (names, kind): (Vec<String>, &'static str) = if catalog_views::is_view_database(&database) {
             let mut names: Vec<String> =
                 catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
             names.sort();
@@ -351,15 +371,17 @@ impl Session {
         if full {
             columns.push(("Table_type".to_owned(), Type::text(11)));
         }
-        let row = |name: String| if full { vec![text(name), text(kind)] } else { vec![text(name)] };
-        Ok(Answer { columns, rows: names.into_iter().map(row).collect() })
+        let row = move |name: String| if full { vec![text(name), text(kind)] } else { vec![text(name)] };
+        Ok(Answer::new(columns, names.into_iter().map(row)))
     }
 
     fn table_status(&self, database: Option<&str>) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
-        let tables = self.state.database.tables(&database);
-        let seen = tables.iter().filter(|table| self.state.sees_table(&database, &table.name));
-        let rows: Rows = seen.map(|table| table_row(table)).collect();
+        let mut tables = self.state.database.tables(&database);
+        tables.retain(|table| self.state.sees_table(&database, &table.name));
+        // Without catalog, database and kind.
+        let wanted = &[2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
+        let rows = tables.into_iter().map(|table| picked(&table_row(&table), wanted));
         let answer = Answer::texts(
             &[
                 ("Name", 64),
@@ -381,8 +403,7 @@ impl Session {
                 ("Create_options", 256),
                 ("Comment", 2048),
             ],
-            // Without catalog, database and kind.
-            picked(&rows, &[2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]),
+            rows,
         );
         let answer = [11, 12, 13].into_iter().fold(answer, |answer, at| answer.typed(at, Type::datetime(0)));
         Ok([2, 4, 5, 6, 7, 8, 9, 10].into_iter().fold(answer, Answer::number))
@@ -395,8 +416,9 @@ impl Session {
             SourceKind::View(view) => columns_of_view(view),
             SourceKind::Derived(_) => Vec::new(),
         };
-        let rows =
-            picked(&columns, if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] });
+        let wanted: &'static [usize] =
+            if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] };
+        let rows = columns.into_iter().map(move |row| picked(&row, wanted));
         Ok(if full {
             Answer::texts(
                 &[
@@ -429,7 +451,8 @@ impl Session {
 
     fn indexes(&self, name: &TableName) -> Result<Answer, SqlError> {
         let table = self.planner().engine_table(name)?;
-        let rows = picked(&statistics_of(&table), &[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]);
+        let wanted = &[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
+        let rows = statistics_of(&table).into_iter().map(|row| picked(&row, wanted));
         let answer = Answer::texts(
             &[
                 ("Table", 64),
@@ -497,7 +520,7 @@ impl Session {
             skip =
                 offset.map(|offset| offset.eval(&cx).map(|v| v.to_bits() as usize)).transpose()?.unwrap_or(0);
         }
-        let rows = lines
+        let rows: Rows = lines
             .skip(skip)
             .take(take)
             .map(|(level, error)| vec![text(level.name()), number(error.code), text(&*error.message)])

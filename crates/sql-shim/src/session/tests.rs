@@ -4,6 +4,7 @@
 //! not count its work shows as too few polls.
 #![allow(clippy::unwrap_used)]
 
+mod catalog;
 mod expressions;
 
 use std::fmt::Write as _;

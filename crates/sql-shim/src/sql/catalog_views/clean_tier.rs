@@ -2,12 +2,11 @@
 
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, View, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, number, text};
 use crate::session::state::SessionState;
-use crate::sql::exec::Rows;
 use crate::sql::value::Value;
 
-fn clean_tier(state: &SessionState) -> Rows {
+fn clean_tier(state: &SessionState) -> RowSource {
     let status = state.database.clean_tier();
     let micros =
         |time: Option<std::time::Duration>| time.map_or(Value::Null, |time| number(time.as_micros()));
@@ -53,7 +52,7 @@ fn clean_tier(state: &SessionState) -> Rows {
         number(status.suspensions),
         number(status.restored),
     ];
-    vec![row]
+    Box::new(std::iter::once(row))
 }
 
 pub(super) static VIEWS: &[View] = &[view!("UNTORN_BPE", [

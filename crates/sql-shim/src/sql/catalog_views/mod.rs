@@ -1,7 +1,7 @@
 //! `information_schema`: virtual tables read through the same executor as any other.
 //!
-//! A view is a list of columns and a function that makes all its rows. That is enough for clients and tools: the
-//! catalog is in memory and small.
+//! A view is a list of columns and a function that makes its rows, one after the other: who reads them charges each, and gives way
+//! in between. Only what the rows are about (tables, accounts, transactions) is looked up at once.
 
 mod clean_tier;
 pub mod server_tables;
@@ -9,7 +9,6 @@ pub mod table_tables;
 
 use untorn::types::{ColumnType, SizeClass};
 
-use super::exec::Rows;
 use super::expr::types::Type;
 use super::plan::source::{Source, SourceColumn, SourceKind};
 use super::value::Value;
@@ -28,6 +27,9 @@ pub enum ViewType {
     Time,
 }
 
+/// Rows that are made when they are asked for.
+pub type RowSource = Box<dyn Iterator<Item = Vec<Value<'static>>>>;
+
 /// A virtual table.
 pub struct View {
     /// Its database.
@@ -36,7 +38,7 @@ pub struct View {
     pub name: &'static str,
     /// Upper-case column names and types.
     pub columns: &'static [(&'static str, ViewType)],
-    make: fn(&SessionState) -> Rows,
+    make: fn(&SessionState) -> RowSource,
 }
 
 impl std::fmt::Debug for View {
@@ -69,8 +71,8 @@ pub fn all() -> Vec<&'static View> {
 
 impl View {
     /// Its rows now.
-    pub fn rows(&self, state: &SessionState) -> Result<Rows, SqlError> {
-        Ok((self.make)(state))
+    pub fn rows(&self, state: &SessionState) -> RowSource {
+        (self.make)(state)
     }
 
     /// What the engine is doing is for those who may look at others' work; 1227.

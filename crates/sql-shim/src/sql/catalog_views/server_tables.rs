@@ -1,40 +1,43 @@
 //! Views of the server: engines, character sets, connections, variables, status.
 
+use std::sync::Arc;
+
 use untorn::types::Collation;
 
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, View, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, number, text};
 use crate::auth::privilege::{Object, Privileges, Rights};
+use crate::server::registry::Connection;
 use crate::session::state::SessionState;
-use crate::sql::exec::Rows;
 use crate::sql::value::Value;
 use crate::variables::Scope;
 
 const COLLATIONS: [Collation; 3] = [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary];
 
 /// SHOW ENGINES.
-pub fn engines(_: &SessionState) -> Rows {
-    vec![vec![
+pub fn engines(_: &SessionState) -> RowSource {
+    Box::new(std::iter::once(vec![
         text("InnoDB"),
         text("DEFAULT"),
         text("Untorn: InnoDB file format, pages written once where the storage writes them whole"),
         text("YES"),
         text("NO"),
         text("YES"),
-    ]]
+    ]))
 }
 
 /// SHOW CHARACTER SET.
-pub fn character_sets(_: &SessionState) -> Rows {
-    vec![
+pub fn character_sets(_: &SessionState) -> RowSource {
+    let sets = [
         vec![text("binary"), text("binary"), text("Binary pseudo charset"), number(1u64)],
         vec![text("utf8mb4"), text("utf8mb4_general_ci"), text("UTF-8 Unicode"), number(4u64)],
-    ]
+    ];
+    Box::new(sets.into_iter())
 }
 
 /// SHOW COLLATION.
-pub fn collations(_: &SessionState) -> Rows {
+pub fn collations(_: &SessionState) -> RowSource {
     let row = |rule: &Collation| {
         let default = *rule != Collation::Utf8mb4Bin;
         vec![
@@ -47,57 +50,57 @@ pub fn collations(_: &SessionState) -> Rows {
             text(if *rule == Collation::Binary { "NO PAD" } else { "PAD SPACE" }),
         ]
     };
-    COLLATIONS.iter().map(row).collect()
+    Box::new(COLLATIONS.iter().map(row))
 }
 
-fn applicability(_: &SessionState) -> Rows {
-    COLLATIONS.iter().map(|rule| vec![text(rule.name()), text(rule.charset())]).collect()
+fn applicability(_: &SessionState) -> RowSource {
+    Box::new(COLLATIONS.iter().map(|rule| vec![text(rule.name()), text(rule.charset())]))
 }
 
 /// SHOW PROCESSLIST.
-pub fn process_list(state: &SessionState) -> Rows {
+pub fn process_list(state: &SessionState) -> RowSource {
     let all = state.rights().global().has(Privileges::PROCESS);
     let own = state.connection.with_activity(|activity| activity.user.clone());
-    let mut rows = Vec::new();
-    for connection in state.server.connections.all() {
+    let now_ms = state.server.clock.now_ms();
+    let row = move |connection: Arc<Connection>| {
         let activity = connection.activity();
         if !all && activity.user != own {
-            continue;
+            return None;
         }
         let info = if activity.info.is_empty() {
             Value::Null
         } else {
             text(String::from_utf8_lossy(&activity.info))
         };
-        rows.push(vec![
+        Some(vec![
             number(connection.id),
             text(&*activity.user),
             text(&*activity.host),
             activity.database.as_deref().map_or(Value::Null, text),
             text(activity.command),
-            number(state.server.clock.now_ms().saturating_sub(activity.since_ms) / 1000),
+            number(now_ms.saturating_sub(activity.since_ms) / 1000),
             text(activity.state),
             info,
-        ]);
-    }
-    rows
+        ])
+    };
+    Box::new(state.server.connections.all().into_iter().filter_map(row))
 }
 
-fn global_variables(state: &SessionState) -> Rows {
+fn global_variables(state: &SessionState) -> RowSource {
     pairs(state.variables.show(&state.server.variables, Scope::Global))
 }
 
-fn session_variables(state: &SessionState) -> Rows {
+fn session_variables(state: &SessionState) -> RowSource {
     pairs(state.variables.show(&state.server.variables, Scope::Either))
 }
 
-fn pairs(list: Vec<(&'static str, String)>) -> Rows {
-    list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
+fn pairs<N: AsRef<str> + 'static>(list: Vec<(N, String)>) -> RowSource {
+    let row = |(name, value): (N, String)| vec![text(name.as_ref().to_ascii_uppercase()), text(value)];
+    Box::new(list.into_iter().map(row))
 }
 
-fn status(state: &SessionState) -> Rows {
-    let list = crate::status::collect(&state.server);
-    list.into_iter().map(|(name, value)| vec![text(name.to_ascii_uppercase()), text(value)]).collect()
+fn status(state: &SessionState) -> RowSource {
+    pairs(crate::status::collect(&state.server))
 }
 
 /// Accounts this one may know of: itself, and all for those who may look at the system's tables.
@@ -113,9 +116,12 @@ fn known_accounts(state: &SessionState) -> Vec<(String, Rights)> {
 }
 
 /// A row for each privilege: grantee, `def`, then what `object` says, the privilege and whether it may be handed on.
-fn privilege_rows(state: &SessionState, object: impl Fn(&Object) -> Option<Vec<Value<'static>>>) -> Rows {
-    let mut rows = Vec::new();
-    for (grantee, rights) in known_accounts(state) {
+fn privilege_rows(
+    accounts: Vec<(String, Rights)>,
+    object: impl Fn(&Object) -> Option<Vec<Value<'static>>> + 'static,
+) -> impl Iterator<Item = Vec<Value<'static>>> {
+    accounts.into_iter().flat_map(move |(grantee, rights)| {
+        let mut rows = Vec::new();
         for (held_on, what) in rights.all() {
             let Some(columns) = object(held_on) else { continue };
             let option = text(if what.has(Privileges::GRANT_OPTION) { "YES" } else { "NO" });
@@ -128,54 +134,51 @@ fn privilege_rows(state: &SessionState, object: impl Fn(&Object) -> Option<Vec<V
                 rows.push(row);
             }
         }
-    }
-    rows
+        rows
+    })
 }
 
-fn user_privileges(state: &SessionState) -> Rows {
-    let mut rows = privilege_rows(state, |object| (*object == Object::Everything).then(Vec::new));
+fn user_privileges(state: &SessionState) -> RowSource {
+    let accounts = known_accounts(state);
     // An account without anything on everything has USAGE.
-    for (grantee, rights) in known_accounts(state) {
-        if rights.global().is_empty() {
-            rows.push(vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
-        }
-    }
-    rows
+    let without = accounts.iter().filter(|(_, rights)| rights.global().is_empty());
+    let without: Vec<String> = without.map(|(grantee, _)| grantee.clone()).collect();
+    let usage = without.into_iter().map(|grantee| vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
+    let held = privilege_rows(accounts, |object| (*object == Object::Everything).then(Vec::new));
+    Box::new(held.chain(usage))
 }
 
-fn schema_privileges(state: &SessionState) -> Rows {
-    privilege_rows(state, |object| match object {
+fn schema_privileges(state: &SessionState) -> RowSource {
+    Box::new(privilege_rows(known_accounts(state), |object| match object {
         Object::Database(name) => Some(vec![text(name)]),
         _ => None,
-    })
+    }))
 }
 
-fn table_privileges(state: &SessionState) -> Rows {
-    privilege_rows(state, |object| match object {
+fn table_privileges(state: &SessionState) -> RowSource {
+    Box::new(privilege_rows(known_accounts(state), |object| match object {
         Object::Table(database, table) => Some(vec![text(database), text(table)]),
         _ => None,
-    })
+    }))
 }
 
-fn transactions(state: &SessionState) -> Rows {
+fn transactions(state: &SessionState) -> RowSource {
     let list = state.database.transaction_system().transactions();
-    list.into_iter()
-        .map(|info| {
-            let since = untorn::types::DateTime::from_unix(info.started.as_secs() as i64, 0);
-            vec![
-                number(info.id),
-                text(if info.waiting { "LOCK WAIT" } else { "RUNNING" }),
-                text(since.to_string()),
-                number(info.tag),
-                number(info.locks),
-                number(info.undo_records),
-            ]
-        })
-        .collect()
+    Box::new(list.into_iter().map(|info| {
+        let since = untorn::types::DateTime::from_unix(info.started.as_secs() as i64, 0);
+        vec![
+            number(info.id),
+            text(if info.waiting { "LOCK WAIT" } else { "RUNNING" }),
+            text(since.to_string()),
+            number(info.tag),
+            number(info.locks),
+            number(info.undo_records),
+        ]
+    }))
 }
 
 /// How the pages of each file are kept from tearing.
-fn page_protection(state: &SessionState) -> Rows {
+fn page_protection(state: &SessionState) -> RowSource {
     let row = |file: untorn::FileProtection| {
         vec![
             text(file.file.display().to_string()),
@@ -184,11 +187,11 @@ fn page_protection(state: &SessionState) -> Rows {
             text(file.mode.name()),
         ]
     };
-    state.database.page_protection().into_iter().map(row).collect()
+    Box::new(state.database.page_protection().into_iter().map(row))
 }
 
-fn nothing(_: &SessionState) -> Rows {
-    Vec::new()
+fn nothing(_: &SessionState) -> RowSource {
+    Box::new(std::iter::empty())
 }
 
 pub(super) static VIEWS: &[View] = &[

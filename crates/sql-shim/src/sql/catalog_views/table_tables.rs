@@ -7,7 +7,7 @@ use untorn::schema::{ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Number, Text, Time};
-use super::{INFORMATION_SCHEMA, View, all, column_type_text, database_names, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, all, column_type_text, database_names, number, text};
 use crate::session::state::SessionState;
 use crate::sql::exec::Rows;
 use crate::sql::value::Value;
@@ -19,11 +19,11 @@ macro_rules! view {
 }
 pub(super) use view;
 
-fn tables(state: &SessionState) -> Vec<Arc<Table>> {
-    let all = state.database.databases().into_iter();
-    all.flat_map(|name| state.database.tables(&name))
-        .filter(|table| state.sees_table(&table.database, &table.name))
-        .collect()
+/// The tables that a client may see.
+fn tables(state: &SessionState) -> impl Iterator<Item = Arc<Table>> + 'static {
+    let mut tables = state.database.all_tables();
+    tables.retain(|table| state.sees_table(&table.database, &table.name));
+    tables.into_iter()
 }
 
 fn created(table: &TableDef) -> Value<'static> {
@@ -87,7 +87,7 @@ fn sizes(table: &Table) -> (u64, u64, u64) {
     (data, index, row)
 }
 
-fn schemata(state: &SessionState) -> Rows {
+fn schemata(state: &SessionState) -> RowSource {
     let row = |name: String| {
         let collation =
             state.database.database(&name).map_or(Collation::Utf8mb4GeneralCi, |def| def.collation);
@@ -100,7 +100,8 @@ fn schemata(state: &SessionState) -> Rows {
             text("NO"),
         ]
     };
-    database_names(state).into_iter().map(row).collect()
+    let rows: Rows = database_names(state).into_iter().map(row).collect();
+    Box::new(rows.into_iter())
 }
 
 /// A table's row of TABLES, which SHOW TABLE STATUS shows too.
@@ -132,9 +133,8 @@ pub fn table_row(table: &Table) -> Vec<Value<'static>> {
     ]
 }
 
-fn table_rows(state: &SessionState) -> Rows {
-    let mut rows: Rows = tables(state).iter().map(|table| table_row(table)).collect();
-    for view in all() {
+fn table_rows(state: &SessionState) -> RowSource {
+    let views = all().into_iter().map(|view| {
         let mut row = vec![
             text("def"),
             text(view.database),
@@ -145,9 +145,9 @@ fn table_rows(state: &SessionState) -> Rows {
         ];
         row.extend(std::iter::repeat_n(Value::Null, 13));
         row.extend([text(""), text("")]);
-        rows.push(row);
-    }
-    rows
+        row
+    });
+    Box::new(tables(state).map(|table| table_row(&table)).chain(views))
 }
 
 /// A table's rows of COLUMNS, which SHOW COLUMNS shows too.
@@ -229,13 +229,9 @@ pub fn columns_of_view(view: &View) -> Rows {
     rows
 }
 
-fn column_rows(state: &SessionState) -> Rows {
-    let stored = tables(state);
-    stored
-        .iter()
-        .flat_map(|table| columns_of_table(table))
-        .chain(all().into_iter().flat_map(columns_of_view))
-        .collect()
+fn column_rows(state: &SessionState) -> RowSource {
+    let views = all().into_iter().flat_map(columns_of_view);
+    Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(views))
 }
 
 fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
@@ -283,13 +279,13 @@ pub fn statistics_of(table: &Table) -> Rows {
     rows
 }
 
-fn statistics(state: &SessionState) -> Rows {
-    tables(state).iter().flat_map(|table| statistics_of(table)).collect()
+fn statistics(state: &SessionState) -> RowSource {
+    Box::new(tables(state).flat_map(|table| statistics_of(&table)))
 }
 
-fn constraints(state: &SessionState) -> Rows {
-    let mut rows = Vec::new();
-    for table in tables(state) {
+fn constraints(state: &SessionState) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let mut rows = Vec::new();
         for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
             let kind = if key.kind == KeyKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
             rows.push(vec![
@@ -302,13 +298,13 @@ fn constraints(state: &SessionState) -> Rows {
                 text("YES"),
             ]);
         }
-    }
-    rows
+        rows
+    }))
 }
 
-fn key_usage(state: &SessionState) -> Rows {
-    let mut rows = Vec::new();
-    for table in tables(state) {
+fn key_usage(state: &SessionState) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let mut rows = Vec::new();
         for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
             for (at, part) in key.parts.iter().enumerate() {
                 let column = &table.def.columns[usize::from(part.column)];
@@ -328,12 +324,12 @@ fn key_usage(state: &SessionState) -> Rows {
                 ]);
             }
         }
-    }
-    rows
+        rows
+    }))
 }
 
-fn nothing(_: &SessionState) -> Rows {
-    Vec::new()
+fn nothing(_: &SessionState) -> RowSource {
+    Box::new(std::iter::empty())
 }
 
 pub(super) static VIEWS: &[View] = &[
