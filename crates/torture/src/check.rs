@@ -199,7 +199,10 @@ async fn read_accounts(db: &Database) -> Result<Vec<i64>, Wrong> {
 }
 
 /// Every file of a table belongs to a table, and nothing half done is left.
-fn check_files(db: &Database) -> Result<(), Wrong> {
+///
+/// # Errors
+/// The name of one that is nobody's.
+pub fn check_files(db: &Database) -> Result<(), Wrong> {
     let storage = db.environment().storage().clone();
     let reported = |error: disk::Error| Wrong::Reported(error.to_string());
     for entry in storage.list(db.directory()).map_err(reported)? {
@@ -251,5 +254,5 @@ pub async fn go_on(db: &Database, found: &Found) -> Result<(), Wrong> {
     drop(transaction);
     db.transaction_system().purge_all().await.map_err(Error::from)?;
     db.store().checkpoint().await.map_err(Error::from)?;
-    verify(db, &Model::exactly(found.states.clone(), found.rivals.clone())).await.map(drop)
+    verify_contents(db, &Model::exactly(found.states.clone(), found.rivals.clone())).await.map(drop)
 }

@@ -1,6 +1,6 @@
 //! Trying the states that crashes leave: recovering each, checking it, and crashing its recovery in turn.
 
-use crate::check::{Found, STAGE, Wrong, go_on, verify, verify_contents};
+use crate::check::{Found, STAGE, Wrong, check_files, go_on, verify, verify_contents};
 use crate::coverage::Coverage;
 use crate::history::{History, Plan, Point, Sabotage, TIER};
 use crate::model::Model;
@@ -405,6 +405,9 @@ impl<'h> Explorer<'h> {
             if use_it && !found.states.is_empty() {
                 self.coverage.add("states: gone on with", 1);
                 go_on(&db, &found).await?;
+                if !is_damaged {
+                    check_files(&db)?;
+                }
             }
             self.note_tier(&db.clean_tier());
             Ok(found)

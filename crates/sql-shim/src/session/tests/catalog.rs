@@ -8,7 +8,8 @@ const TABLES: usize = 40;
 fn fixture(name: &str) -> Fixture {
     let mut fixture = Fixture::new(name);
     for table in 0..TABLES {
-        fixture.good(&format!("CREATE TABLE table_{table:02} (id INT PRIMARY KEY, a INT, b INT, KEY a (a, b))"));
+        fixture
+            .good(&format!("CREATE TABLE table_{table:02} (id INT PRIMARY KEY, a INT, b INT, KEY a (a, b))"));
     }
     fixture
 }

@@ -143,7 +143,8 @@ fn user_privileges(state: &SessionState) -> RowSource {
     // An account without anything on everything has USAGE.
     let without = accounts.iter().filter(|(_, rights)| rights.global().is_empty());
     let without: Vec<String> = without.map(|(grantee, _)| grantee.clone()).collect();
-    let usage = without.into_iter().map(|grantee| vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
+    let usage =
+        without.into_iter().map(|grantee| vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
     let held = privilege_rows(accounts, |object| (*object == Object::Everything).then(Vec::new));
     Box::new(held.chain(usage))
 }
