@@ -4,6 +4,7 @@
 
 pub mod auth;
 pub mod clean_tier;
+pub mod discard;
 pub mod errors;
 pub mod inspect;
 pub mod log;

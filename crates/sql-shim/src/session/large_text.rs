@@ -86,9 +86,7 @@ pub(super) fn discard(plan: Plan) {
     if let Plan::Insert(insert) = &plan
         && insert.rows.len() >= ROWS_APART
     {
-        // Where there is no thread to be had the closure, and the plan in it, is dropped here.
-        let thread = std::thread::Builder::new().name("discard".to_owned()).stack_size(parser::STACK_BYTES);
-        let _ = thread.spawn(move || drop(plan));
+        crate::discard::discard(plan);
     }
 }
 

@@ -172,3 +172,100 @@ fn preparing_a_long_text_takes_turns_and_is_charged_until_it_is_closed() {
     assert_eq!(fixture.run("EXECUTE p").error, Some(1041));
     assert_eq!(fixture.run("PREPARE p FROM @s").error, Some(1041));
 }
+
+/// Texts of `values`, with as many that nothing is like.
+fn with_others(values: &[&str], others: impl Fn(usize) -> String) -> String {
+    (0..100).map(others).chain(values.iter().map(|value| (*value).to_owned())).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn a_long_list_of_constants_answers_like_its_parts() {
+    let mut fixture = Fixture::new("constants");
+    fixture.good(
+        "CREATE TABLE c (id INT PRIMARY KEY, small TINYINT, wide BIGINT UNSIGNED, exact DECIMAL(6,2), f DOUBLE,
+             word VARCHAR(20), bin VARCHAR(20) COLLATE utf8mb4_bin, day DATE, both_a INT, both_b VARCHAR(20),
+             KEY small (small), KEY wide (wide), KEY word (word), KEY bin (bin), KEY day (day), KEY two (both_a, both_b))",
+    );
+    fixture.good(
+        "INSERT INTO c VALUES
+             (1, 1, 18446744073709551615, 1, 1, 'one', 'one', '2024-01-01', 1, 'one'),
+             (2, -2, 2, -2.50, 2.5, 'Two ', 'Two ', '2024-01-02', 1, 'TWO'),
+             (3, 127, 0, 0, 0, '', '', '2024-01-03', 2, 'one'),
+             (4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+             (5, -128, 9223372036854775808, 3, 3, '3', '3', '2024-03-03', 1, 'two'),
+             (-6, 0, 7, 7, 7, 'ünd', 'ünd', '2024-07-07', 1, 'ü')",
+    );
+    let integers: &[&str] = &["1", "-2", "127", "300", "-300", "18446744073709551615", "7", "-6", "5", "1"];
+    let texts: &[&str] = &["'ONE'", "'two'", "'ÜND'", "''", "'3'", "'2024-01-02'", "'two '", "'one'"];
+    let mut compared = 0;
+    for column in ["id", "small", "wide", "exact", "f", "word", "bin", "day"] {
+        for (list, others) in [(integers, 0), (texts, 1)] {
+            // Numbers of a date are an error for both, in warnings.
+            for null in ["", ",NULL"] {
+                let many = with_others(list, |n| match others {
+                    0 => format!("{}", 1000 + n * 3),
+                    _ => format!("'other {n}'"),
+                });
+                let parts: Vec<String> = many
+                    .split(',')
+                    .chain(null.split(',').filter(|part| !part.is_empty()))
+                    .map(|item| format!("{column} = {item}"))
+                    .collect();
+                for (not, tail) in [("", ""), ("NOT ", ""), ("", " DESC")] {
+                    let order = format!("ORDER BY {column}{tail}, id{tail}");
+                    let by_list = format!("SELECT id FROM c WHERE {column} {not}IN ({many}{null}) {order}");
+                    let by_parts = format!(
+                        "SELECT id FROM c IGNORE INDEX (PRIMARY, small, wide, word, bin, day, two) WHERE {not}({}) {order}",
+                        parts.join(" OR ")
+                    );
+                    let found = fixture.good(&by_list).rows;
+                    assert_eq!(found, fixture.good(&by_parts).rows, "{by_list}");
+                    compared += found.len();
+                }
+            }
+        }
+    }
+    assert!(compared > 60, "{compared} rows compared");
+    // Behind a column that is given, and beside other conditions.
+    let words = with_others(texts, |n| format!("'other {n}'"));
+    let two = format!("SELECT id FROM c WHERE both_a = 1 AND both_b IN ({words}) ORDER BY id");
+    assert_eq!(fixture.good(&two).rows, ["1|", "2|", "5|"]);
+    let many = with_others(integers, |n| format!("{}", 1000 + n));
+    for (sql, rows) in [
+        (format!("SELECT id FROM c WHERE id IN ({many}) AND id > 1"), &["5|"][..]),
+        (
+            format!("SELECT id FROM c WHERE (id IN ({many}) OR id = 2) AND id < 3 ORDER BY id"),
+            &["-6|", "1|", "2|"],
+        ),
+        (format!("SELECT id FROM c WHERE id IN ({many}) ORDER BY id DESC LIMIT 2"), &["5|", "1|"]),
+        (format!("SELECT a.id FROM c a JOIN c b ON a.id = b.small WHERE b.small IN ({many})"), &["1|"]),
+    ] {
+        assert_eq!(fixture.good(&sql).rows, rows, "{sql:.60}");
+    }
+    fixture.good(&format!("UPDATE c SET f = 100 WHERE id IN ({many})"));
+    assert_eq!(fixture.good("SELECT id FROM c WHERE f = 100 ORDER BY id").rows, ["-6|", "1|", "5|"]);
+    fixture.good(&format!("DELETE FROM c WHERE small NOT IN ({many}) OR id IN ({many})"));
+    assert_eq!(fixture.good("SELECT id FROM c ORDER BY id").rows, ["2|", "3|", "4|"]);
+}
+
+/// Each row looks once, and nothing is made for each constant when the statement begins.
+#[test]
+fn a_long_list_of_constants_is_a_set() {
+    let mut fixture = Fixture::new("set");
+    fixture.fill(22);
+    fixture.measure_in_units(UNITS);
+    let many = (0..20_000).map(|n| (n * 3).to_string()).collect::<Vec<_>>().join(",");
+    for (column, most) in [("id", 16 * rows(ROWS)), ("few", 16 * rows(ROWS))] {
+        let (sink, polls) =
+            fixture.drive(&format!("SELECT COUNT(*) FROM t WHERE {column} IN ({many})"), None);
+        assert_eq!(sink.error, None);
+        assert!(polls < 20_000 + most, "{column}: {polls} polls for {ROWS} rows and 20,000 constants");
+    }
+    // What is no set is gone through for each row, and may be stopped meanwhile.
+    let texts = (0..5000).map(|n| format!("'no {n}'")).collect::<Vec<_>>().join(",");
+    let sql = format!("SELECT COUNT(*) FROM t WHERE exact IN ({texts})");
+    assert!(fixture.drive(&sql, None).1 >= 100);
+    let (sink, polls) = fixture.drive(&sql, Some(9));
+    assert_eq!(sink.error, Some(1317));
+    assert!(polls < 40, "{polls} polls, killed before the ninth");
+}

@@ -3,7 +3,10 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
 use super::{OrderItem, Query};
+use crate::sql::expr::ValueSet;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +57,8 @@ pub enum Expr {
     Between { operand: Box<Expr>, low: Box<Expr>, high: Box<Expr>, negated: bool },
     /// `x [NOT] IN (list)`.
     InList { operand: Box<Expr>, list: Vec<Expr>, negated: bool },
+    /// The same with many constants of one kind.
+    InConstants { operand: Box<Expr>, constants: Arc<ValueSet>, negated: bool },
     /// `x [NOT] IN (SELECT …)`.
     InQuery { operand: Box<Expr>, query: Box<Query>, negated: bool },
     /// `x [NOT] LIKE pattern [ESCAPE c]`.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use untorn::Table;
 use untorn::engine::{
-    self, Control, Direction, FieldRef, Interrupt, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanState,
+    self, Control, Direction, FieldRef, Interrupt, OwnedKey, ReadMode, Row, Scan, ScanState,
 };
 use untorn::schema::ColumnDef;
 
+use super::keys::RangeList;
 use crate::session::failure::Failure;
 use crate::sql::expr::RowView;
 use crate::sql::plan::access::Path;
@@ -42,7 +43,7 @@ pub struct Cursor {
     covering: bool,
     direction: Direction,
     mode: ReadMode,
-    ranges: std::vec::IntoIter<KeyRange>,
+    ranges: RangeList,
     scan: Option<Scan>,
     /// A scan that has ended, for its buffers.
     spare: Option<Scan>,
@@ -55,13 +56,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// A cursor over `ranges` of the path's index.
-    pub fn new(
-        table: &Arc<Table>,
-        path: &Path,
-        ranges: Vec<KeyRange>,
-        mode: ReadMode,
-        needed: &[u16],
-    ) -> Cursor {
+    pub fn new(table: &Arc<Table>, path: &Path, ranges: RangeList, mode: ReadMode, needed: &[u16]) -> Cursor {
         let may_be_long = |column: &&u16| {
             table
                 .def
@@ -75,7 +70,7 @@ impl Cursor {
             covering: path.covering,
             direction: if path.backward { Direction::Backward } else { Direction::Forward },
             mode,
-            ranges: ranges.into_iter(),
+            ranges,
             scan: None,
             spare: None,
             long_columns: needed.iter().filter(may_be_long).copied().collect(),
@@ -91,8 +86,8 @@ impl Cursor {
     }
 
     /// Starts again over other ranges.
-    pub fn restart(&mut self, ranges: Vec<KeyRange>) {
-        self.ranges = ranges.into_iter();
+    pub fn restart(&mut self, ranges: RangeList) {
+        self.ranges = ranges;
         self.spare = self.scan.take().or(self.spare.take());
     }
 

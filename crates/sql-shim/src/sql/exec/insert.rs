@@ -11,6 +11,7 @@ use untorn::types::{self, ColumnType};
 
 use super::change::CHANGE_UNITS;
 use super::cursor::{Cursor, Flow};
+use super::keys::RangeList;
 use super::spool::Spool;
 use super::stored_values::take_all;
 use super::{Executor, Subqueries};
@@ -332,7 +333,7 @@ impl<'e> Executor<'e> {
         let all: Vec<u16> = (0..table.def.columns.len() as u16).collect();
         let path = Path { index: scan_index, ..Path::everything() };
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
-        let mut cursor = Cursor::new(table, &path, vec![range], mode, &all);
+        let mut cursor = Cursor::new(table, &path, RangeList::one(range), mode, &all);
         let mut key = OwnedKey::default();
         let mut has_key = false;
         let mut values = Vec::new();

@@ -6,12 +6,13 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use untorn::engine::{KeyRange, OwnedKey};
 use untorn::schema::ColumnDef;
 
 use crate::result::SqlError;
-use crate::sql::expr::{Context, Expr};
+use crate::sql::expr::{Context, Expr, ValueSet};
 use crate::sql::plan::access::{Alternative, Path};
 use crate::sql::store::{self, Storing};
 use crate::sql::value::{Value, collation, compare, decimal};
@@ -50,9 +51,75 @@ struct Interval {
 /// The ranges of a path.
 pub struct Ranges {
     /// In the order of the index.
-    pub ranges: Vec<KeyRange>,
+    pub ranges: RangeList,
     /// The ranges say exactly what the consumed conditions say.
     pub exact: bool,
+}
+
+/// Ranges that are read one after the other.
+pub enum RangeList {
+    /// All at hand.
+    All(std::vec::IntoIter<KeyRange>),
+    /// One for each of many constants, made when it is asked for.
+    Points(Points),
+}
+
+/// The keys of many constants.
+pub struct Points {
+    constants: Arc<ValueSet>,
+    /// The columns before.
+    prefix: Vec<Option<Vec<u8>>>,
+    /// Width and sign of an integer column; `None` for texts.
+    integer: Option<(usize, bool)>,
+    /// Constants that are still to come.
+    left: std::ops::Range<usize>,
+    backward: bool,
+}
+
+impl Iterator for RangeList {
+    type Item = KeyRange;
+
+    fn next(&mut self) -> Option<KeyRange> {
+        match self {
+            RangeList::All(ranges) => ranges.next(),
+            RangeList::Points(points) => points.next(),
+        }
+    }
+}
+
+impl RangeList {
+    /// A single one.
+    pub fn one(range: KeyRange) -> RangeList {
+        RangeList::All(vec![range].into_iter())
+    }
+
+    /// The only one, if there is one.
+    pub fn only(&self) -> Option<&KeyRange> {
+        match self {
+            RangeList::All(ranges) => <&[KeyRange; 1]>::try_from(ranges.as_slice()).ok().map(|[one]| one),
+            RangeList::Points(_) => None,
+        }
+    }
+}
+
+impl Iterator for Points {
+    type Item = KeyRange;
+
+    fn next(&mut self) -> Option<KeyRange> {
+        loop {
+            let number = if self.backward { self.left.next_back() } else { self.left.next() }?;
+            let value = self.constants.ordered(number)?;
+            let key = match (self.integer, value) {
+                (Some((width, unsigned)), value) => integer_piece(value, width, unsigned, Side::Equal),
+                (None, Value::Text(text, _)) => Piece::Key(text.to_vec()),
+                _ => Piece::Nothing,
+            };
+            // One that the column cannot have has no rows.
+            if let Piece::Key(bytes) = key {
+                return Some(KeyRange::equal(owned(&self.prefix, Some(&Some(bytes)))));
+            }
+        }
+    }
 }
 
 fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) -> Piece {
@@ -177,6 +244,8 @@ fn interval(
                 Interval { lower: None, upper: None }
             }
         },
+        // It is the only alternative, and has its own ranges.
+        Alternative::AnyOf(_) => Interval { lower: None, upper: None },
         Alternative::Range { lower, upper } => {
             let lower = edge(lower, column, Side::Lower, cx, exact)?;
             let upper = edge(upper, column, Side::Upper, cx, exact)?;
@@ -278,13 +347,19 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
                     break;
                 }
             },
-            Alternative::Range { .. } => break,
+            Alternative::Range { .. } | Alternative::AnyOf(_) => break,
         }
     }
     let whole_prefix = prefix.len() == path.equal.len();
     let mut ranges = Vec::new();
     match path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number))) {
         Some(column) if whole_prefix && !path.last.is_empty() => {
+            if let [Alternative::AnyOf(constants)] = &path.last[..] {
+                let (constants, integer) = (constants.clone(), column.kind.integer());
+                let left = 0..constants.distinct();
+                let points = Points { constants, prefix, integer, left, backward: path.backward };
+                return Ok(Some(Ranges { ranges: RangeList::Points(points), exact }));
+            }
             let mut intervals = Vec::with_capacity(path.last.len());
             for one in &path.last {
                 intervals.extend(interval(one, column, cx, &mut exact)?);
@@ -313,7 +388,7 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
     if path.backward {
         ranges.reverse();
     }
-    Ok(Some(Ranges { ranges, exact }))
+    Ok(Some(Ranges { ranges: RangeList::All(ranges.into_iter()), exact }))
 }
 
 /// `BETWEEN 5 AND 3` and the like.

@@ -32,7 +32,7 @@ use crate::session::failure::Failure;
 use crate::session::memory::{self, Charge};
 use crate::session::state::SessionState;
 use crate::sql::ast;
-use crate::sql::expr::{Context, SubqueryResult};
+use crate::sql::expr::{Context, ValueSet};
 use crate::sql::plan::SelectPlan;
 use crate::sql::value::Value;
 
@@ -180,13 +180,13 @@ impl RowTaker for KeptRows<'_> {
 
 /// Results of subqueries, charged to the statement.
 pub struct Subqueries<'e> {
-    results: Vec<SubqueryResult>,
+    results: Vec<ValueSet>,
     _charges: Vec<Charge<'e>>,
 }
 
 impl Deref for Subqueries<'_> {
-    type Target = [SubqueryResult];
-    fn deref(&self) -> &[SubqueryResult] {
+    type Target = [ValueSet];
+    fn deref(&self) -> &[ValueSet] {
         &self.results
     }
 }
@@ -210,7 +210,7 @@ impl<'e> Executor<'e> {
     }
 
     /// The context of expressions without rows.
-    pub fn context<'c>(&'c self, subqueries: &'c [SubqueryResult]) -> Context<'c> {
+    pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
         Context { subqueries, ..Context::constant(self.state, self.parameters) }
     }
 
@@ -282,7 +282,7 @@ impl<'e> Executor<'e> {
                 self.tick(1).await?;
                 values.extend(row.into_iter().next());
             }
-            let mut result = SubqueryResult::new(values);
+            let mut result = ValueSet::new(values);
             let mut charge = charge;
             result.index(|bytes| charge.grow(bytes))?;
             charges.push(charge);

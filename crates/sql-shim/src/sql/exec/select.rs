@@ -13,7 +13,7 @@ use crate::result::{ResultSink, SqlError};
 use crate::session::failure::Failure;
 use crate::session::state::SessionState;
 use crate::sql::expr::functions::as_count;
-use crate::sql::expr::{Context, Expr, RowView, SubqueryResult};
+use crate::sql::expr::{Context, Expr, RowView, ValueSet};
 use crate::sql::plan::{SelectPlan, Step};
 use crate::sql::value::{Value, compare};
 
@@ -25,7 +25,7 @@ pub struct Consumer<'p> {
     plan: &'p SelectPlan,
     state: &'p SessionState,
     parameters: &'p [Value<'p>],
-    subqueries: &'p [SubqueryResult],
+    subqueries: &'p [ValueSet],
     time_zone: i32,
     groups: Option<Box<Groups<'p>>>,
     tail: Tail<'p>,
@@ -139,7 +139,7 @@ impl<'p> Consumer<'p> {
         plan: &'p SelectPlan,
         state: &'p SessionState,
         parameters: &'p [Value<'p>],
-        subqueries: &'p [SubqueryResult],
+        subqueries: &'p [ValueSet],
     ) -> Result<Self, SqlError> {
         let cx = Context { subqueries, ..Context::constant(state, parameters) };
         let (mut skip, mut left) = (0, state.settings().sql_select_limit);
@@ -458,11 +458,8 @@ fn point_key<'r>(
     if !(clustered && step.path.unique && ranges.exact && mode == untorn::engine::ReadMode::Consistent) {
         return None;
     }
-    match &ranges.ranges[..] {
-        [range] => match &range.lower {
-            std::ops::Bound::Included(key) => Some(key),
-            _ => None,
-        },
+    match &ranges.ranges.only()?.lower {
+        std::ops::Bound::Included(key) => Some(key),
         _ => None,
     }
 }

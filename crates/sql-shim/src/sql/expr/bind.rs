@@ -119,6 +119,11 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let list = self.list(list)?;
                 (Expr::InList { operand, list, negated: *negated }, Type::BOOL)
             }
+            ast::Expr::InConstants { operand, constants, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let constants = constants.clone();
+                (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
+            }
             ast::Expr::InQuery { operand, query, negated } => {
                 let operand = Box::new(self.bind(operand)?.0);
                 let (subquery, _) = self.subquery(query, Some(1))?;

@@ -12,8 +12,8 @@ pub mod bind;
 pub mod functions;
 mod member;
 pub mod session_functions;
-mod subquery;
 pub mod types;
+mod value_set;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -30,7 +30,7 @@ use crate::errors;
 use crate::result::SqlError;
 use crate::session::state::SessionState;
 use functions::Function;
-pub use subquery::SubqueryResult;
+pub use value_set::ValueSet;
 
 /// Work that an item of a list counts for: lists may have millions.
 const NODE_BYTES: usize = 64;
@@ -91,6 +91,8 @@ pub enum Expr {
     Between { operand: Box<Expr>, low: Box<Expr>, high: Box<Expr>, negated: bool },
     /// `[NOT] IN (list)`.
     InList { operand: Box<Expr>, list: Vec<Expr>, negated: bool },
+    /// The same with many constants.
+    InConstants { operand: Box<Expr>, constants: Arc<ValueSet>, negated: bool },
     /// `[NOT] LIKE`.
     Like { operand: Box<Expr>, pattern: Box<Expr>, escape: Box<Expr>, negated: bool },
     /// `CASE`, `IF`: the operand, when there is one, is compared with each condition.
@@ -162,7 +164,7 @@ pub struct Context<'a> {
     /// Aggregates of the current group.
     pub aggregates: &'a [Value<'static>],
     /// Results of the subqueries.
-    pub subqueries: &'a [SubqueryResult],
+    pub subqueries: &'a [ValueSet],
     /// The row that was to be inserted, for VALUES().
     pub inserted: &'a [Value<'static>],
 }
@@ -364,7 +366,14 @@ impl Expr {
                 let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
                     return Ok(Some(*negated));
                 };
-                Ok(found.contains(&value).map(|inside| inside != *negated))
+                let inside = found.contains(&value, &|bytes| cx.state.work(bytes))?;
+                Ok(inside.map(|inside| inside != *negated))
+            }
+            Expr::InConstants { operand, constants, negated } => {
+                let value = operand.eval(cx)?;
+                cx.state.work_on(&value)?;
+                let inside = constants.contains(&value, &|bytes| cx.state.work(bytes))?;
+                Ok(inside.map(|inside| inside != *negated))
             }
             Expr::Like { operand, pattern, escape, negated } => {
                 let (value, pattern) = (operand.eval(cx)?, pattern.eval(cx)?);
@@ -448,6 +457,7 @@ impl Expr {
             | Expr::SystemVariable { .. }
             | Expr::Inserted(_) => {}
             Expr::InSubquery { operand, .. }
+            | Expr::InConstants { operand, .. }
             | Expr::Assign(_, operand)
             | Expr::Not(operand)
             | Expr::Negate(operand)
@@ -575,18 +585,6 @@ fn compare_rows(
         }
     }
     Ok(if unknown { None } else { Some(decide(operator, Ordering::Equal)) })
-}
-
-pub(super) fn any_equal(answers: impl Iterator<Item = Option<Ordering>>) -> Option<bool> {
-    let mut unknown = false;
-    for answer in answers {
-        match answer {
-            Some(Ordering::Equal) => return Some(true),
-            None => unknown = true,
-            Some(_) => {}
-        }
-    }
-    if unknown { None } else { Some(false) }
 }
 
 fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {

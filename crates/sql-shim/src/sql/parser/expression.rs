@@ -6,10 +6,16 @@
 //! The levels up to the predicates are MySQL's own grammar rules (expr, bool_pri, predicate); those of `bit_expr` are
 //! climbed by binding power.
 
+use std::sync::Arc;
+
+use untorn::types::Collation;
+
 use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, TemporalKind, UnaryOperator};
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
 use super::{Parsed, Parser, reserved};
 use crate::errors;
+use crate::sql::expr::ValueSet;
+use crate::sql::value::Value;
 
 /// Functions written without parentheses when they have no arguments.
 const BARE_FUNCTIONS: &[&str] = &[
@@ -197,7 +203,10 @@ impl Parser<'_> {
         let result = if self.starts_query() {
             Expr::InQuery { operand, query: Box::new(self.query()?), negated }
         } else {
-            Expr::InList { operand, list: self.list(Self::expr)?, negated }
+            match constants(self.list(Self::expr)?) {
+                Ok(constants) => Expr::InConstants { operand, constants: Arc::new(constants), negated },
+                Err(list) => Expr::InList { operand, list, negated },
+            }
         };
         self.expect_symbol(b")")?;
         Ok(result)
@@ -633,3 +642,33 @@ fn odbc_literal(kind: &str, inner: Expr) -> Expr {
         other => other,
     }
 }
+
+/// Constants from this number on are made a set.
+const CONSTANTS_MIN: usize = 32;
+
+/// A long list as a set, if all of it are constants of one kind.
+fn constants(list: Vec<Expr>) -> Result<ValueSet, Vec<Expr>> {
+    let is_integer = |item: &Expr| match item {
+        Expr::Integer(_) | Expr::Null => true,
+        Expr::Unary(UnaryOperator::Minus, operand) => matches!(**operand, Expr::Integer(..=NEGATIVE_MAX)),
+        _ => false,
+    };
+    let is_text = |item: &Expr| matches!(item, Expr::Text { introducer: None, .. } | Expr::Null);
+    if list.len() < CONSTANTS_MIN || !(list.iter().all(is_integer) || list.iter().all(is_text)) {
+        return Err(list);
+    }
+    // As the binder reads them.
+    let value = |item: &Expr| match item {
+        Expr::Integer(value) => i64::try_from(*value).map_or(Value::UInt(*value), Value::Int),
+        Expr::Unary(_, operand) => match **operand {
+            Expr::Integer(value) => Value::Int(value.wrapping_neg() as i64),
+            _ => Value::Null,
+        },
+        Expr::Text { bytes, .. } => Value::Text(bytes.clone().into(), Collation::Utf8mb4GeneralCi),
+        _ => Value::Null,
+    };
+    ValueSet::of_constants(list.iter().map(value).collect()).ok_or(list)
+}
+
+/// The largest integer whose negative is one of 64 bits.
+const NEGATIVE_MAX: u64 = 1 << 63;

@@ -11,22 +11,30 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
 use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 use untorn::types::ColumnType;
 
 use crate::sql::ast::{BinaryOperator, HintKind};
-use crate::sql::expr::Expr;
+use crate::sql::expr::{Expr, ValueSet};
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
+
+/// Constants that are not keys of a column as they are: more are looked for in every row instead. (MariaDB's
+/// `optimizer_max_sel_args` is 16,000, MySQL's `range_optimizer_max_mem_size` about 36,000.)
+const KEYS_MAX: usize = 16_384;
 
 /// What a column may be.
 #[derive(Clone, Debug)]
 pub enum Alternative {
     /// Equal to a value.
     Equal(Expr),
+    /// Equal to one of many constants.
+    AnyOf(Arc<ValueSet>),
     /// NULL.
     Null,
     /// Between two ends.
@@ -151,6 +159,15 @@ impl Question<'_> {
             && self.is_known(value)
     }
 
+    /// Whether constants are keys of the column as they are, in the order of its index.
+    fn has_keys(&self, column: u16, constants: &ValueSet) -> bool {
+        let Some(def) = self.table.def.columns.get(usize::from(column)) else { return false };
+        match def.kind.integer() {
+            Some(_) => constants.is_integers(),
+            None => def.kind.is_string() && constants.is_texts_of(def.kind.collation()),
+        }
+    }
+
     /// What `expr` says of `column` alone, or `None` when it says more or something else.
     fn alternatives(&self, expr: &Expr, column: u16) -> Option<Vec<Alternative>> {
         use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual, NullSafeEqual};
@@ -188,13 +205,24 @@ impl Question<'_> {
             {
                 Some(list.iter().cloned().map(Alternative::Equal).collect())
             }
+            Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {
+                if self.has_keys(column, constants) {
+                    return Some(vec![Alternative::AnyOf(constants.clone())]);
+                }
+                let values = constants.values.iter().cloned().map(Expr::Literal);
+                let few: Option<Vec<Expr>> = (constants.values.len() <= KEYS_MAX).then(|| values.collect());
+                let few = few.filter(|few| few.iter().all(|value| self.fits(column, value)))?;
+                Some(few.into_iter().map(Alternative::Equal).collect())
+            }
             Expr::IsNull(operand, false) if self.is_column(operand, column) => Some(vec![Alternative::Null]),
             Expr::Or(list) => {
                 let mut all = Vec::new();
                 for item in list {
                     all.extend(self.alternatives(item, column)?);
                 }
-                Some(all)
+                // Of many constants the keys are made while they are read: they are not sorted among others.
+                let mixed = all.len() > 1 && all.iter().any(|one| matches!(one, Alternative::AnyOf(_)));
+                (!mixed).then_some(all)
             }
             Expr::And(list) => {
                 // Inside of an OR: `k >= 1 AND k < 5`.
@@ -276,7 +304,8 @@ impl Question<'_> {
         path.unique = whole && no_nulls && key.kind != KeyKind::Secondary;
         let mut score = path.equal.len() as u32 * 10;
         if !path.last.is_empty() {
-            let points = path.last.iter().all(|one| matches!(one, Alternative::Equal(_) | Alternative::Null));
+            let is_point = |one: &Alternative| !matches!(one, Alternative::Range { .. });
+            let points = path.last.iter().all(is_point);
             score += if points { 8 } else { 5 };
             if matches!(&path.last[..], [Alternative::Range { lower: Some(_), upper: Some(_) }]) {
                 score += 1;
@@ -370,7 +399,7 @@ pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)])
     }
     let backward = order.first()?.1;
     let fixed = path.equal.len();
-    let single = path.last.len() <= 1;
+    let single = path.last.len() <= 1 && !matches!(path.last[..], [Alternative::AnyOf(_)]);
     let mut at = fixed;
     for (expr, descending) in order {
         let Expr::Column { source: s, column } = expr else { return None };

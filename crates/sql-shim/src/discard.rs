@@ -1,0 +1,10 @@
+//! Giving back what is large: on a thread of its own, so that the connections of this one do not wait.
+
+use crate::sql::parser;
+
+/// Drops it elsewhere.
+pub fn discard<T: Send + 'static>(what: T) {
+    let thread = std::thread::Builder::new().name("discard".to_owned()).stack_size(parser::STACK_BYTES);
+    // Where there is no thread to be had the closure, and what is in it, is dropped here.
+    let _ = thread.spawn(move || drop(what));
+}
