@@ -167,6 +167,7 @@ error_table! {
     AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
     WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
+    UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
     IO_READ_ERROR = 1810, b"HY000", "IO Read error: (%, %) %";

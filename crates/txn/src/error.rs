@@ -55,6 +55,16 @@ pub enum Error {
         /// Size of the record in bytes.
         bytes: usize,
     },
+    /// A change has more to remember than an undo page takes: many columns at once, on small pages (1713).
+    #[error(
+        "Undo log record is too big: {bytes} bytes, at most {max} are possible; change fewer columns at once"
+    )]
+    UndoRecordTooBig {
+        /// Bytes of the record.
+        bytes: usize,
+        /// Bytes it may have.
+        max: usize,
+    },
     /// An update or delete names a row that does not exist (the caller did not hold its lock).
     #[error("the row to change does not exist in table {table}")]
     RowNotFound {

@@ -30,7 +30,7 @@ async fn conflict(session: &mut Session, by: By) -> Result<Option<RowCopy>, Erro
 
 async fn insert_changing(session: &mut Session, id: i32, k: i32, u: Option<i32>) -> Result<bool, Error> {
     let (id, k, u) = (int(id), int(k), u.map(int));
-    let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), None, Some(&id[..])];
+    let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), None, Some(&id[..]), None];
     match insert_with(&mut session.trx, &session.table, &row, OnDuplicate::Change).await {
         Ok(()) => Ok(true),
         Err(Error::DuplicateKey { .. }) => Ok(false),

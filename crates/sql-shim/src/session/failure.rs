@@ -81,6 +81,7 @@ pub fn transaction(cause: &TransactionError) -> SqlError {
         TransactionError::Killed => error(errors::QUERY_INTERRUPTED, &[]),
         TransactionError::DuplicateKey { index, .. } => error(errors::DUP_ENTRY, &[&"?", index]),
         TransactionError::ForcedRecovery(_) => error(errors::INNODB_FORCED_RECOVERY, &[]),
+        TransactionError::UndoRecordTooBig { .. } => error(errors::UNDO_RECORD_TOO_BIG, &[]),
         TransactionError::RowTooLarge { .. } => error(errors::TOO_BIG_ROWSIZE, &[&8126]),
         TransactionError::RowNotFound { table } => error(errors::KEY_NOT_FOUND, &[table]),
         TransactionError::TooManyTransactions(_) => error(errors::TOO_MANY_CONCURRENT_TRXS, &[]),

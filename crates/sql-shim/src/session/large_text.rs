@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
 
 use super::failure::Failure;
-use super::memory::StatementCharge;
+use super::memory::{StatementCharge, refused};
 use super::{Session, Watch};
 use crate::errors;
 use crate::sql::ast::{InsertSource, Statement};
@@ -64,18 +64,20 @@ async fn parse_apart(
     modes: LexicalModes,
     slice: &TimeSlice,
     charge: Arc<StatementCharge>,
+    stack_bytes: usize,
 ) -> Result<ParsedStatement, Failure> {
     let permit = unless_stopped(slice, PARSERS.acquire()).await?;
     let text = sql.to_vec();
     let (answer, parsed) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(parser::STACK_BYTES);
+    let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(stack_bytes);
     let spawned = thread.spawn(move || {
         // Nobody listens any more when the connection has ended, or the statement was killed.
         let _ = answer.send(parser::parse(&text, modes));
         drop((permit, charge));
     });
     if spawned.is_err() {
-        return Ok(parser::parse(sql, modes)?);
+        // Read here, it would keep every connection of this thread waiting.
+        return Err(refused().into());
     }
     let stopped = |_| errors::error(errors::INTERNAL_ERROR, &[&"the parser stopped"]);
     Ok(unless_stopped(slice, parsed).await?.map_err(stopped)??)
@@ -121,7 +123,7 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let slice = self.transaction.state().slice();
-        watch.over(pin!(parse_apart(sql, modes, slice, charge.clone()))).await.0
+        watch.over(pin!(parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES))).await.0
     }
 
     /// Plans a statement that came as text.
@@ -146,5 +148,32 @@ impl Session {
             Ok(Plan::Insert(plan))
         };
         watch.over(pin!(bound)).await.0
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use untorn::engine::{RealEnvironment, RealOptions};
+
+    use super::*;
+    use crate::session::memory::{Account, ServerMemory};
+
+    #[test]
+    fn without_a_thread_a_long_text_is_refused() {
+        let environment = RealEnvironment::new(RealOptions::default()).unwrap();
+        let slice = TimeSlice::new(Arc::new(environment));
+        let charge = Arc::new(Account::new(Arc::new(ServerMemory::default())).statement(1000).unwrap());
+        let parse = |stack_bytes| {
+            let work = parse_apart(b"SELECT 1", LexicalModes::default(), &slice, charge.clone(), stack_bytes);
+            untorn::engine::block_on(work)
+        };
+        assert!(parse(parser::STACK_BYTES).is_ok());
+        // No machine has room for such a stack.
+        let refused = parse(1 << 60).err().map(|failure| match failure {
+            Failure::Sql(error) => error.code,
+            _ => 0,
+        });
+        assert_eq!(refused, Some(1041));
     }
 }

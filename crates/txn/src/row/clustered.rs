@@ -191,7 +191,7 @@ impl Writer<'_> {
         let system = self.system;
         loop {
             let extra = self.buffers.undo.len() + 256;
-            let nearby = Nearby { seen, last: self.buffers.last.take() };
+            let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, structure, extra, nearby)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
@@ -248,7 +248,7 @@ impl Writer<'_> {
         let tree = &*table.clustered;
         let system = self.system;
         loop {
-            let nearby = Nearby { seen, last: self.buffers.last.take() };
+            let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, None, 0, nearby)?;
             let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
@@ -409,13 +409,20 @@ struct Patch<'f> {
     new: &'f [u8],
 }
 
-/// The fields that really change, by position, if each can be overwritten where it lies and no index but the clustered one has it.
+/// Changes that are looked up one by one in the record. Beyond, it is cheaper to take the record apart.
+const PATCHES_MAX: usize = 8;
+
+/// The fields that really change, if each can be overwritten where it lies and no index but the clustered one has it.
 fn patches<'f>(
     table: &Table,
     record: RecordRef<'_>,
     changes: &[NewField<'f>],
 ) -> Option<SmallVec<[Patch<'f>; 4]>> {
     let mut patches: SmallVec<[Patch<'f>; 4]> = SmallVec::new();
+    // A damaged record is found out where it is taken apart.
+    if changes.len() > PATCHES_MAX || record.raw().is_none() {
+        return None;
+    }
     for (number, change) in changes.iter().enumerate() {
         let position = change.position;
         let again = changes[..number].iter().any(|earlier| earlier.position == position);
@@ -433,7 +440,6 @@ fn patches<'f>(
             patches.push(Patch { position, at, new });
         }
     }
-    patches.sort_unstable_by_key(|patch| patch.position);
     Some(patches)
 }
 

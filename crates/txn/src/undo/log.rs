@@ -5,7 +5,7 @@ use pagestore::{Mtr, PageHandle, PageRead, Pin};
 use super::page::*;
 use super::record::{bytes_at, start_before};
 use super::slot::{Hint, Slot, UndoSpace, corrupt, undo_id};
-use crate::error::Interrupt;
+use crate::error::{Error, Interrupt};
 use crate::roll_pointer::RollPtr;
 
 /// Pages a log may have gone on to before its slot is worth trimming.
@@ -116,6 +116,10 @@ impl UndoLog {
 
     /// Makes room for a record of `size` bytes, in mini-transactions of its own: pins the page, or goes on to the next one.
     pub fn make_room(&mut self, space: &UndoSpace, size: usize) -> Result<(), Interrupt> {
+        let max = space.limit() - RECORDS - self.header_bytes();
+        if size > max {
+            return Err(Error::UndoRecordTooBig { bytes: size, max }.into());
+        }
         loop {
             match (self.end, &self.pin) {
                 (None, _) => {

@@ -21,13 +21,15 @@ use untorn_txn::*;
 pub const TABLE_ID: u64 = 77;
 pub const SPACE: u32 = 5;
 
-/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, n INT, KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
+/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, n INT, c VARCHAR(200), KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
 pub const ID: u16 = 0;
 pub const K: u16 = 1;
 pub const U: u16 = 2;
 pub const V: u16 = 3;
 /// In no index: always the number of its row, until somebody changes it.
 pub const N: u16 = 4;
+/// In no index, and of any length.
+pub const C: u16 = 5;
 pub const INDEX_K: usize = 0;
 pub const INDEX_U: usize = 1;
 pub const INDEX_V: usize = 2;
@@ -61,6 +63,7 @@ fn definitions() -> [Arc<IndexDef>; 4] {
             int("u").nullable(),
             FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob(),
             int("n").nullable(),
+            FieldDef::variable("c", 200, Comparison::Binary).nullable(),
         ],
         1,
         1,
@@ -120,10 +123,11 @@ fn make_table(trees: [Tree; 4]) -> Arc<Table> {
         ClusteredField::Column(U),
         ClusteredField::Column(V),
         ClusteredField::Column(N),
+        ClusteredField::Column(C),
     ];
     let mut secondaries = vec![secondary(k, K, false), secondary(u, U, true), secondary(v, V, false)];
     secondaries[INDEX_V].columns[0].prefix_bytes = Some(V_PREFIX);
-    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 5))
+    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 6))
 }
 
 impl World {
@@ -437,7 +441,7 @@ impl Session {
         v: Option<&[u8]>,
     ) -> Result<(), Error> {
         let (id, k, u) = (int(id), int(k), u.map(int));
-        let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v, Some(&id[..])];
+        let row = [Some(&id[..]), Some(&k[..]), u.as_ref().map(|u| &u[..]), v, Some(&id[..]), None];
         insert(&mut self.trx, &self.table, &row).await
     }
 

@@ -389,12 +389,17 @@ impl Executor<'_> {
         let mut left = if sorts { limit } else { u64::MAX };
         while left > 0 {
             let Some((_, packed)) = rows.next().await? else { break };
+            let packed_bytes = packed.len();
             let Some(mut item) = Work::unpack(packed) else {
                 return Err(
                     errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into()
                 );
             };
             left -= 1;
+            // Taken up again it is there twice for a moment: as it was, and with what it becomes.
+            if !charge.reach(2 * packed_bytes) {
+                return Err(refused().into());
+            }
             let held = state.held();
             if let (Todo::Compute(columns), Some(compute)) = (&mut item.todo, compute.as_mut()) {
                 self.tick(1).await?;

@@ -111,6 +111,10 @@ impl Cursor {
         loop {
             if self.scan.is_none() {
                 let Some(range) = self.ranges.next() else { return Ok(false) };
+                // A range without rows is work that no scan counts.
+                if transaction.slice().spend(1) {
+                    transaction.slice().clone().give_way().await?;
+                }
                 let mut scan = match self.spare.take() {
                     Some(mut scan) => {
                         scan.reset(range);
