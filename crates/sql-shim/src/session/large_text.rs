@@ -71,9 +71,10 @@ async fn parse_apart(
     let (answer, parsed) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(stack_bytes);
     let spawned = thread.spawn(move || {
-        // Nobody listens any more when the connection has ended, or the statement was killed.
-        let _ = answer.send(parser::parse(&text, modes));
+        let parsed = parser::parse(&text, modes);
+        // Who listens has the charge as well. Nobody does when the connection has ended, or the statement was killed.
         drop((permit, charge));
+        let _ = answer.send(parsed);
     });
     if spawned.is_err() {
         // Read here, it would keep every connection of this thread waiting.

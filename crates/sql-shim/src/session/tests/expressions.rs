@@ -1,6 +1,8 @@
 //! What expressions take, and in which order a sorted change computes.
 
 use super::*;
+use crate::sql::lexer::LexicalModes;
+use crate::sql::parser;
 
 #[test]
 fn work_inside_of_expressions_ends_slices() {
@@ -281,4 +283,16 @@ fn a_long_list_of_constants_is_a_set() {
     let (sink, polls) = fixture.drive(&sql, Some(9));
     assert_eq!(sink.error, Some(1317));
     assert!(polls < 40, "{polls} polls, killed before the ninth");
+}
+
+/// Binding is one step; it ends when the statement is to end.
+#[test]
+fn a_long_chain_is_not_bound_to_its_end_when_its_time_is_over() {
+    let fixture = Fixture::new("bound");
+    let chain = format!("SELECT {}", ["@a = 1"; 50_000].join(" OR "));
+    let statement = parser::parse(chain.as_bytes(), LexicalModes::default()).unwrap().statement;
+    let plan = || fixture.session.planner().plan(statement.clone()).err().map(|error| error.code);
+    assert_eq!(plan(), None);
+    fixture.session.state.evaluation.set_deadline(Some(std::time::Duration::ZERO));
+    assert_eq!(plan(), Some(3024));
 }

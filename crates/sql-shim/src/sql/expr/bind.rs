@@ -12,7 +12,7 @@ use super::super::plan::{Planner, SelectPlan};
 use super::super::value::{Value, decimal, temporal};
 use super::functions;
 use super::types::{Type, cast_type};
-use super::{Context, Expr};
+use super::{Context, Expr, NODE_BYTES};
 use crate::errors;
 use crate::result::{SqlError, kind};
 
@@ -62,6 +62,8 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     /// Binds one expression.
     pub fn bind(&mut self, expr: &ast::Expr) -> Result<Bound, SqlError> {
+        // A long statement is seen to be killed, or late, while it is bound.
+        self.planner.state.work(NODE_BYTES)?;
         Ok(match expr {
             ast::Expr::Null => (Expr::Literal(Value::Null), Type::NULL),
             ast::Expr::Integer(value) => integer_literal(*value),

@@ -6,6 +6,7 @@ use memchr::memmem;
 use untorn::types::Collation;
 
 use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
+use crate::result::SqlError;
 use crate::sql::ast::TrimSide;
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Evaluated};
@@ -97,7 +98,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("SUBSTRING", 2..=3, text_like, |v, _| {
         substring(v, index(v, 1), |v| v.get(2).map(Value::to_i64))
     }),
-    function!("SUBSTRING_INDEX", 3..=3, text_like, |v, _| substring_index(v)),
+    function!("SUBSTRING_INDEX", 3..=3, text_like, |v, cx| substring_index(v, cx)),
     function!("LOCATE", 2..=3, |_| Type::INT, |v, _| locate(v)),
     function!("INSTR", 2..=2, |_| Type::INT, |v, _| locate(&[v[1].clone(), v[0].clone()])),
     function!("REPLACE", 3..=3, text_sum, |v, cx| {
@@ -110,11 +111,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let finder = memmem::Finder::new(&from[..]);
         let mut bytes = text.len();
+        let work = |bytes| cx.state.work(bytes);
         if to.len() > from.len() {
-            bytes =
-                bytes.saturating_add(finder.find_iter(&text).count().saturating_mul(to.len() - from.len()));
+            let (_, places) = nth_place(&text, &finder, usize::MAX, &work)?;
+            bytes = bytes.saturating_add(places.saturating_mul(to.len() - from.len()));
         }
-        made(bytes, "replace", v[0].collation(), cx, || replace(&text, &finder, &to, bytes))
+        let rule = v[0].collation();
+        if !text_fits(bytes, "replace", cx.state) {
+            return Ok(Value::Null);
+        }
+        cx.state.hold(bytes)?;
+        Ok(owned_text(replace(&text, &finder, &to, bytes, &work)?, rule))
     }),
     function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
@@ -265,7 +272,7 @@ fn find_bytes(text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     memmem::find(text.get(from..)?, needle).map(|at| at + from)
 }
 
-fn substring_index<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
@@ -275,16 +282,38 @@ fn substring_index<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
         return Ok(owned_text(Vec::new(), rule));
     }
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    let finder = memmem::Finder::new(&delimiter[..]);
+    let work = |bytes| cx.state.work(bytes);
     let part = if count > 0 {
-        memmem::find_iter(&text, &delimiter[..]).nth(wanted - 1).map_or(&text[..], |at| &text[..at])
+        nth_place(&text, &finder, wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
     } else {
         // Counted from the left, as those that do not overlap.
-        let finder = memmem::Finder::new(&delimiter[..]);
-        let all = finder.find_iter(&text).count();
-        let nth = all.checked_sub(wanted).and_then(|before| finder.find_iter(&text).nth(before));
+        let (_, all) = nth_place(&text, &finder, usize::MAX, &work)?;
+        let nth = match all.checked_sub(wanted) {
+            Some(before) => nth_place(&text, &finder, before, &work)?.0,
+            None => None,
+        };
         nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
     };
     Ok(owned_text(part.to_vec(), rule))
+}
+
+/// Where the place with so many before it is, and how many there are up to it.
+fn nth_place(
+    text: &[u8],
+    finder: &memmem::Finder<'_>,
+    before: usize,
+    work: &dyn Fn(usize) -> Result<(), SqlError>,
+) -> Result<(Option<usize>, usize), SqlError> {
+    let (mut from, mut found) = (0, 0);
+    for at in finder.find_iter(text) {
+        work(at - from + MATCH_BYTES)?;
+        if found == before {
+            return Ok((Some(at), found));
+        }
+        (from, found) = (at, found + 1);
+    }
+    Ok((None, found))
 }
 
 fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
@@ -305,17 +334,28 @@ fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
 }
 
-fn replace(text: &[u8], from: &memmem::Finder<'_>, to: &[u8], bytes: usize) -> Vec<u8> {
+/// `work` is told the bytes that have been worked on, and may say that it is enough.
+fn replace(
+    text: &[u8],
+    from: &memmem::Finder<'_>,
+    to: &[u8],
+    bytes: usize,
+    work: &dyn Fn(usize) -> Result<(), SqlError>,
+) -> Result<Vec<u8>, SqlError> {
     let mut result = Vec::with_capacity(bytes);
     let mut at = 0;
     for next in from.find_iter(text) {
+        work(next - at + to.len() + MATCH_BYTES)?;
         result.extend_from_slice(&text[at..next]);
         result.extend_from_slice(to);
         at = next + from.needle().len();
     }
     result.extend_from_slice(&text[at..]);
-    result
+    Ok(result)
 }
+
+/// Bytes of work that finding a place counts for.
+const MATCH_BYTES: usize = 16;
 
 fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) || index(values, 1) < 0 {
@@ -457,9 +497,34 @@ pub fn trim<'a>(side: TrimSide, what: Option<Value<'a>>, operand: Value<'a>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errors;
 
     #[test]
     fn groups_of_digits() {
         assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
+    }
+
+    #[test]
+    fn what_goes_through_a_long_text_is_stopped_in_it() {
+        let text = b"ab".repeat(100_000);
+        let finder = memmem::Finder::new("b");
+        for stop_after in [1_000, 100_000] {
+            let told = std::cell::Cell::new(0);
+            let work = |bytes| {
+                told.set(told.get() + bytes);
+                if told.get() < stop_after {
+                    Ok(())
+                } else {
+                    Err(errors::error(errors::QUERY_INTERRUPTED, &[]))
+                }
+            };
+            assert!(replace(&text, &finder, b"xx", 3 * text.len(), &work).is_err());
+            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
+            told.set(0);
+            assert!(nth_place(&text, &finder, usize::MAX, &work).is_err());
+            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
+        }
+        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 2, &|_| Ok(())), Ok((Some(5), 2)));
+        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 3, &|_| Ok(())), Ok((None, 3)));
     }
 }
