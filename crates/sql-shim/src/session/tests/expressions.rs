@@ -276,9 +276,19 @@ fn a_long_list_of_constants_is_a_set() {
         assert_eq!(sink.error, None);
         assert!((slices..10 * slices).contains(&polls), "{column}: {polls} polls, {slices} slices of work");
     }
+    // Numbers and texts of other kinds look once as well.
+    for column in ["exact", "f", "word", "word COLLATE utf8mb4_bin"] {
+        let (sink, polls) =
+            fixture.drive(&format!("SELECT COUNT(*) FROM t WHERE {column} IN ({many})"), None);
+        assert_eq!(sink.error, None);
+        assert!(polls < 10 * rows(ROWS), "{column}: {polls} polls");
+    }
+    let words = (0..5000).map(|n| format!("'no {n}'")).collect::<Vec<_>>().join(",");
+    let bin = format!("SELECT COUNT(*) FROM t WHERE word COLLATE utf8mb4_bin IN ({words})");
+    assert!(fixture.drive(&bin, None).1 < 30 * rows(ROWS));
     // What is no set is gone through for each row, and may be stopped meanwhile.
     let texts = (0..5000).map(|n| format!("'no {n}'")).collect::<Vec<_>>().join(",");
-    let sql = format!("SELECT COUNT(*) FROM t WHERE exact IN ({texts})");
+    let sql = format!("SELECT COUNT(*) FROM t WHERE day IN ({texts})");
     assert!(fixture.drive(&sql, None).1 >= 100);
     let (sink, polls) = fixture.drive(&sql, Some(9));
     assert_eq!(sink.error, Some(1317));
@@ -295,4 +305,25 @@ fn a_long_chain_is_not_bound_to_its_end_when_its_time_is_over() {
     assert_eq!(plan(), None);
     fixture.session.state.evaluation.set_deadline(Some(std::time::Duration::ZERO));
     assert_eq!(plan(), Some(3024));
+}
+
+/// The keys of a long list are used beside other conditions of its column, whichever comes first.
+#[test]
+fn a_long_list_of_constants_is_the_path_beside_other_conditions() {
+    let mut fixture = Fixture::new("beside");
+    fixture.fill(24);
+    fixture.measure_in_units(UNITS);
+    for count in [31, 40] {
+        let list = (0..count).map(|n| (n * 50).to_string()).collect::<Vec<_>>().join(",");
+        for (condition, found) in [
+            (format!("id >= 0 AND id IN ({list})"), count),
+            (format!("id IN ({list}) AND id >= 0"), count),
+            (format!("id IN ({list}) OR id = 7"), count + 1),
+            (format!("id = 7 OR id IN ({list})"), count + 1),
+        ] {
+            let (sink, polls) = fixture.drive(&format!("SELECT id FROM t WHERE {condition}"), None);
+            assert_eq!(sink.rows.len(), found, "{condition}");
+            assert!(polls < rows(ROWS) / 2, "{condition}: {polls} polls");
+        }
+    }
 }

@@ -1,13 +1,14 @@
 //! Sets of values: results of subqueries, and long lists of constants.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use untorn::types::Collation;
 
 use super::NODE_BYTES;
 use crate::discard::discard;
 use crate::result::SqlError;
-use crate::sql::value::{Value, collation, compare};
+use crate::sql::value::{Value, collation, compare, decimal};
 
 /// Values that others are looked for among: the result of a subquery, executed before the statement that holds it, or a long list
 /// of constants.
@@ -19,6 +20,8 @@ pub struct ValueSet {
     index: Index,
     /// Of constants: where those that differ are, in their order, without NULL.
     order: Vec<u32>,
+    /// Texts as a set under another collation, once somebody of that one is looked for.
+    other: OnceLock<(Collation, HashSet<Vec<u8>>)>,
 }
 
 /// The values as a set, where they are of one kind: `x IN (SELECT …)` then looks once for each row.
@@ -48,7 +51,7 @@ impl ValueSet {
     /// The result with these values.
     pub fn new(values: Vec<Value<'static>>) -> ValueSet {
         let has_null = values.iter().any(Value::is_null);
-        ValueSet { values, has_null, index: Index::None, order: Vec::new() }
+        ValueSet { values, has_null, index: Index::None, order: Vec::new(), other: OnceLock::new() }
     }
 
     /// The constants of a list, if they are of one kind: integers or texts of one collation, and NULLs. Many take a while: this is
@@ -136,13 +139,45 @@ impl ValueSet {
             (Index::Integers(set), Value::Int(_) | Value::UInt(_)) => {
                 integer(value).is_some_and(|value| set.contains(&value))
             }
-            (Index::Texts(rule, set), Value::Text(..)) => match text_key(value, *rule) {
-                Some(key) => set.contains(&key),
-                None => return self.compare_all(value, work),
-            },
+            // A number with a fraction is none of them.
+            (Index::Integers(set), Value::Decimal(number)) => {
+                let whole = number.with_scale(0);
+                whole == *number && set.contains(&decimal::to_integer(&whole))
+            }
+            // Compared as doubles: below this each integer is one of its own.
+            (Index::Integers(set), Value::Double(_) | Value::Float(_) | Value::Text(..))
+                if value.to_double().abs() < EXACT_MAX =>
+            {
+                let number = value.to_double();
+                number.fract() == 0.0 && set.contains(&(number as i128))
+            }
+            (Index::Texts(rule, set), Value::Text(text, of_value)) => {
+                let common = collation::common(*rule, *of_value);
+                if common == *rule {
+                    set.contains(&sort_key(text, common))
+                } else {
+                    if self.other.get().is_none() {
+                        work(self.values.len() * NODE_BYTES)?;
+                    }
+                    let other = self.other.get_or_init(|| (common, self.keys(common)));
+                    if other.0 != common {
+                        return self.compare_all(value, work);
+                    }
+                    other.1.contains(&sort_key(text, common))
+                }
+            }
             _ => return self.compare_all(value, work),
         };
         Ok(if found || !self.has_null { Some(found) } else { None })
+    }
+
+    /// The texts' keys under a collation.
+    fn keys(&self, rule: Collation) -> HashSet<Vec<u8>> {
+        let key = |value: &Value<'_>| match value {
+            Value::Text(text, _) => Some(sort_key(text, rule)),
+            _ => None,
+        };
+        self.values.iter().filter_map(key).collect()
     }
 
     fn compare_all(
@@ -178,13 +213,16 @@ impl PartialEq for ValueSet {
     }
 }
 
+/// Integers below are doubles without a loss: 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// Texts from this number on are given back on a thread of their own.
 const TEXTS_APART: usize = 65_536;
 
 impl Drop for ValueSet {
     fn drop(&mut self) {
         if self.values.len() >= TEXTS_APART && !self.is_integers() {
-            discard((std::mem::take(&mut self.values), std::mem::take(&mut self.index)));
+            discard((std::mem::take(&mut self.values), std::mem::take(&mut self.index), self.other.take()));
         }
     }
 }
@@ -192,13 +230,15 @@ impl Drop for ValueSet {
 /// The key of a text under its collation, if that is the one of all.
 fn text_key(value: &Value<'_>, wanted: Collation) -> Option<Vec<u8>> {
     match value {
-        Value::Text(text, rule) if *rule == wanted => {
-            let mut key = Vec::new();
-            collation::sort_key(text, wanted, &mut key);
-            Some(key)
-        }
+        Value::Text(text, rule) if *rule == wanted => Some(sort_key(text, wanted)),
         _ => None,
     }
+}
+
+fn sort_key(text: &[u8], rule: Collation) -> Vec<u8> {
+    let mut key = Vec::new();
+    collation::sort_key(text, rule, &mut key);
+    key
 }
 
 #[cfg(test)]
@@ -221,6 +261,16 @@ mod tests {
         let mut looked_for: Vec<Value<'static>> = (0..40).map(Value::Int).collect();
         looked_for.extend((0..25).map(|v| Value::text(format!("WORD {v}"))));
         looked_for.extend([Value::Null, Value::UInt(u64::MAX), Value::Double(3.0), Value::text("6")]);
+        looked_for.extend([3.5, -3.0, 57.0, 1e300, u64::MAX as f64, f64::NAN].map(Value::Double));
+        looked_for.extend(
+            ["3", "3.5", "57.000", "-3", "18446744073709551615"]
+                .map(|number| Value::Decimal(decimal::parse(number).unwrap_or_default())),
+        );
+        looked_for.extend(["6.5", "57 apples", "", "9007199254740993"].map(Value::text));
+        for rule in [Collation::Utf8mb4Bin, Collation::Binary] {
+            let words = ["Word 3 ", "Word 3", "word 3 ", "6"];
+            looked_for.extend(words.map(|word| Value::Text(word.as_bytes().to_vec().into(), rule)));
+        }
         for values in [Vec::new(), integers, texts, with_null, mixed] {
             let plain = ValueSet::new(values.clone());
             let set = indexed(values);

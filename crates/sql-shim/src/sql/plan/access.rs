@@ -20,13 +20,14 @@ use untorn::types::ColumnType;
 
 use crate::sql::ast::{BinaryOperator, HintKind};
 use crate::sql::expr::{Expr, ValueSet};
+use crate::sql::value::Value;
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
 
 /// Constants that are not keys of a column as they are: more are looked for in every row instead. (MariaDB's
 /// `optimizer_max_sel_args` is 16,000, MySQL's `range_optimizer_max_mem_size` about 36,000.)
-const KEYS_MAX: usize = 16_384;
+const KEYS_MAX: usize = 65_536;
 
 /// What a column may be.
 #[derive(Clone, Debug)]
@@ -159,6 +160,18 @@ impl Question<'_> {
             && self.is_known(value)
     }
 
+    /// Constants one by one, if they are not too many.
+    fn each_of(&self, column: u16, constants: &ValueSet) -> Option<Vec<Alternative>> {
+        if constants.values.len() > KEYS_MAX {
+            return None;
+        }
+        let value = |value: &Value<'static>| {
+            let value = Expr::Literal(value.clone());
+            self.fits(column, &value).then_some(Alternative::Equal(value))
+        };
+        constants.values.iter().map(value).collect()
+    }
+
     /// Whether constants are keys of the column as they are, in the order of its index.
     fn has_keys(&self, column: u16, constants: &ValueSet) -> bool {
         let Some(def) = self.table.def.columns.get(usize::from(column)) else { return false };
@@ -209,20 +222,21 @@ impl Question<'_> {
                 if self.has_keys(column, constants) {
                     return Some(vec![Alternative::AnyOf(constants.clone())]);
                 }
-                let values = constants.values.iter().cloned().map(Expr::Literal);
-                let few: Option<Vec<Expr>> = (constants.values.len() <= KEYS_MAX).then(|| values.collect());
-                let few = few.filter(|few| few.iter().all(|value| self.fits(column, value)))?;
-                Some(few.into_iter().map(Alternative::Equal).collect())
+                self.each_of(column, constants)
             }
             Expr::IsNull(operand, false) if self.is_column(operand, column) => Some(vec![Alternative::Null]),
             Expr::Or(list) => {
                 let mut all = Vec::new();
                 for item in list {
-                    all.extend(self.alternatives(item, column)?);
+                    for one in self.alternatives(item, column)? {
+                        match one {
+                            // Keys that are made while they are read are not sorted among others.
+                            Alternative::AnyOf(constants) => all.extend(self.each_of(column, &constants)?),
+                            one => all.push(one),
+                        }
+                    }
                 }
-                // Of many constants the keys are made while they are read: they are not sorted among others.
-                let mixed = all.len() > 1 && all.iter().any(|one| matches!(one, Alternative::AnyOf(_)));
-                (!mixed).then_some(all)
+                Some(all)
             }
             Expr::And(list) => {
                 // Inside of an OR: `k >= 1 AND k < 5`.
@@ -261,6 +275,7 @@ impl Question<'_> {
                         equal = Some((number, one));
                         break;
                     }
+                    Some(one @ Alternative::AnyOf(_)) => many = Some((number, vec![one])),
                     Some(one) if found.is_empty() => match range.take() {
                         None => {
                             range = Some(one);
