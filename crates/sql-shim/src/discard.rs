@@ -8,3 +8,26 @@ pub fn discard<T: Send + 'static>(what: T) {
     // Where there is no thread to be had the closure, and what is in it, is dropped here.
     let _ = thread.spawn(move || drop(what));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+
+    struct Tells(mpsc::Sender<ThreadId>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    #[test]
+    fn what_is_discarded_is_dropped_elsewhere() {
+        let (tells, told) = mpsc::channel();
+        discard(Tells(tells));
+        assert_ne!(told.recv(), Ok(thread::current().id()));
+    }
+}

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::sort::RowSorter;
 use super::stored_values::{put, take};
+use crate::discard::discard;
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::Failure;
@@ -27,6 +28,9 @@ pub struct Group {
     /// The state of each aggregate.
     pub accumulators: Vec<Accumulator>,
 }
+
+/// Keys from this number on are given back on a thread of their own.
+const KEYS_APART: usize = 16_384;
 
 /// Bytes that a group takes beside its row and key.
 const GROUP_BYTES: usize = 128;
@@ -132,7 +136,10 @@ impl<'p> Groups<'p> {
         if self.groups.is_empty() && self.grouping.keys.is_empty() {
             self.groups.push(new_group(self.plan, self.grouping, &[], 0));
         }
-        self.index = HashMap::new();
+        let index = std::mem::take(&mut self.index);
+        if index.len() >= KEYS_APART {
+            discard(index);
+        }
         let later = match self.later.take() {
             Some(later) => Some(later.finish().await?),
             None => None,

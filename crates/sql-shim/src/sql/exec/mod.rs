@@ -27,6 +27,7 @@ use std::pin::Pin;
 
 use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
 
+use crate::discard::discard;
 use crate::result::ResultSink;
 use crate::session::failure::Failure;
 use crate::session::memory::{self, Charge};
@@ -154,8 +155,19 @@ impl<'e> KeptRows<'e> {
     }
 
     /// The rows, which are not charged any more.
-    pub fn into_rows(self) -> Rows {
-        self.rows
+    pub fn into_rows(mut self) -> Rows {
+        std::mem::take(&mut self.rows)
+    }
+}
+
+/// Rows from this number on are given back on a thread of their own.
+const ROWS_APART: usize = 16_384;
+
+impl Drop for KeptRows<'_> {
+    fn drop(&mut self) {
+        if self.rows.len() >= ROWS_APART {
+            discard(std::mem::take(&mut self.rows));
+        }
     }
 }
 
@@ -276,14 +288,15 @@ impl<'e> Executor<'e> {
         let mut results = Vec::with_capacity(plans.len());
         let mut charges = Vec::new();
         for plan in plans {
-            let KeptRows { rows, charge, .. } = self.rows(plan).await?;
+            let mut kept = self.rows(plan).await?;
+            let rows = std::mem::take(&mut kept.rows);
+            let mut charge = std::mem::replace(&mut kept.charge, self.state.memory.charge());
             let mut values = Vec::with_capacity(rows.len());
             for row in rows {
                 self.tick(1).await?;
                 values.extend(row.into_iter().next());
             }
             let mut result = ValueSet::new(values);
-            let mut charge = charge;
             result.index(|bytes| charge.grow(bytes))?;
             charges.push(charge);
             results.push(result);
