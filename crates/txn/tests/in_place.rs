@@ -12,24 +12,7 @@ use untorn_txn::*;
 
 /// Every row's N, by id.
 async fn numbers(session: &mut Session) -> Vec<(i32, Option<i32>)> {
-    let mut rows = Vec::new();
-    let all = KeyRange::all();
-    let mut scan = Scan::new(
-        session.table.clone(),
-        ScanIndex::Clustered,
-        all,
-        Direction::Forward,
-        ReadMode::Consistent,
-        false,
-    );
-    let each = &mut |row: &Row<'_>| {
-        let id = to_int(row.column(ID).inline().unwrap());
-        rows.push((id, row.column(N).inline().map(to_int)));
-        Control::Continue
-    };
-    scan.run(&mut session.trx, each).await.unwrap();
-    session.trx.end_statement();
-    rows
+    contents(session).await.into_iter().map(|(id, (n, _))| (id, n)).collect()
 }
 
 /// A tree of several levels.

@@ -244,8 +244,11 @@ fn interval(
                 Interval { lower: None, upper: None }
             }
         },
-        // It is the only alternative, and has its own ranges.
-        Alternative::AnyOf(_) => Interval { lower: None, upper: None },
+        // Alone it has its own ranges; among others, which planning does not do, it would say nothing.
+        Alternative::AnyOf(_) => {
+            *exact = false;
+            Interval { lower: None, upper: None }
+        }
         Alternative::Range { lower, upper } => {
             let lower = edge(lower, column, Side::Lower, cx, exact)?;
             let upper = edge(upper, column, Side::Upper, cx, exact)?;
