@@ -242,7 +242,7 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
         return None;
     }
     let types = fingerprint.types();
-    Planner { state, parameter_types: &types }.plan(parsed.statement).ok()
+    Planner { parameter_types: &types, ..Planner::new(state) }.plan(parsed.statement).ok()
 }
 
 struct Entry {

@@ -217,7 +217,7 @@ impl Session {
     }
 
     pub(super) fn planner(&self) -> Planner<'_> {
-        Planner { state: &self.state, parameter_types: &[] }
+        Planner::new(&self.state)
     }
 
     fn constant(&self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
@@ -293,7 +293,7 @@ impl Session {
     fn set_text(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
         let value = variables::Value::Text(Arc::from(text));
         let server = self.state.server.clone();
-        self.state.variables.set(&server.variables, name, variables::Scope::Session, Some(value))
+        self.state_mut().variables.set(&server.variables, name, variables::Scope::Session, Some(value))
     }
 
     async fn set_system(
@@ -325,7 +325,7 @@ impl Session {
         let server = self.state.server.clone();
         let value = value.as_ref().map(variable_value);
         // `SET @@SESSION.x` without scope word of a variable that is global only is an error of the table.
-        self.state.variables.set(&server.variables, name, scope, value)?;
+        self.state_mut().variables.set(&server.variables, name, scope, value)?;
         if persist {
             server.variables.persist(name)?;
         }
@@ -367,11 +367,11 @@ impl Session {
                 ast::Isolation::Serializable => "SERIALIZABLE",
             };
             let value = variables::Value::Text(Arc::from(text));
-            self.state.variables.set(&server.variables, "transaction_isolation", scope, Some(value))?;
+            self.state_mut().variables.set(&server.variables, "transaction_isolation", scope, Some(value))?;
         }
         if let Some(read_only) = read_only {
             let value = variables::Value::Bool(read_only);
-            self.state.variables.set(&server.variables, "transaction_read_only", scope, Some(value))?;
+            self.state_mut().variables.set(&server.variables, "transaction_read_only", scope, Some(value))?;
         }
         Ok(done())
     }

@@ -1,9 +1,9 @@
 //! Statements of megabytes.
 //!
 //! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen on a thread of their
-//! own, so that the connections of this thread do not wait; what needs the session (names, privileges) is done here, row by
-//! row, in slices of time like everything else. The tree may be many times as large as the text: `(1),(1),…` is a token for every
-//! byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
+//! own, so that the connections of this thread do not wait; what needs the session (names, privileges) is done here, in slices
+//! of time like everything else ([`resumable`]). The tree may be many times as large as the text: `(1),(1),…` is a token for
+//! every byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,17 +15,21 @@ use untorn::engine::TimeSlice;
 
 use super::failure::Failure;
 use super::memory::{StatementCharge, refused};
+use super::resumable::resumable;
+use super::watch::Ended;
 use super::{Session, Watch};
+use crate::discard::discard;
 use crate::errors;
-use crate::sql::ast::{InsertSource, Statement};
+use crate::sql::ast::Statement;
 use crate::sql::lexer::{Lexer, LexicalModes, TokenKind};
 use crate::sql::parser::{self, ParsedStatement};
-use crate::sql::plan::Plan;
+use crate::sql::plan::{Plan, Planner};
 
 /// Texts from this length on are parsed apart.
 const BYTES_APART: usize = 256 << 10;
-/// Rows from this number on are bound in slices, and discarded apart.
-const ROWS_APART: usize = 2048;
+
+/// Texts from this length on are planned by steps: a megabyte takes 20 to 150 ms.
+const BYTES_RESUMABLE: usize = 16 << 10;
 
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
@@ -58,6 +62,15 @@ async fn unless_stopped<T>(slice: &TimeSlice, work: impl Future<Output = T>) -> 
     .await
 }
 
+/// What is read of a statement that somebody killed meanwhile is not used, though the kill came too late to be seen there:
+/// the statement's next part would not hear of it.
+fn unless_killed<T>((read, ended): (Result<T, Failure>, Ended)) -> Result<T, Failure> {
+    match (read, ended) {
+        (Ok(_), Ended::Killed) => Err(errors::error(errors::QUERY_INTERRUPTED, &[]).into()),
+        (read, _) => read,
+    }
+}
+
 /// Parses the first statement of a text on a thread apart, which keeps the charge for as long as it works.
 async fn parse_apart(
     sql: &[u8],
@@ -84,12 +97,10 @@ async fn parse_apart(
     Ok(unless_stopped(slice, parsed).await?.map_err(stopped)??)
 }
 
-/// Gives a plan back.
-pub(super) fn discard(plan: Plan) {
-    if let Plan::Insert(insert) = &plan
-        && insert.rows.len() >= ROWS_APART
-    {
-        crate::discard::discard(plan);
+/// Gives back the plan of a text of so many bytes.
+pub(super) fn discard_plan<P: Send + 'static>(plan: P, bytes: usize) {
+    if bytes >= BYTES_APART {
+        discard(plan);
     }
 }
 
@@ -107,7 +118,7 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let weight = weight(sql, self.modes(), self.transaction.state().slice());
-        let bytes = watch.over(pin!(weight)).await.0?;
+        let bytes = unless_killed(watch.over(pin!(weight)).await)?;
         Ok(Some(Arc::new(self.state.memory.statement(bytes)?)))
     }
 
@@ -124,31 +135,22 @@ impl Session {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let slice = self.transaction.state().slice();
-        watch.over(pin!(parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES))).await.0
+        let parsed = parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES);
+        unless_killed(watch.over(pin!(parsed)).await)
     }
 
-    /// Plans a statement that came as text.
-    pub(super) async fn plan_text(&mut self, statement: Statement) -> Result<Plan, Failure> {
-        let Statement::Insert(mut insert) = statement else { return Ok(self.plan(statement, &[])?) };
-        let rows = match &mut insert.source {
-            InsertSource::Values(rows) if rows.len() >= ROWS_APART => std::mem::take(rows),
-            _ => return Ok(self.plan(Statement::Insert(insert), &[])?),
-        };
-        let named = !insert.columns.is_empty();
+    /// Plans a statement that came as text of so many bytes.
+    pub(super) async fn plan_text(&mut self, statement: Statement, bytes: usize) -> Result<Plan, Failure> {
+        if bytes < BYTES_RESUMABLE {
+            return Ok(self.plan(statement, &[])?);
+        }
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        let planner = self.planner();
-        let slice = self.transaction.state().slice();
-        let bound = async {
-            let mut plan = planner.insert(*insert)?;
-            plan.rows.reserve(rows.len());
-            for row in rows {
-                planner.insert_row(&mut plan, named, &row)?;
-                slice.work(1).await?;
-            }
-            Ok(Plan::Insert(plan))
-        };
-        watch.over(pin!(bound)).await.0
+        let state = self.state.clone();
+        let planned = resumable(self.transaction.state().slice(), parser::STACK_BYTES, move |give_way| {
+            Planner { give_way: Some(give_way), ..Planner::new(&state) }.plan(statement)
+        });
+        Ok(unless_killed(watch.over(pin!(planned)).await)??)
     }
 }
 

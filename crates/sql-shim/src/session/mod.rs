@@ -15,6 +15,7 @@ mod large_text;
 mod locks;
 pub mod memory;
 mod privileges;
+mod resumable;
 mod show;
 pub mod state;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod watch;
 use std::borrow::Cow;
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +92,13 @@ pub struct PlannedStatement {
     _charge: Option<Arc<memory::StatementCharge>>,
 }
 
+impl Drop for PlannedStatement {
+    fn drop(&mut self) {
+        let plan = std::mem::replace(&mut self.plan, Arc::new(Plan::Command(Statement::Empty)));
+        large_text::discard_plan(plan, self.sql.len());
+    }
+}
+
 /// A statement of PREPARE.
 struct NamedStatement {
     text: Vec<u8>,
@@ -99,8 +108,8 @@ struct NamedStatement {
 
 /// A session.
 pub struct Session {
-    /// What expressions may look at.
-    pub state: SessionState,
+    /// What expressions may look at. Nobody shares it but a plan that is being made.
+    pub state: Rc<SessionState>,
     transaction: Transaction,
     cache: StatementCache,
     /// Between BEGIN and COMMIT.
@@ -148,7 +157,7 @@ impl Session {
         transaction.rows().set_tag(u64::from(connection.id));
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
         let slice = transaction.state().slice().clone();
-        let state = SessionState::new(server, connection, database, slice);
+        let state = Rc::new(SessionState::new(server, connection, database, slice));
         Session {
             state,
             transaction,
@@ -227,6 +236,14 @@ impl Session {
         Ok(committed?)
     }
 
+    /// To change what no plan may see changing.
+    fn state_mut(&mut self) -> &mut SessionState {
+        let Some(state) = Rc::get_mut(&mut self.state) else {
+            unreachable!("a plan is being made beside another statement")
+        };
+        state
+    }
+
     /// Rolls back what is open.
     async fn roll_back(&mut self) -> Result<(), Failure> {
         self.explicit = false;
@@ -266,7 +283,7 @@ impl Session {
 
     /// Plans a statement for the catalog as it is now.
     fn plan(&self, statement: Statement, types: &[Type]) -> Result<Plan, SqlError> {
-        Planner { state: &self.state, parameter_types: types }.plan(statement)
+        Planner { parameter_types: types, ..self.planner() }.plan(statement)
     }
 
     /// Executes a planned statement and answers it.
@@ -583,7 +600,7 @@ impl SessionService for Session {
     async fn reset(&mut self) {
         let courtesy = self.courtesy.clone();
         courteous(&courtesy, pin!(self.end())).await;
-        self.state.reset();
+        self.state_mut().reset();
         self.named_statements.clear();
     }
 
@@ -715,7 +732,7 @@ impl Session {
             return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
         let version = self.plan_version();
-        let plan = self.plan_text(parsed.statement).await?;
+        let plan = self.plan_text(parsed.statement, sql.len()).await?;
         let columns = match &plan {
             Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),

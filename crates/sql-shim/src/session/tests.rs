@@ -12,6 +12,7 @@ use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use untorn::{Database, Options};
 
@@ -208,6 +209,11 @@ fn rows(count: usize) -> usize {
     count / UNITS as usize
 }
 
+/// Slices that so many nodes of a tree take: each counts for a sixteenth of a row.
+fn bound(nodes: usize) -> usize {
+    rows(nodes / 16)
+}
+
 /// Statements with the slices they take at least. `o` is emptied and filled by them.
 fn long_statements() -> Vec<(&'static str, usize)> {
     vec![
@@ -254,7 +260,60 @@ fn every_kind_of_long_statement_gives_way() {
     }
     let (sink, polls) = fixture.drive(&values, None);
     assert_eq!(sink.affected, Some(ROWS as u64));
-    assert!(polls >= rows(9 * ROWS), "a row of VALUES is bound, and inserted: {polls} polls");
+    assert!(
+        polls >= rows(8 * ROWS) + bound(3 * ROWS),
+        "rows of VALUES are bound, and inserted: {polls} polls"
+    );
+}
+
+/// Statements that are long themselves, over an empty table, with the slices that planning them takes.
+fn long_texts() -> Vec<(String, usize)> {
+    let many = |count: usize, item: &dyn Fn(usize) -> String, between: &str| {
+        (0..count).map(item).collect::<Vec<_>>().join(between)
+    };
+    let chain = many(ROWS, &|n| format!("id = {n} + 0"), " OR ");
+    let cases = many(ROWS, &|n| format!("WHEN {n} THEN -id"), " ");
+    vec![
+        // Bound, walked through for columns and for keys.
+        (format!("SELECT id FROM o WHERE {chain}"), bound(12 * ROWS)),
+        (format!("DELETE FROM o WHERE {chain}"), bound(9 * ROWS)),
+        (format!("UPDATE o SET id = CASE id {cases} ELSE id END"), bound(6 * ROWS)),
+        (format!("SELECT {} FROM o", many(2 * ROWS, &|n| format!("{n}"), "+")), bound(4 * ROWS)),
+        (many(ROWS, &|n| format!("SELECT id FROM o WHERE id = {n}"), " UNION "), bound(6 * ROWS)),
+        (format!("SELECT COALESCE({}) FROM o", many(4 * ROWS, &|_| "id".into(), ",")), bound(6 * ROWS)),
+        (format!("SELECT * FROM (SELECT id FROM o WHERE {chain}) AS d"), bound(9 * ROWS)),
+        (
+            format!("SELECT id FROM o ORDER BY {}", many(4 * ROWS, &|_| "id + 1".into(), ",")),
+            bound(12 * ROWS),
+        ),
+    ]
+}
+
+#[test]
+fn planning_a_long_text_gives_way() {
+    let mut fixture = Fixture::new("texts");
+    fixture.good("CREATE TABLE o (id INT PRIMARY KEY)");
+    fixture.measure_in_units(UNITS);
+    for (sql, slices) in long_texts() {
+        let (sink, polls) = fixture.drive(&sql, None);
+        assert_eq!((sink.error, sink.rows.len()), (None, 0), "{sql:.60}");
+        assert!(polls >= slices, "{sql:.60}: {polls} polls where planning is {slices} slices");
+        let (sink, polls) = fixture.drive(&sql, Some(3));
+        assert_eq!(sink.error, Some(1317), "{sql:.60}: killed");
+        assert!(polls < slices, "{sql:.60}: {polls} polls, killed before the third of {slices}");
+        // A client that is gone: the session is closed with its statement half planned.
+        {
+            let mut sink = Sink::default();
+            let mut work = pin!(fixture.session.query(sql.as_bytes(), &mut sink));
+            untorn::engine::block_on(poll_fn(|context| {
+                for _ in 0..3 {
+                    assert!(work.as_mut().poll(context).is_pending());
+                }
+                Poll::Ready(())
+            }));
+        }
+        fixture.good("SET autocommit = 1");
+    }
 }
 
 #[test]

@@ -52,12 +52,12 @@ impl Session {
         }
         let mut statement = parsed.statement;
         for attempt in 0..8 {
-            let plan = self.plan_text(statement).await.map_err(fail)?;
+            let plan = self.plan_text(statement, sql.len()).await.map_err(fail)?;
             if !keeps_warnings(&plan) {
                 self.state.clear_warnings();
             }
             let result = self.run(&plan, &[], out, more).await;
-            large_text::discard(plan);
+            large_text::discard_plan(plan, sql.len());
             match result {
                 Err(Failure::Stale) if attempt < 7 => {}
                 Err(failure) => return Err(fail(failure)),

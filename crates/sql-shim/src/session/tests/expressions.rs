@@ -327,3 +327,62 @@ fn a_long_list_of_constants_is_the_path_beside_other_conditions() {
         }
     }
 }
+
+/// Ranges made in slices of time are those that are made at once.
+#[test]
+fn many_ranges_are_sorted_and_joined_like_few() {
+    let mut fixture = Fixture::new("ranges");
+    fixture.good("CREATE TABLE r (id INT PRIMARY KEY, word VARCHAR(20), KEY (word))");
+    let values: Vec<String> =
+        (0..4000).map(|id| format!("({id},'{}{}')", ["w", "W"][id % 2], id / 2)).collect();
+    fixture.good(&format!("INSERT INTO r VALUES {}", values.join(",")));
+    // 1,200 alternatives, out of order: points, the same again, ranges that overlap and empty ones. `+ 0` is no constant.
+    let alternatives: Vec<String> = (0..1200)
+        .map(|n| {
+            let id = n * 7919 % 3500;
+            match n % 4 {
+                0 => format!("id = {id} + 0"),
+                1 => format!("id BETWEEN {id} AND {}", id + n % 3),
+                2 => format!("id BETWEEN {id} AND {}", id - 1),
+                _ => format!("id = {}", n * 7919 % 100),
+            }
+        })
+        .collect();
+    let texts: Vec<String> = (0..900).map(|n| format!("word = CONCAT('w', {})", n * 7919 % 2500)).collect();
+    for (column, all) in [("id", &alternatives), ("word", &texts)] {
+        let many = all.join(" OR ");
+        let mut few: Vec<i64> = Vec::new();
+        for part in all.chunks(100) {
+            let found = fixture.good(&format!("SELECT id FROM r WHERE {}", part.join(" OR "))).rows;
+            few.extend(found.iter().map(|row| row.trim_end_matches('|').parse::<i64>().unwrap()));
+        }
+        few.sort_unstable();
+        few.dedup();
+        let plan = fixture.good(&format!("EXPLAIN SELECT id FROM r WHERE {many}")).rows.concat();
+        assert!(plan.contains("range"), "{plan}");
+        fixture.measure_in_units(UNITS);
+        for (order, back) in [("", false), (" DESC", true)] {
+            let sql = format!("SELECT id FROM r WHERE {many} ORDER BY {column}{order}, id{order}");
+            let (sink, polls) = fixture.drive(&sql, None);
+            assert_eq!(sink.error, None);
+            let mut found: Vec<i64> =
+                sink.rows.iter().map(|row| row.trim_end_matches('|').parse().unwrap()).collect();
+            if column == "id" {
+                assert!(found.is_sorted_by(|a, b| if back { a > b } else { a < b }), "{order}");
+            }
+            found.sort_unstable();
+            assert_eq!(found, few);
+            // Made, sorted in runs and twice merged, joined, read.
+            assert!(polls >= rows(4 * all.len()) + bound(9 * all.len()), "{polls} polls");
+        }
+        fixture.measure_in_units(0);
+        let joined = format!("SELECT COUNT(*) FROM (SELECT 1 AS one UNION ALL SELECT 2) d JOIN r ON {many}");
+        assert_eq!(fixture.good(&joined).rows, [format!("{}|", 2 * few.len())]);
+        fixture.good("SET untorn_statement_memory_limit = 280000");
+        assert_eq!(
+            fixture.run(&format!("SELECT id FROM r WHERE {many}")).error,
+            (column == "id").then_some(1041)
+        );
+        fixture.good("SET untorn_statement_memory_limit = 0");
+    }
+}

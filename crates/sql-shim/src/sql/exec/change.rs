@@ -12,12 +12,12 @@ use untorn::Table;
 use untorn::engine::{self, Error as TransactionError, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
 use untorn::schema::ColumnDef;
 
+use super::Executor;
 use super::cursor::{Cursor, Flow};
 use super::insert::{Changed, duplicate, implicit_default};
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};
 use super::stored_values::{put_bytes, take_bytes};
-use super::{Executor, keys};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::Failure;
@@ -191,23 +191,6 @@ fn unpack_field<'b>(rest: &mut &'b [u8]) -> Option<Option<&'b [u8]>> {
     }
 }
 
-/// Columns a change looks at.
-fn needed_columns(target: &Target, assignments: &[(u16, Assigned)]) -> Vec<u16> {
-    let mut needed = vec![Vec::new()];
-    for expr in target.all_conditions.iter().chain(target.order.iter().map(|(expr, _)| expr)) {
-        crate::sql::plan::note_columns(expr, &mut needed);
-    }
-    for (column, assigned) in assignments {
-        if let Assigned::Value(expr) = assigned {
-            crate::sql::plan::note_columns(expr, &mut needed);
-        }
-        if !needed[0].contains(column) {
-            needed[0].push(*column);
-        }
-    }
-    needed.pop().unwrap_or_default()
-}
-
 fn stored_bytes<'v>(view: &RowView<'v>, column: u16) -> Option<Option<&'v [u8]>> {
     match view {
         RowView::Stored(row, _) => match row.column(column) {
@@ -242,16 +225,8 @@ impl Executor<'_> {
             changes_of(plan, &table, view, cx, &storing)
         };
         let gather = plan.moves_rows;
-        let changed = self
-            .change_rows(
-                &plan.target,
-                &table,
-                &plan.assignments,
-                gather,
-                plan.ignore,
-                &mut Some(&mut compute),
-            )
-            .await?;
+        let changed =
+            self.change_rows(&plan.target, &table, gather, plan.ignore, &mut Some(&mut compute)).await?;
         let found_rows = state.connection.client_flags().found_rows;
         Ok(Changed {
             affected: if found_rows { matched } else { changed },
@@ -267,7 +242,7 @@ impl Executor<'_> {
     pub async fn delete(&mut self, plan: &DeletePlan) -> Result<Changed, Failure> {
         let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
         self.check_safe_updates(&plan.target)?;
-        let deleted = self.change_rows(&plan.target, &table, &[], false, false, &mut None).await?;
+        let deleted = self.change_rows(&plan.target, &table, false, false, &mut None).await?;
         table.note_rows(-(deleted as i64));
         Ok(Changed { affected: deleted, ..Changed::default() })
     }
@@ -277,7 +252,6 @@ impl Executor<'_> {
         &mut self,
         target: &Target,
         table: &Arc<Table>,
-        assignments: &[(u16, Assigned)],
         gather: bool,
         ignore: bool,
         compute: &mut Option<&mut Compute<'_>>,
@@ -292,11 +266,13 @@ impl Executor<'_> {
         if limit == 0 {
             return Ok(0);
         }
-        let Some(ranges) = keys::ranges(&target.path, &table.def.columns, &cx)? else { return Ok(0) };
+        let mut charge = self.state.memory.charge();
+        let Some(ranges) = self.ranges(&target.path, &table.def.columns, &cx, &mut charge).await? else {
+            return Ok(0);
+        };
         let conditions = if ranges.exact { &target.filter } else { &target.all_conditions };
-        let needed = needed_columns(target, assignments);
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
-        let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &needed);
+        let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &target.needed);
         cursor.look_before_waiting();
         let sorts = !target.order.is_empty();
         let mut gathered = match (gather, sorts) {
@@ -323,7 +299,7 @@ impl Executor<'_> {
                     let held = state.held();
                     let todo = match compute {
                         None => Some(Todo::Delete),
-                        Some(_) if sorts => Some(Todo::Compute(columns_of(&view, &needed))),
+                        Some(_) if sorts => Some(Todo::Compute(columns_of(&view, &target.needed))),
                         Some(compute) => {
                             Some(Todo::Change(compute(&view, &row_cx)?)).filter(|todo| !todo.is_nothing())
                         }

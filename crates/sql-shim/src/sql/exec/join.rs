@@ -7,14 +7,14 @@
 
 use super::cursor::{Cursor, Flow};
 use super::select::{Consumer, all_true};
-use super::{Executor, KeptRows, Target, keys};
+use super::{Executor, KeptRows, Target};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::session::failure::Failure;
 use crate::session::memory::{self, Charge};
-use crate::sql::expr::{Context, Expr, RowView};
+use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::source::SourceKind;
-use crate::sql::plan::{SelectPlan, Step};
+use crate::sql::plan::{Condition, SelectPlan, Step};
 use crate::sql::value::Value;
 
 /// Most rows that a step copies at a time.
@@ -42,11 +42,13 @@ struct Level<'p, 'e> {
     step: &'p Step,
     input: Input<'e>,
     /// Conditions that the step's ranges do not express.
-    conditions: &'p [Expr],
+    conditions: &'p [Condition],
     /// Rows copied and not yet taken, the next one last.
     batch: Vec<Row>,
     batch_rows: usize,
     charge: Charge<'e>,
+    /// For its ranges.
+    range_charge: Charge<'e>,
     /// The row that the steps behind see; `None` for the missing side of an outer join.
     current: Option<Row>,
     /// A row has matched.
@@ -58,7 +60,7 @@ struct Level<'p, 'e> {
 /// Which conditions of its step a row meets, outer joins included.
 fn test(
     step: &Step,
-    conditions: &[Expr],
+    conditions: &[Condition],
     base: &[RowView<'_>],
     view: RowView<'_>,
     cx: &Context<'_>,
@@ -120,7 +122,7 @@ impl<'e> Executor<'e> {
         let mut opens = true;
         loop {
             if std::mem::take(&mut opens) {
-                self.open(plan, &mut levels, depth, cx)?;
+                self.open(plan, &mut levels, depth, cx).await?;
             }
             if depth == last {
                 if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
@@ -166,6 +168,7 @@ impl<'e> Executor<'e> {
                 batch: Vec::new(),
                 batch_rows: 1,
                 charge: state.memory.charge(),
+                range_charge: state.memory.charge(),
                 current: None,
                 matched: false,
                 ended: false,
@@ -175,7 +178,7 @@ impl<'e> Executor<'e> {
     }
 
     /// Begins a step for the rows that the steps before it are at.
-    fn open<'p>(
+    async fn open<'p>(
         &self,
         plan: &'p SelectPlan,
         levels: &mut [Level<'p, 'e>],
@@ -183,15 +186,18 @@ impl<'e> Executor<'e> {
         cx: &Context<'_>,
     ) -> Result<(), Failure> {
         let step = levels[depth].step;
+        let mut range_charge = self.state.memory.charge();
         let ranges = match plan.sources[step.source].engine_table() {
             Some(table) => {
                 let base = views(levels, depth, plan.sources.len());
                 let outer = Context { rows: &base, ..*cx };
-                Some((table, keys::ranges(&step.path, &table.def.columns, &outer)?))
+                let columns = &table.def.columns;
+                Some((table, self.ranges(&step.path, columns, &outer, &mut range_charge).await?))
             }
             None => None,
         };
         let level = &mut levels[depth];
+        level.range_charge = range_charge;
         level.current = None;
         level.matched = false;
         level.ended = false;

@@ -5,17 +5,25 @@
 //! no row comes twice and rows come in the order of the index.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use untorn::engine::{KeyRange, OwnedKey};
+use untorn::engine::{KeyRange, OwnedKey, TimeSlice};
 use untorn::schema::ColumnDef;
 
 use crate::result::SqlError;
+use crate::session::failure::Failure;
 use crate::sql::expr::{Context, Expr, ValueSet};
 use crate::sql::plan::access::{Alternative, Path};
 use crate::sql::store::{self, Storing};
 use crate::sql::value::{Value, collation, compare, decimal};
+
+/// From so many alternatives on ranges are made in slices of time.
+pub const MANY: usize = 256;
+
+/// Bytes that a range takes while it is made and kept.
+pub const RANGE_BYTES: usize = 256;
 
 /// What a value is as a key.
 enum Piece {
@@ -273,45 +281,79 @@ fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &Column
     }
 }
 
-/// Sorts by lower edge and joins what overlaps.
-fn merge(mut intervals: Vec<Interval>, column: &ColumnDef) -> Vec<Interval> {
-    if intervals.len() < 2 {
-        return intervals;
-    }
-    let lower_order = |left: &Edge, right: &Edge| match (left, right) {
+fn lower_order(left: &Interval, right: &Interval, column: &ColumnDef) -> Ordering {
+    match (&left.lower, &right.lower) {
         (None, None) => Ordering::Equal,
         (None, _) => Ordering::Less,
         (_, None) => Ordering::Greater,
         (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(b.cmp(a)),
-    };
-    let upper_order = |left: &Edge, right: &Edge| match (left, right) {
+    }
+}
+
+fn upper_order(left: &Interval, right: &Interval, column: &ColumnDef) -> Ordering {
+    match (&left.upper, &right.upper) {
         (None, None) => Ordering::Equal,
         (None, _) => Ordering::Greater,
         (_, None) => Ordering::Less,
         (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(a.cmp(b)),
-    };
-    intervals.sort_by(|left, right| lower_order(&left.lower, &right.lower));
-    let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
-    for next in intervals {
-        let Some(last) = merged.last_mut() else {
-            merged.push(next);
-            continue;
-        };
-        let touches = match (&last.upper, &next.lower) {
-            (None, _) | (_, None) => true,
-            (Some((upper, a)), Some((lower, b))) => match compare_keys(upper, lower, column) {
-                Ordering::Greater => true,
-                Ordering::Equal => *a || *b,
-                Ordering::Less => false,
-            },
-        };
-        if !touches {
-            merged.push(next);
-        } else if upper_order(&next.upper, &last.upper).is_gt() {
-            last.upper = next.upper;
-        }
     }
-    merged
+}
+
+/// Adds the next interval by lower edge: to the last one, if they overlap.
+fn join(merged: &mut Vec<Interval>, next: Interval, column: &ColumnDef) {
+    let Some(last) = merged.last_mut() else {
+        merged.push(next);
+        return;
+    };
+    let touches = match (&last.upper, &next.lower) {
+        (None, _) | (_, None) => true,
+        (Some((upper, a)), Some((lower, b))) => match compare_keys(upper, lower, column) {
+            Ordering::Greater => true,
+            Ordering::Equal => *a || *b,
+            Ordering::Less => false,
+        },
+    };
+    if !touches {
+        merged.push(next);
+    } else if upper_order(&next, last, column).is_gt() {
+        last.upper = next.upper;
+    }
+}
+
+/// Sorts many by lower edge, in slices of time: runs, then two of them into one until there is one.
+async fn sort_in_turns(
+    intervals: Vec<Interval>,
+    column: &ColumnDef,
+    slice: &TimeSlice,
+) -> Result<Vec<Interval>, Failure> {
+    let mut runs = VecDeque::new();
+    let mut left = intervals.into_iter();
+    loop {
+        let mut run: Vec<Interval> = left.by_ref().take(MANY).collect();
+        if run.is_empty() {
+            break;
+        }
+        run.sort_by(|left, right| lower_order(left, right, column));
+        slice.work(run.len() as u32).await?;
+        runs.push_back(run);
+    }
+    while runs.len() > 1 {
+        let (Some(one), Some(other)) = (runs.pop_front(), runs.pop_front()) else { break };
+        let mut merged = Vec::with_capacity(one.len() + other.len());
+        let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+        loop {
+            let next = match (one.peek(), other.peek()) {
+                (Some(left), Some(right)) if lower_order(left, right, column).is_le() => one.next(),
+                (Some(_), None) => one.next(),
+                _ => other.next(),
+            };
+            let Some(next) = next else { break };
+            merged.push(next);
+            slice.work(1).await?;
+        }
+        runs.push_back(merged);
+    }
+    Ok(runs.pop_front().unwrap_or_default())
 }
 
 fn owned(prefix: &[Option<Vec<u8>>], last: Option<&Option<Vec<u8>>>) -> OwnedKey {
@@ -330,10 +372,23 @@ fn bound(prefix: &[Option<Vec<u8>>], edge: &Edge) -> Bound<OwnedKey> {
     }
 }
 
-/// The ranges of `path`; `None` when no row can match.
-pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+/// What the ranges of a path begin with.
+enum Start<'c> {
+    /// There are none.
+    Nothing,
+    /// They are made when they are read.
+    Points(Points),
+    /// The columns that have one value, and the one behind them if it is limited.
+    Prefix(Vec<Option<Vec<u8>>>, Option<&'c ColumnDef>),
+}
+
+fn start<'c>(
+    path: &Path,
+    columns: &'c [ColumnDef],
+    cx: &Context<'_>,
+    exact: &mut bool,
+) -> Result<Start<'c>, SqlError> {
     let mut prefix: Vec<Option<Vec<u8>>> = Vec::with_capacity(path.equal.len());
-    let mut exact = true;
     for (one, number) in path.equal.iter().zip(&path.columns) {
         let Some(column) = columns.get(usize::from(*number)) else { break };
         match one {
@@ -341,12 +396,12 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
             Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
                 Piece::Key(bytes) => prefix.push(Some(bytes)),
                 Piece::Near(bytes) => {
-                    exact = false;
+                    *exact = false;
                     prefix.push(Some(bytes));
                 }
-                Piece::Nothing => return Ok(None),
+                Piece::Nothing => return Ok(Start::Nothing),
                 _ => {
-                    exact = false;
+                    *exact = false;
                     break;
                 }
             },
@@ -354,44 +409,88 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
         }
     }
     let whole_prefix = prefix.len() == path.equal.len();
-    let mut ranges = Vec::new();
-    match path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number))) {
-        Some(column) if whole_prefix && !path.last.is_empty() => {
-            if let [Alternative::AnyOf(constants)] = &path.last[..] {
-                let (constants, integer) = (constants.clone(), column.kind.integer());
-                let left = 0..constants.distinct();
-                let points = Points { constants, prefix, integer, left, backward: path.backward };
-                return Ok(Some(Ranges { ranges: RangeList::Points(points), exact }));
-            }
-            let mut intervals = Vec::with_capacity(path.last.len());
-            for one in &path.last {
-                intervals.extend(interval(one, column, cx, &mut exact)?);
-            }
-            for interval in merge(intervals, column) {
-                if is_empty(&interval, column) {
-                    continue;
-                }
-                ranges.push(KeyRange {
-                    lower: bound(&prefix, &interval.lower),
-                    upper: bound(&prefix, &interval.upper),
-                });
-            }
-            if ranges.is_empty() {
-                return Ok(None);
-            }
-        }
-        _ => {
-            let everything = Interval { lower: None, upper: None };
-            ranges.push(KeyRange {
-                lower: bound(&prefix, &everything.lower),
-                upper: bound(&prefix, &everything.upper),
-            });
-        }
+    let last = path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number)));
+    let Some(column) = last.filter(|_| whole_prefix && !path.last.is_empty()) else {
+        return Ok(Start::Prefix(prefix, None));
+    };
+    if let [Alternative::AnyOf(constants)] = &path.last[..] {
+        let (constants, integer) = (constants.clone(), column.kind.integer());
+        let left = 0..constants.distinct();
+        return Ok(Start::Points(Points { constants, prefix, integer, left, backward: path.backward }));
     }
-    if path.backward {
-        ranges.reverse();
+    Ok(Start::Prefix(prefix, Some(column)))
+}
+
+fn key_range(prefix: &[Option<Vec<u8>>], interval: &Interval) -> KeyRange {
+    KeyRange { lower: bound(prefix, &interval.lower), upper: bound(prefix, &interval.upper) }
+}
+
+impl Ranges {
+    fn points(points: Points, exact: bool) -> Option<Ranges> {
+        Some(Ranges { ranges: RangeList::Points(points), exact })
     }
-    Ok(Some(Ranges { ranges: RangeList::All(ranges.into_iter()), exact }))
+
+    fn all(mut ranges: Vec<KeyRange>, path: &Path, exact: bool) -> Option<Ranges> {
+        if path.backward {
+            ranges.reverse();
+        }
+        (!ranges.is_empty()).then(|| Ranges { ranges: RangeList::All(ranges.into_iter()), exact })
+    }
+}
+
+/// The ranges of `path`; `None` when no row can match. Of [`MANY`] alternatives by [`many_ranges`].
+pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+    let mut exact = true;
+    let (prefix, column) = match start(path, columns, cx, &mut exact)? {
+        Start::Nothing => return Ok(None),
+        Start::Points(points) => return Ok(Ranges::points(points, exact)),
+        Start::Prefix(prefix, column) => (prefix, column),
+    };
+    let Some(column) = column else {
+        let everything = Interval { lower: None, upper: None };
+        return Ok(Ranges::all(vec![key_range(&prefix, &everything)], path, exact));
+    };
+    let mut intervals = Vec::with_capacity(path.last.len());
+    for one in &path.last {
+        intervals.extend(interval(one, column, cx, &mut exact)?);
+    }
+    intervals.sort_by(|left, right| lower_order(left, right, column));
+    let mut merged = Vec::with_capacity(intervals.len());
+    intervals.into_iter().for_each(|interval| join(&mut merged, interval, column));
+    let whole = merged.iter().filter(|interval| !is_empty(interval, column));
+    Ok(Ranges::all(whole.map(|interval| key_range(&prefix, interval)).collect(), path, exact))
+}
+
+/// [`ranges`], made in slices of time.
+pub async fn many_ranges(
+    path: &Path,
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+    slice: &TimeSlice,
+) -> Result<Option<Ranges>, Failure> {
+    let mut exact = true;
+    let (prefix, column) = match start(path, columns, cx, &mut exact)? {
+        Start::Prefix(prefix, Some(column)) => (prefix, column),
+        _ => return Ok(ranges(path, columns, cx)?),
+    };
+    let mut intervals = Vec::with_capacity(path.last.len());
+    for one in &path.last {
+        intervals.extend(interval(one, column, cx, &mut exact)?);
+        slice.work(1).await?;
+    }
+    let mut merged = Vec::new();
+    for interval in sort_in_turns(intervals, column, slice).await? {
+        join(&mut merged, interval, column);
+        slice.work(1).await?;
+    }
+    let mut ranges = Vec::with_capacity(merged.len());
+    for interval in merged {
+        if !is_empty(&interval, column) {
+            ranges.push(key_range(&prefix, &interval));
+        }
+        slice.work(1).await?;
+    }
+    Ok(Ranges::all(ranges, path, exact))
 }
 
 /// `BETWEEN 5 AND 3` and the like.

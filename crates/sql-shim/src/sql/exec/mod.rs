@@ -25,16 +25,19 @@ use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 
+use keys::Ranges;
 use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
+use untorn::schema::ColumnDef;
 
 use crate::discard::discard;
 use crate::result::ResultSink;
 use crate::session::failure::Failure;
-use crate::session::memory::{self, Charge};
+use crate::session::memory::{self, Charge, refused};
 use crate::session::state::SessionState;
 use crate::sql::ast;
 use crate::sql::expr::{Context, ValueSet};
 use crate::sql::plan::SelectPlan;
+use crate::sql::plan::access::Path;
 use crate::sql::value::Value;
 
 /// Executes one statement.
@@ -219,6 +222,24 @@ impl<'e> Executor<'e> {
     async fn give_way(&self) -> Result<(), Failure> {
         self.slice().give_way().await?;
         Ok(self.state.check_killed()?)
+    }
+
+    /// The ranges of a path; `None` when no row can match. Many are charged, and made in slices of time.
+    pub async fn ranges(
+        &self,
+        path: &Path,
+        columns: &[ColumnDef],
+        cx: &Context<'_>,
+        charge: &mut Charge<'_>,
+    ) -> Result<Option<Ranges>, Failure> {
+        let count = path.last.len();
+        if count < keys::MANY {
+            return Ok(keys::ranges(path, columns, cx)?);
+        }
+        if !charge.reach(count * keys::RANGE_BYTES) {
+            return Err(refused().into());
+        }
+        keys::many_ranges(path, columns, cx, self.slice()).await
     }
 
     /// The context of expressions without rows.

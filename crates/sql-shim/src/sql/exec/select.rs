@@ -14,7 +14,7 @@ use crate::session::failure::Failure;
 use crate::session::state::SessionState;
 use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, Expr, RowView, ValueSet};
-use crate::sql::plan::{SelectPlan, Step};
+use crate::sql::plan::{Condition, SelectPlan, Step};
 use crate::sql::value::{Value, compare};
 
 /// A SELECT without tables gives way between items if it has so many.
@@ -312,7 +312,7 @@ fn shorten<'s>(cx: &Context<'s>) -> Context<'s> {
 }
 
 /// Whether all conditions hold.
-pub fn all_true(conditions: &[Expr], cx: &Context<'_>) -> Result<bool, SqlError> {
+pub fn all_true(conditions: &[Condition], cx: &Context<'_>) -> Result<bool, SqlError> {
     for condition in conditions {
         let held = cx.state.held();
         let truth = condition.truth(cx)?;
@@ -398,7 +398,10 @@ impl Executor<'_> {
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
-        let Some(ranges) = keys::ranges(&step.path, &table.def.columns, cx)? else { return Ok(()) };
+        let mut charge = self.state.memory.charge();
+        let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
+            return Ok(());
+        };
         let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
         let mode = self.read_mode(plan.locking);
         if let Some(key) = point_key(step, &ranges, mode) {

@@ -62,8 +62,7 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     /// Binds one expression.
     pub fn bind(&mut self, expr: &ast::Expr) -> Result<Bound, SqlError> {
-        // A long statement is seen to be killed, or late, while it is bound.
-        self.planner.state.work(NODE_BYTES)?;
+        self.planner.work(NODE_BYTES)?;
         Ok(match expr {
             ast::Expr::Null => (Expr::Literal(Value::Null), Type::NULL),
             ast::Expr::Integer(value) => integer_literal(*value),
@@ -434,6 +433,17 @@ impl<'p, 'a> Binder<'p, 'a> {
             let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
             return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
         }
+        let function = functions::find(name);
+        let taken = match (name.as_str(), function) {
+            ("COALESCE", _) => 1..=usize::MAX,
+            ("IFNULL" | "NVL" | "NULLIF", _) => 2..=2,
+            ("IF", _) => 3..=3,
+            (_, Some(function)) => function.least.into()..=function.most.into(),
+            (_, None) => 0..=usize::MAX,
+        };
+        if !taken.contains(&arguments.len()) {
+            return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
+        }
         let mut bound = Vec::with_capacity(arguments.len());
         let mut types = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -441,10 +451,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
-        let wrong_count = || errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]);
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
-            ("COALESCE", 1..) | ("IFNULL" | "NVL", 2) => {
+            ("COALESCE" | "IFNULL" | "NVL", _) => {
                 let nullable = types.iter().all(|ty| ty.nullable);
                 return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
             }
@@ -461,19 +470,15 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let whens = vec![(bound.remove(0), result)];
                 return Ok((Expr::Case { operand: None, whens, otherwise }, types[1].union(types[2])));
             }
-            ("COALESCE" | "IFNULL" | "NULLIF" | "IF", _) => return Err(wrong_count()),
             _ => {}
         }
-        let Some(function) = functions::find(name) else {
+        let Some(function) = function else {
             let shown = match self.planner.state.current_database() {
                 Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
                 None => name.clone(),
             };
             return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
         };
-        if bound.len() < usize::from(function.least) || bound.len() > usize::from(function.most) {
-            return Err(wrong_count());
-        }
         let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
         Ok((Expr::Call(function, bound), ty))
     }

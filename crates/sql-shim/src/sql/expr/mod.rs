@@ -33,7 +33,7 @@ use functions::Function;
 pub use value_set::ValueSet;
 
 /// Work that an item of a list counts for: lists may have millions.
-const NODE_BYTES: usize = 64;
+pub(crate) const NODE_BYTES: usize = 64;
 
 /// What evaluation may fail with.
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;

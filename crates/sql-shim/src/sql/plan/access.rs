@@ -18,6 +18,7 @@ use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 use untorn::types::ColumnType;
 
+use super::{Condition, Planner};
 use crate::sql::ast::{BinaryOperator, HintKind};
 use crate::sql::expr::{Expr, ValueSet};
 use crate::sql::value::Value;
@@ -86,12 +87,14 @@ impl Path {
 
 /// What is known when a path is chosen.
 pub struct Question<'q> {
+    /// Who asks.
+    pub planner: &'q Planner<'q>,
     /// The table.
     pub table: &'q Table,
     /// Its number among the sources.
     pub source: u16,
     /// The conjuncts.
-    pub conjuncts: &'q [Expr],
+    pub conjuncts: &'q [Condition],
     /// Sources whose rows are at hand.
     pub bound: &'q [u16],
     /// Columns that the query needs of this source.
@@ -129,11 +132,14 @@ pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
 impl Question<'_> {
     fn is_known(&self, expr: &Expr) -> bool {
         let mut known = true;
-        expr.visit(&mut |inner| match inner {
-            Expr::Column { source, .. } => known &= self.bound.contains(source),
-            Expr::Aggregate(_) | Expr::Assign(..) => known = false,
-            Expr::Call(function, _) if function.volatile => known = false,
-            _ => {}
+        expr.visit(&mut |inner| {
+            self.planner.walk();
+            match inner {
+                Expr::Column { source, .. } => known &= self.bound.contains(source),
+                Expr::Aggregate(_) | Expr::Assign(..) => known = false,
+                Expr::Call(function, _) if function.volatile => known = false,
+                _ => {}
+            }
         });
         known
     }
@@ -184,6 +190,7 @@ impl Question<'_> {
     /// What `expr` says of `column` alone, or `None` when it says more or something else.
     fn alternatives(&self, expr: &Expr, column: u16) -> Option<Vec<Alternative>> {
         use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual, NullSafeEqual};
+        self.planner.walk();
         match expr {
             Expr::Compare(operator, left, right) => {
                 let (operator, value) = if self.is_column(left, column) {
@@ -216,7 +223,11 @@ impl Question<'_> {
             Expr::InList { operand, list, negated: false }
                 if self.is_column(operand, column) && list.iter().all(|item| self.fits(column, item)) =>
             {
-                Some(list.iter().cloned().map(Alternative::Equal).collect())
+                let equal = |item: &Expr| {
+                    self.planner.walk();
+                    Alternative::Equal(item.clone())
+                };
+                Some(list.iter().map(equal).collect())
             }
             Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {
                 if self.has_keys(column, constants) {

@@ -6,15 +6,15 @@ use untorn::Table;
 use untorn::schema::{ColumnDef, Default};
 
 use super::access::{Path, Question, order_of};
-use super::query::{note_columns, push_conjuncts};
+use super::query::{push_conjuncts, without};
 use super::source::Source;
-use super::{Planner, SelectPlan};
+use super::{Condition, Planner, SelectPlan};
 use crate::auth::privilege::Privileges;
 use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast::{self, HintKind, InsertSource, TableRef};
-use crate::sql::expr::Expr;
 use crate::sql::expr::bind::Binder;
+use crate::sql::expr::{Expr, NODE_BYTES};
 use crate::sql::store::Storing;
 use crate::sql::value::Value;
 
@@ -73,9 +73,11 @@ pub struct Target {
     /// How it is read.
     pub path: Path,
     /// Conditions the path does not express.
-    pub filter: Vec<Expr>,
+    pub filter: Vec<Condition>,
     /// All conditions.
-    pub all_conditions: Vec<Expr>,
+    pub all_conditions: Vec<Condition>,
+    /// Columns that the conditions, the order and new values look at, and those that are changed.
+    pub needed: Vec<u16>,
     /// ORDER BY that the path does not give.
     pub order: Vec<(Expr, bool)>,
     /// LIMIT.
@@ -174,7 +176,7 @@ impl Planner<'_> {
     }
 
     /// Plans INSERT and REPLACE.
-    pub fn insert(&self, insert: ast::Insert) -> Result<InsertPlan, SqlError> {
+    pub fn insert(&self, insert: &ast::Insert) -> Result<InsertPlan, SqlError> {
         let mut wanted = Privileges::INSERT;
         if insert.replace {
             wanted |= Privileges::DELETE;
@@ -201,10 +203,11 @@ impl Planner<'_> {
         let mut binder = Binder::new(self, &sources);
         let mut rows = Vec::new();
         let mut query = None;
-        match insert.source {
+        match &insert.source {
             InsertSource::Values(values) => {
                 rows.reserve(values.len());
                 for (number, row) in values.iter().enumerate() {
+                    self.work(NODE_BYTES)?;
                     let empty = row.is_empty() && !named;
                     if row.len() != columns.len() && !empty {
                         return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(number + 1)]));
@@ -215,7 +218,7 @@ impl Planner<'_> {
                 }
             }
             InsertSource::Query(select) => {
-                let plan = self.select(&select)?;
+                let plan = self.select(select)?;
                 if plan.items.len() != columns.len() {
                     return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
                 }
@@ -247,21 +250,6 @@ impl Planner<'_> {
         })
     }
 
-    /// Binds one more row of VALUES, of an INSERT that was planned without its rows.
-    pub fn insert_row(&self, plan: &mut InsertPlan, named: bool, row: &[ast::Expr]) -> Result<(), SqlError> {
-        let empty = row.is_empty() && !named;
-        if row.len() != plan.columns.len() && !empty {
-            return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(plan.rows.len() + 1)]));
-        }
-        let mut binder = Binder::new(self, std::slice::from_ref(&plan.source));
-        binder.subqueries = std::mem::take(&mut plan.subqueries);
-        let bound: Vec<Assigned> =
-            row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?;
-        plan.subqueries = std::mem::take(&mut binder.subqueries);
-        plan.rows.push(bound);
-        Ok(())
-    }
-
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
         let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "multi-table UPDATE")?;
@@ -281,10 +269,15 @@ impl Planner<'_> {
         let mut needed = vec![Vec::new()];
         for (_, value) in &assignments {
             if let Assigned::Value(expr) = value {
-                note_columns(expr, &mut needed);
+                self.note_columns(expr, &mut needed);
             }
         }
-        let target = self.target(sources, &hints, parts, needed)?;
+        let mut target = self.target(sources, &hints, parts, needed)?;
+        for (column, _) in &assignments {
+            if !target.needed.contains(column) {
+                target.needed.push(*column);
+            }
+        }
         let Some(table) = target.source.engine_table().cloned() else {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
         };
@@ -370,14 +363,16 @@ impl Planner<'_> {
         mut needed: Vec<Vec<u16>>,
     ) -> Result<Target, SqlError> {
         let [source] = sources;
-        for expr in parts.conjuncts.iter().chain(parts.order.iter().map(|(expr, _)| expr)) {
-            note_columns(expr, &mut needed);
+        let conjuncts = parts.conjuncts.iter().map(|condition| &**condition);
+        for expr in conjuncts.chain(parts.order.iter().map(|(expr, _)| expr)) {
+            self.note_columns(expr, &mut needed);
         }
         self.require_reading_columns(&source, &needed[0])?;
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
             let question = Question {
+                planner: self,
                 table,
                 source: 0,
                 conjuncts: &parts.conjuncts,
@@ -398,9 +393,9 @@ impl Planner<'_> {
                 order.clear();
             }
         }
-        let filter = parts.conjuncts.iter().enumerate().filter(|(at, _)| !path.consumed.contains(at));
         Ok(Target {
-            filter: filter.map(|(_, expr)| expr.clone()).collect(),
+            filter: without(&parts.conjuncts, &path.consumed),
+            needed: needed.pop().unwrap_or_default(),
             all_conditions: parts.conjuncts,
             source,
             path,
@@ -412,7 +407,7 @@ impl Planner<'_> {
 }
 
 struct Conditions {
-    conjuncts: Vec<Expr>,
+    conjuncts: Vec<Condition>,
     order: Vec<(Expr, bool)>,
     limit: Option<Expr>,
     subqueries: Vec<SelectPlan>,

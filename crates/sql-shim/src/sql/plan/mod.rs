@@ -10,24 +10,26 @@ pub mod change;
 mod query;
 pub mod source;
 
-pub use query::note_columns;
-
 use std::sync::Arc;
 
 use untorn::Table;
 use untorn::types::Collation;
 
 use crate::auth::privilege::Privileges;
+use crate::discard::discard;
 use crate::errors;
 use crate::result::{ResultColumns, SqlError};
 use crate::session::state::SessionState;
 use crate::sql::ast;
-use crate::sql::expr::Expr;
 use crate::sql::expr::bind::value_type;
 use crate::sql::expr::types::Type;
+use crate::sql::expr::{Expr, NODE_BYTES};
 use access::Path;
 use aggregate::Aggregate;
 use source::Source;
+
+/// A condition of a query. It may be megabytes, and stands in several places of a plan.
+pub type Condition = Arc<Expr>;
 
 /// One source of a query in the order of the join.
 #[derive(Debug)]
@@ -37,13 +39,13 @@ pub struct Step {
     /// How it is read.
     pub path: Path,
     /// Conditions that the path does not express.
-    pub filter: Vec<Expr>,
+    pub filter: Vec<Condition>,
     /// All conditions, for when a key could not be made exactly.
-    pub all_conditions: Vec<Expr>,
+    pub all_conditions: Vec<Condition>,
     /// LEFT JOIN: a row without match is joined with NULLs.
     pub outer: bool,
     /// LEFT JOIN: conditions of WHERE, checked after that.
-    pub after: Vec<Expr>,
+    pub after: Vec<Condition>,
 }
 
 /// Grouping.
@@ -69,7 +71,7 @@ pub struct SelectPlan {
     /// Columns needed of each source.
     pub needed: Vec<Vec<u16>>,
     /// Conditions without columns, checked first.
-    pub constant_conditions: Vec<Expr>,
+    pub constant_conditions: Vec<Condition>,
     /// Grouping.
     pub grouping: Option<Grouping>,
     /// Output.
@@ -157,18 +159,63 @@ pub struct Planner<'a> {
     pub state: &'a SessionState,
     /// Types of parameters that are known (literals lifted from a text statement).
     pub parameter_types: &'a [Type],
+    /// Called when the slice of time is over; who plans in one go has none.
+    pub give_way: Option<&'a dyn Fn()>,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans for this session, in one go.
+    pub fn new(state: &'a SessionState) -> Planner<'a> {
+        Planner { state, parameter_types: &[], give_way: None }
+    }
 }
 
 impl Planner<'_> {
+    /// Says that so many bytes of a statement are about to be worked on, and lets others run when it has been long enough.
+    ///
+    /// # Errors
+    /// When the statement is to stop.
+    pub fn work(&self, bytes: usize) -> Result<(), SqlError> {
+        self.state.work(bytes)?;
+        if let Some(give_way) = self.give_way
+            && self.state.slice_is_over()
+        {
+            give_way();
+        }
+        Ok(())
+    }
+
     /// Plans a statement.
     pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
         Ok(match statement {
-            ast::Statement::Select(query) => Plan::Select(self.select(&query)?),
-            ast::Statement::Insert(insert) => Plan::Insert(self.insert(*insert)?),
-            ast::Statement::Update(update) => Plan::Update(self.update(&update)?),
-            ast::Statement::Delete(delete) => Plan::Delete(self.delete(&delete)?),
+            ast::Statement::Select(query) => Plan::Select(self.planned(query, |tree| self.select(tree))?),
+            ast::Statement::Insert(insert) => Plan::Insert(self.planned(insert, |tree| self.insert(tree))?),
+            ast::Statement::Update(update) => Plan::Update(self.planned(update, |tree| self.update(tree))?),
+            ast::Statement::Delete(delete) => Plan::Delete(self.planned(delete, |tree| self.delete(tree))?),
             other => Plan::Command(other),
         })
+    }
+
+    /// A step of a walk through a bound tree: lets others run when it has been long enough.
+    fn walk(&self) {
+        if let Some(give_way) = self.give_way
+            && self.state.walked(NODE_BYTES)
+        {
+            give_way();
+        }
+    }
+
+    /// What is made of a tree, which is not needed any more.
+    fn planned<T: Send + 'static, P>(
+        &self,
+        tree: T,
+        plan: impl FnOnce(&T) -> Result<P, SqlError>,
+    ) -> Result<P, SqlError> {
+        let planned = plan(&tree);
+        if self.give_way.is_some() {
+            discard(tree);
+        }
+        planned
     }
 
     /// What a parameter counts as before it is known.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::access::{Path, Question, order_of};
 use super::source::{Source, SourceColumn, SourceKind};
-use super::{Grouping, Planner, SelectPlan, Step};
+use super::{Condition, Grouping, Planner, SelectPlan, Step};
 use crate::errors;
 use crate::result::{ResultColumns, SqlError};
 use crate::sql::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
@@ -101,7 +101,7 @@ impl Planner<'_> {
             binder.visible = *visible;
             push_conjuncts(binder.bind(condition)?.0, &mut conjuncts);
         }
-        let mut outer: Vec<(usize, Vec<Expr>)> = Vec::new();
+        let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
         for (source, condition) in &from.outer {
             binder.visible = *source + 1;
             let mut on = Vec::new();
@@ -113,8 +113,8 @@ impl Planner<'_> {
         binder.visible = sources.len();
         for (equality, of) in from.equalities {
             match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
-                Some((_, on)) => on.push(equality),
-                None => conjuncts.push(equality),
+                Some((_, on)) => on.push(Arc::new(equality)),
+                None => conjuncts.push(Arc::new(equality)),
             }
         }
         binder.clause = "where clause";
@@ -174,7 +174,7 @@ impl Planner<'_> {
             plain_columns: None,
             sources,
         };
-        finish(&mut plan, conjuncts, outer, &from.hints, from.straight);
+        self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight);
         Ok(plan)
     }
 
@@ -407,139 +407,160 @@ fn named(select: &ast::Select, bound: &[Bound]) -> Vec<(String, Bound)> {
 }
 
 /// Splits at AND.
-pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Expr>) {
+pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
     match expr {
         Expr::And(inner) => inner.into_iter().for_each(|item| push_conjuncts(item, list)),
-        other => list.push(other),
+        other => list.push(Arc::new(other)),
     }
 }
 
-/// Sources that an expression reads.
-pub(super) fn read_sources(expr: &Expr) -> Vec<u16> {
-    let mut found = Vec::new();
-    expr.visit(&mut |inner| {
-        if let Expr::Column { source, .. } = inner
-            && !found.contains(source)
-        {
-            found.push(*source);
-        }
-    });
-    found
-}
-
-/// Adds the columns that an expression reads to those needed of each source.
-pub fn note_columns(expr: &Expr, needed: &mut [Vec<u16>]) {
-    expr.visit(&mut |inner| {
-        if let Expr::Column { source, column } = inner
-            && let Some(columns) = needed.get_mut(usize::from(*source))
-            && !columns.contains(column)
-        {
-            columns.push(*column);
-        }
-    });
-}
-
-/// Chooses the order of the join and the paths.
-fn finish(
-    plan: &mut SelectPlan,
-    conjuncts: Vec<Expr>,
-    outer: Vec<(usize, Vec<Expr>)>,
-    hints: &[Vec<(HintKind, Vec<String>)>],
-    straight: bool,
-) {
-    plan.needed = needed_columns(plan, &conjuncts, &outer);
-    let (constant, mut conjuncts): (Vec<_>, Vec<_>) =
-        conjuncts.into_iter().partition(|c| read_sources(c).is_empty());
-    plan.constant_conditions = constant;
-    let fixed_order = straight || !outer.is_empty();
-    let mut bound: Vec<u16> = Vec::new();
-    while bound.len() < plan.sources.len() {
-        let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
-        let candidates = if fixed_order { &left[..1] } else { &left[..] };
-        let mut best: Option<(u16, Path, u32)> = None;
-        for &source in candidates {
-            let on = outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
-            let path = choose(plan, source, on.unwrap_or(&conjuncts), &bound, &hints[usize::from(source)]);
-            let rank = path.equal.len() as u32 * 10
-                + u32::from(!path.last.is_empty()) * 5
-                + u32::from(path.unique) * 1000;
-            if best.as_ref().is_none_or(|(_, _, found)| rank > *found) {
-                best = Some((source, path, rank));
+impl Planner<'_> {
+    /// Sources that an expression reads.
+    fn read_sources(&self, expr: &Expr) -> Vec<u16> {
+        let mut found = Vec::new();
+        expr.visit(&mut |inner| {
+            self.walk();
+            if let Expr::Column { source, .. } = inner
+                && !found.contains(source)
+            {
+                found.push(*source);
             }
-        }
-        let Some((source, path, _)) = best else { break };
-        bound.push(source);
-        let ready = |conjunct: &Expr| read_sources(conjunct).iter().all(|s| bound.contains(s));
-        let (mut usable, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut conjuncts).into_iter().partition(ready);
-        let step = match outer.iter().find(|(s, _)| *s == usize::from(source)) {
-            Some((_, on)) => {
-                let filter = without(on, &path.consumed);
-                Step {
-                    source: source.into(),
-                    path,
-                    filter,
-                    all_conditions: on.clone(),
-                    outer: true,
-                    after: usable,
-                }
+        });
+        found
+    }
+
+    /// Adds the columns that an expression reads to those needed of each source.
+    pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
+        expr.visit(&mut |inner| {
+            self.walk();
+            if let Expr::Column { source, column } = inner
+                && let Some(columns) = needed.get_mut(usize::from(*source))
+                && !columns.contains(column)
+            {
+                columns.push(*column);
             }
-            None => {
+        });
+    }
+
+    /// Chooses the order of the join and the paths.
+    fn finish(
+        &self,
+        plan: &mut SelectPlan,
+        conjuncts: Vec<Condition>,
+        outer: Vec<(usize, Vec<Condition>)>,
+        hints: &[Vec<(HintKind, Vec<String>)>],
+        straight: bool,
+    ) {
+        plan.needed = self.needed_columns(plan, &conjuncts, &outer);
+        let (constant, mut conjuncts): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|c| self.read_sources(c).is_empty());
+        plan.constant_conditions = constant;
+        let fixed_order = straight || !outer.is_empty();
+        let mut bound: Vec<u16> = Vec::new();
+        while bound.len() < plan.sources.len() {
+            let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
+            let candidates = if fixed_order { &left[..1] } else { &left[..] };
+            let mut best: Option<(u16, Path, u32)> = None;
+            for &source in candidates {
+                let on = outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
                 let path =
-                    choose(plan, source, &usable, &bound[..bound.len() - 1], &hints[usize::from(source)]);
-                let all = usable.clone();
-                usable = without(&usable, &path.consumed);
-                Step {
-                    source: source.into(),
-                    path,
-                    filter: usable,
-                    all_conditions: all,
-                    outer: false,
-                    after: Vec::new(),
+                    self.choose(plan, source, on.unwrap_or(&conjuncts), &bound, &hints[usize::from(source)]);
+                let rank = path.equal.len() as u32 * 10
+                    + u32::from(!path.last.is_empty()) * 5
+                    + u32::from(path.unique) * 1000;
+                if best.as_ref().is_none_or(|(_, _, found)| rank > *found) {
+                    best = Some((source, path, rank));
                 }
             }
-        };
-        plan.steps.push(step);
-        conjuncts = rest;
+            let Some((source, path, _)) = best else { break };
+            bound.push(source);
+            let ready = |conjunct: &Condition| self.read_sources(conjunct).iter().all(|s| bound.contains(s));
+            let (mut usable, rest): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut conjuncts).into_iter().partition(ready);
+            let step = match outer.iter().find(|(s, _)| *s == usize::from(source)) {
+                Some((_, on)) => {
+                    let filter = without(on, &path.consumed);
+                    Step {
+                        source: source.into(),
+                        path,
+                        filter,
+                        all_conditions: on.clone(),
+                        outer: true,
+                        after: usable,
+                    }
+                }
+                None => {
+                    let path = self.choose(
+                        plan,
+                        source,
+                        &usable,
+                        &bound[..bound.len() - 1],
+                        &hints[usize::from(source)],
+                    );
+                    let all = usable.clone();
+                    usable = without(&usable, &path.consumed);
+                    Step {
+                        source: source.into(),
+                        path,
+                        filter: usable,
+                        all_conditions: all,
+                        outer: false,
+                        after: Vec::new(),
+                    }
+                }
+            };
+            plan.steps.push(step);
+            conjuncts = rest;
+        }
+        use_index_order(plan);
+        plain_output(plan);
     }
-    use_index_order(plan);
-    plain_output(plan);
-}
 
-fn without(list: &[Expr], consumed: &[usize]) -> Vec<Expr> {
-    list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
-}
-
-fn choose(
-    plan: &SelectPlan,
-    source: u16,
-    conjuncts: &[Expr],
-    bound: &[u16],
-    hints: &[(HintKind, Vec<String>)],
-) -> Path {
-    let at = usize::from(source);
-    match plan.sources[at].engine_table() {
-        Some(table) => Question { table, source, conjuncts, bound, needed: &plan.needed[at], hints }.answer(),
-        None => Path::everything(),
-    }
-}
-
-fn needed_columns(plan: &SelectPlan, conjuncts: &[Expr], outer: &[(usize, Vec<Expr>)]) -> Vec<Vec<u16>> {
-    let mut needed = vec![Vec::new(); plan.sources.len()];
-    let mut note = |expr: &Expr| note_columns(expr, &mut needed);
-    conjuncts.iter().for_each(&mut note);
-    outer.iter().flat_map(|(_, on)| on).for_each(&mut note);
-    plan.items.iter().for_each(&mut note);
-    plan.order.iter().for_each(|(expr, _)| note(expr));
-    if let Some(grouping) = &plan.grouping {
-        grouping.keys.iter().for_each(&mut note);
-        grouping.having.iter().for_each(&mut note);
-        for aggregate in &grouping.aggregates {
-            aggregate.arguments.iter().for_each(&mut note);
-            aggregate.order.iter().for_each(|(expr, _)| note(expr));
+    fn choose(
+        &self,
+        plan: &SelectPlan,
+        source: u16,
+        conjuncts: &[Condition],
+        bound: &[u16],
+        hints: &[(HintKind, Vec<String>)],
+    ) -> Path {
+        let at = usize::from(source);
+        match plan.sources[at].engine_table() {
+            Some(table) => {
+                Question { planner: self, table, source, conjuncts, bound, needed: &plan.needed[at], hints }
+                    .answer()
+            }
+            None => Path::everything(),
         }
     }
-    needed
+
+    fn needed_columns(
+        &self,
+        plan: &SelectPlan,
+        conjuncts: &[Condition],
+        outer: &[(usize, Vec<Condition>)],
+    ) -> Vec<Vec<u16>> {
+        let mut needed = vec![Vec::new(); plan.sources.len()];
+        let mut note = |expr: &Expr| self.note_columns(expr, &mut needed);
+        conjuncts.iter().for_each(|expr| note(expr));
+        outer.iter().flat_map(|(_, on)| on).for_each(|expr| note(expr));
+        plan.items.iter().for_each(&mut note);
+        plan.order.iter().for_each(|(expr, _)| note(expr));
+        if let Some(grouping) = &plan.grouping {
+            grouping.keys.iter().for_each(&mut note);
+            grouping.having.iter().for_each(&mut note);
+            for aggregate in &grouping.aggregates {
+                aggregate.arguments.iter().for_each(&mut note);
+                aggregate.order.iter().for_each(|(expr, _)| note(expr));
+            }
+        }
+        needed
+    }
+}
+
+/// Those that the path does not express.
+pub(super) fn without(list: &[Condition], consumed: &[usize]) -> Vec<Condition> {
+    list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
 }
 
 /// Leaves the sort out where the index gives the order.
