@@ -34,6 +34,9 @@ const BYTES_RESUMABLE: usize = 16 << 10;
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
 
+/// Bytes of a text that are copied in one go.
+const COPIED_AT_ONCE: usize = 1 << 20;
+
 /// Threads that parse at a time.
 static PARSERS: Semaphore = Semaphore::const_new(8);
 
@@ -80,7 +83,11 @@ async fn parse_apart(
     stack_bytes: usize,
 ) -> Result<ParsedStatement, Failure> {
     let permit = unless_stopped(slice, PARSERS.acquire()).await?;
-    let text = sql.to_vec();
+    let mut text = Vec::with_capacity(sql.len());
+    for part in sql.chunks(COPIED_AT_ONCE) {
+        text.extend_from_slice(part);
+        slice.give_way().await?;
+    }
     let (answer, parsed) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(stack_bytes);
     let spawned = thread.spawn(move || {
