@@ -54,6 +54,7 @@ mod timeout;
 mod transaction;
 mod truncate;
 pub mod types;
+pub mod write;
 
 pub use auto_increment::AutoIncrement;
 pub use blocking::BlockingTransaction;

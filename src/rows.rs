@@ -25,6 +25,7 @@ use crate::table::Table;
 use crate::timeout::wait_until;
 use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
+use crate::write::{EncodedRow, RowWriter, StatementTime, Written};
 
 /// A row, a value per column.
 pub type OwnedRow = Vec<Value<'static>>;
@@ -116,42 +117,15 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Storage-encoded values of a row or key, in one buffer.
-#[derive(Default)]
-struct Encoded {
-    bytes: Vec<u8>,
-    ends: Vec<Option<usize>>,
-}
-
-impl Encoded {
-    fn push(&mut self, table: &Table, column: u16, value: &Value<'_>) -> Result<()> {
-        let def = &table.def.columns[usize::from(column)];
-        if value.is_null() {
-            if !def.nullable {
-                return Err(Error::NullValue(def.name.clone()));
-            }
-            self.ends.push(None);
-            return Ok(());
-        }
-        types::encode(value, &def.kind, &mut self.bytes)
-            .map_err(|why| Error::Value { column: def.name.clone(), why })?;
-        self.ends.push(Some(self.bytes.len()));
-        Ok(())
+/// Appends a value of a column to a row or key.
+fn push(row: &mut EncodedRow, table: &Table, column: u16, value: &Value<'_>) -> Result<()> {
+    let def = &table.def.columns[usize::from(column)];
+    if value.is_null() {
+        row.push_null();
+        return Ok(());
     }
-
-    fn fields(&self) -> Vec<Field<'_>> {
-        let mut start = 0;
-        self.ends
-            .iter()
-            .map(|end| {
-                end.map(|end| {
-                    let field = &self.bytes[start..end];
-                    start = end;
-                    field
-                })
-            })
-            .collect()
-    }
+    row.push(|out| types::encode(value, &def.kind, out))
+        .map_err(|why| Error::Value { column: def.name.clone(), why })
 }
 
 fn clustered_parts(table: &Table) -> Result<&KeyDef> {
@@ -164,9 +138,13 @@ fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<Owned
     if values.len() > key.parts.len() {
         return Err(Error::WrongRowLength { given: values.len(), columns: key.parts.len() });
     }
-    let mut encoded = Encoded::default();
+    let mut encoded = EncodedRow::default();
     for (part, value) in key.parts.iter().zip(values) {
-        encoded.push(table, part.column, value)?;
+        let def = &table.def.columns[usize::from(part.column)];
+        if value.is_null() && !def.nullable {
+            return Err(Error::NullValue(def.name.clone()));
+        }
+        push(&mut encoded, table, part.column, value)?;
     }
     Ok(OwnedKey::from_fields(&encoded.fields()))
 }
@@ -310,27 +288,26 @@ impl Transaction {
         }
         let (statement, table) = self.statement(table).await?;
         let table = &table;
-        let mut encoded = Encoded::default();
+        let mut writer = RowWriter::new(table.clone());
+        let mut encoded = EncodedRow::default();
         let mut generated = None;
         for (at, value) in values.iter().enumerate() {
-            let mut value = value.clone();
-            if let (true, Some(counter)) = (table.def.columns[at].auto_increment, &table.auto_increment) {
-                let store = statement.0.database().store().clone();
-                match value {
-                    Value::Null | Value::Int(0) | Value::UInt(0) => {
-                        let next = counter.take(&store, 1).await?;
-                        generated = Some(next);
-                        value = Value::UInt(next);
-                    }
-                    Value::Int(used) if used > 0 => counter.used(&store, used as u64).await?,
-                    Value::UInt(used) => counter.used(&store, used).await?,
-                    _ => {}
+            let counts = table.def.columns[at].auto_increment;
+            match value {
+                Value::Null | Value::Int(0) | Value::UInt(0) if counts => {
+                    let next = writer.generate().await?;
+                    generated = Some(next);
+                    push(&mut encoded, table, at as u16, &Value::UInt(next))?;
+                    continue;
                 }
+                Value::Int(used) if counts && *used > 0 => writer.use_value(*used as u64).await?,
+                Value::UInt(used) if counts => writer.use_value(*used).await?,
+                _ => {}
             }
-            encoded.push(table, at as u16, &value)?;
+            push(&mut encoded, table, at as u16, value)?;
         }
-        txn::insert_with(statement.0.rows(), &table.rows, &encoded.fields(), on_duplicate).await?;
-        table.note_rows(1);
+        done(writer.insert(statement.0, &encoded.fields(), on_duplicate).await?)?;
+        writer.finish();
         Ok(generated)
     }
 
@@ -431,7 +408,8 @@ impl Transaction {
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(), false))
     }
 
-    /// Sets columns of the row with this primary key; false if there is none.
+    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE CURRENT_TIMESTAMP that are
+    /// not set get the time, in UTC.
     pub async fn update(
         &mut self,
         table: &Arc<Table>,
@@ -441,37 +419,52 @@ impl Transaction {
         let (statement, table) = self.statement(table).await?;
         let table = &table;
         let key = encode_key(table, clustered_parts(table)?, key)?;
-        let mut encoded = Encoded::default();
+        let mut encoded = EncodedRow::default();
         let mut columns = Vec::with_capacity(changes.len());
         for (name, value) in changes {
             let column = table
                 .def
                 .column_number(name)
                 .ok_or_else(|| Error::Schema(crate::schema::SchemaError::NoSuchColumn((*name).to_owned())))?;
-            encoded.push(table, column, value)?;
+            push(&mut encoded, table, column, value)?;
             columns.push(column);
         }
-        let changes: Vec<(u16, Field<'_>)> = columns.into_iter().zip(encoded.fields()).collect();
-        found(txn::update(statement.0.rows(), &table.rows, &key.fields(), &changes).await)
+        let mut writer = RowWriter::new(table.clone());
+        let environment = statement.0.database().environment().clone();
+        writer.assigns(|column| columns.contains(&column), || StatementTime::now(&*environment))?;
+        let changes: Vec<(u16, Field<'_>)> = columns.iter().copied().zip(encoded.fields()).collect();
+        match found(writer.update(statement.0, &key.fields(), &changes).await)? {
+            Some(written) => done(written).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// Deletes the row with this primary key; false if there is none.
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
         let (statement, table) = self.statement(table).await?;
         let key = encode_key(&table, clustered_parts(&table)?, key)?;
-        let deleted = found(txn::delete(statement.0.rows(), &table.rows, &key.fields()).await)?;
-        if deleted {
-            table.note_rows(-1);
-        }
-        Ok(deleted)
+        let mut writer = RowWriter::new(table);
+        let deleted = found(writer.delete(statement.0, &key.fields()).await)?;
+        writer.finish();
+        Ok(deleted.is_some())
     }
 }
 
 /// A missing row is an answer here, not an error.
-fn found(result: std::result::Result<(), txn::Error>) -> Result<bool> {
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
-        Ok(()) => Ok(true),
-        Err(txn::Error::RowNotFound { .. }) => Ok(false),
-        Err(error) => Err(Error::Transaction(error)),
+        Ok(written) => Ok(Some(written)),
+        Err(Error::Transaction(txn::Error::RowNotFound { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A duplicate key is an error here.
+fn done(written: Written) -> Result<()> {
+    match written {
+        Written::Done => Ok(()),
+        Written::Duplicate { index, entry } => {
+            Err(Error::Transaction(txn::Error::DuplicateKey { index, entry }))
+        }
     }
 }

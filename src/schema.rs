@@ -220,6 +220,12 @@ impl TableDef {
         }
     }
 
+    /// Numbers of the columns with ON UPDATE CURRENT_TIMESTAMP.
+    pub fn columns_on_update(&self) -> impl Iterator<Item = u16> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter(|(_, column)| column.on_update_now).map(|(number, _)| number as u16)
+    }
+
     /// The same table with a primary key over these columns. Unknown names are reported by [`Self::validate`].
     pub fn primary_key(self, columns: &[&str]) -> TableDef {
         self.key("PRIMARY", KeyKind::Primary, columns)

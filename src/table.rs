@@ -42,8 +42,8 @@ impl Table {
         self.row_count.load(Ordering::Relaxed)
     }
 
-    /// Adds to the rough row count; the SQL layer calls it at the end of statements.
-    pub fn note_rows(&self, change: i64) {
+    /// Adds to the rough row count.
+    pub(crate) fn note_rows(&self, change: i64) {
         let _ = self.row_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rows| {
             Some(rows.saturating_add_signed(change))
         });

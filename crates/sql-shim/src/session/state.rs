@@ -10,6 +10,7 @@ use std::sync::Arc;
 use untorn::engine::TimeSlice;
 use untorn::sort::Place;
 use untorn::types::{Date, DateTime};
+use untorn::write::StatementTime;
 
 use crate::auth::privilege::Rights;
 use crate::errors;
@@ -199,6 +200,11 @@ impl SessionState {
             0 => now,
             offset => DateTime::from_unix(now.to_unix() + i64::from(offset), now.micros),
         }
+    }
+
+    /// When the statement began.
+    pub fn statement_time(&self) -> StatementTime {
+        StatementTime { utc: self.now_utc(), zone: self.time_zone_offset() }
     }
 
     /// Seconds east of UTC of the session's zone.

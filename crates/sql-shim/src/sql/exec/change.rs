@@ -6,11 +6,10 @@
 //! change looks at, and what becomes of them is computed in the order of the sort: assignments may count rows, and those
 //! beyond a LIMIT are nobody's business.
 
-use std::sync::Arc;
-
 use untorn::Table;
-use untorn::engine::{self, Error as TransactionError, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
+use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
 use untorn::schema::ColumnDef;
+use untorn::write::{RowWriter, Written};
 
 use super::Executor;
 use super::cursor::{Cursor, Flow};
@@ -20,7 +19,7 @@ use super::sort::{RowSorter, push_key};
 use super::stored_values::{put_bytes, take_bytes};
 use crate::errors;
 use crate::result::SqlError;
-use crate::session::failure::Failure;
+use crate::session::failure::{Failure, engine as engine_error};
 use crate::session::memory::refused;
 use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, RowView};
@@ -61,7 +60,11 @@ pub fn encode_assigned(
         Assigned::Default => match default {
             ColumnDefault::Stored(bytes) => return Ok(Some(bytes.clone())),
             ColumnDefault::Null => Value::Null,
-            ColumnDefault::Now => Value::DateTime(cx.state.now_local(), 6),
+            ColumnDefault::Now => {
+                let mut bytes = Vec::new();
+                cx.state.statement_time().encode(column, &mut bytes).map_err(|error| engine_error(&error))?;
+                return Ok(Some(bytes));
+            }
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Missing => {
                 return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]));
@@ -224,9 +227,16 @@ impl Executor<'_> {
             let storing = Storing { state, row: matched, lenient };
             changes_of(plan, &table, view, cx, &storing)
         };
+        let mut writer = RowWriter::new(table.clone());
+        writer
+            .assigns(
+                |column| plan.assignments.iter().any(|(assigned, _)| *assigned == column),
+                || state.statement_time(),
+            )
+            .map_err(|error| engine_error(&error))?;
         let gather = plan.moves_rows;
         let changed =
-            self.change_rows(&plan.target, &table, gather, plan.ignore, &mut Some(&mut compute)).await?;
+            self.change_rows(&plan.target, &mut writer, gather, plan.ignore, &mut Some(&mut compute)).await?;
         let found_rows = state.connection.client_flags().found_rows;
         Ok(Changed {
             affected: if found_rows { matched } else { changed },
@@ -242,8 +252,9 @@ impl Executor<'_> {
     pub async fn delete(&mut self, plan: &DeletePlan) -> Result<Changed, Failure> {
         let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
         self.check_safe_updates(&plan.target)?;
-        let deleted = self.change_rows(&plan.target, &table, false, false, &mut None).await?;
-        table.note_rows(-(deleted as i64));
+        let mut writer = RowWriter::new(table);
+        let deleted = self.change_rows(&plan.target, &mut writer, false, false, &mut None).await?;
+        writer.finish();
         Ok(Changed { affected: deleted, ..Changed::default() })
     }
 
@@ -251,11 +262,12 @@ impl Executor<'_> {
     async fn change_rows(
         &mut self,
         target: &Target,
-        table: &Arc<Table>,
+        writer: &mut RowWriter,
         gather: bool,
         ignore: bool,
         compute: &mut Option<&mut Compute<'_>>,
     ) -> Result<u64, Failure> {
+        let table = &writer.table().clone();
         let subqueries = self.subqueries(&target.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
         let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
@@ -352,7 +364,7 @@ impl Executor<'_> {
                 gathered.spill(self.slice()).await?;
             }
             for item in work.drain(..) {
-                changed += self.apply(table, item, ignore).await?;
+                changed += self.apply(writer, item, ignore).await?;
             }
             bytes = 0;
             charge.shrink_to(0);
@@ -387,36 +399,34 @@ impl Executor<'_> {
                 item.todo = Todo::Change(compute(&views[0], &Context { rows: &views, ..cx })?);
             }
             if !item.todo.is_nothing() {
-                changed += self.apply(table, item, ignore).await?;
+                changed += self.apply(writer, item, ignore).await?;
             }
             state.release_to(held);
         }
         Ok(changed)
     }
 
-    async fn apply(&mut self, table: &Arc<Table>, work: Work, ignore: bool) -> Result<u64, Failure> {
+    async fn apply(&mut self, writer: &mut RowWriter, work: Work, ignore: bool) -> Result<u64, Failure> {
         self.tick(CHANGE_UNITS).await?;
         let key = work.key.fields();
-        let mark = ignore.then(|| self.transaction.statement_mark());
-        let outcome = match &work.todo {
-            Todo::Delete => engine::delete(self.transaction.rows(), &table.rows, &key).await,
+        let written = match &work.todo {
+            Todo::Delete => {
+                writer.delete(self.transaction, &key).await?;
+                return Ok(1);
+            }
             Todo::Change(changes) | Todo::Compute(changes) => {
                 let changes: smallvec::SmallVec<[(u16, Option<&[u8]>); 4]> =
                     changes.iter().map(|(column, bytes)| (*column, bytes.as_deref())).collect();
-                engine::update(self.transaction.rows(), &table.rows, &key, &changes).await
+                writer.update(self.transaction, &key, &changes).await?
             }
         };
-        match outcome {
-            Ok(()) => Ok(1),
-            Err(TransactionError::DuplicateKey { index, entry }) => {
-                let error = duplicate(table, &index, &entry, self.state.time_zone_offset());
-                let Some(mark) = mark else { return Err(error.into()) };
-                self.transaction.rollback_to(mark).await?;
-                self.state.warn(error);
-                Ok(0)
-            }
-            Err(other) => Err(other.into()),
+        let Written::Duplicate { index, entry } = written else { return Ok(1) };
+        let error = duplicate(writer.table(), &index, &entry, self.state.time_zone_offset());
+        if !ignore {
+            return Err(error.into());
         }
+        self.state.warn(error);
+        Ok(0)
     }
 }
 
@@ -465,14 +475,6 @@ fn changes_of(
         changes.retain(|(earlier, _)| earlier != column);
         if stored_bytes(view, *column) != Some(encoded.as_deref()) {
             changes.push((*column, encoded));
-        }
-    }
-    if !changes.is_empty() {
-        for column in &plan.on_update_now {
-            let def = &table.def.columns[usize::from(*column)];
-            let mut bytes = Vec::new();
-            storing.encode(&Value::DateTime(storing.state.now_local(), 6), def, &mut bytes)?;
-            changes.push((*column, Some(bytes)));
         }
     }
     Ok(changes)

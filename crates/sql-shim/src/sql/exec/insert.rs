@@ -1,13 +1,11 @@
 //! INSERT, REPLACE and ON DUPLICATE KEY UPDATE.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{
-    self, Error as TransactionError, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy,
-};
+use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::types::{self, ColumnType};
+use untorn::write::{EncodedRow, RowWriter, Written};
 
 use super::change::CHANGE_UNITS;
 use super::cursor::{Cursor, Flow};
@@ -17,7 +15,7 @@ use super::stored_values::take_all;
 use super::{Executor, Subqueries};
 use crate::errors;
 use crate::result::SqlError;
-use crate::session::failure::Failure;
+use crate::session::failure::{self, Failure};
 use crate::session::state::SessionState;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::access::Path;
@@ -37,42 +35,12 @@ pub struct Changed {
     pub info: String,
 }
 
-/// A row in storage encoding: all its bytes in one buffer.
-#[derive(Default)]
-pub struct EncodedRow {
-    bytes: Vec<u8>,
-    fields: Vec<Option<Range<usize>>>,
-}
-
-impl EncodedRow {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.fields.clear();
-    }
-
-    fn push_null(&mut self) {
-        self.fields.push(None);
-    }
-
-    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>) -> Result<(), SqlError> {
-        let start = self.bytes.len();
-        write(&mut self.bytes)?;
-        self.fields.push(Some(start..self.bytes.len()));
-        Ok(())
-    }
-
-    fn borrow(&self) -> smallvec::SmallVec<[Option<&[u8]>; 16]> {
-        self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range])).collect()
-    }
-
-    fn values(&self, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
-        let fields = self.borrow();
-        let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
-            Some(bytes) => store::decode(bytes, &column.kind, time_zone).into_owned(),
-            None => Value::Null,
-        };
-        fields.iter().zip(&table.def.columns).map(decode).collect()
-    }
+fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
+    let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
+        Some(bytes) => store::decode(bytes, &column.kind, time_zone).into_owned(),
+        None => Value::Null,
+    };
+    row.fields().iter().zip(&table.def.columns).map(decode).collect()
 }
 
 /// The message of a duplicate key: the key's columns joined by dashes.
@@ -117,12 +85,9 @@ struct Inserting<'p, 'e> {
     /// Position of each column's value in the row given, if it has one.
     positions: Vec<Option<usize>>,
     auto_column: Option<u16>,
-    /// Generated values at hand: next and end.
-    reserved: Range<u64>,
-    rows_to_come: u64,
+    writer: RowWriter,
     lenient: bool,
     result: Changed,
-    inserted: i64,
     duplicates: u64,
 }
 
@@ -139,11 +104,9 @@ impl<'e> Executor<'e> {
             auto_column: table.def.auto_increment_column(),
             positions,
             subqueries,
-            reserved: 0..0,
-            rows_to_come: plan.rows.len() as u64,
+            writer: self.writer(plan, &table)?,
             lenient: plan.ignore || !self.state.is_strict(),
             result: Changed::default(),
-            inserted: 0,
             duplicates: 0,
             plan,
             table,
@@ -155,7 +118,7 @@ impl<'e> Executor<'e> {
                 let mut spool = Spool::new(state);
                 self.select_into(query, &mut spool).await?;
                 let count = spool.0.count();
-                inserting.rows_to_come = count;
+                inserting.writer.expect_rows(count);
                 let mut rows = spool.0.finish().await?;
                 let mut number = 0;
                 while let Some((_, packed)) = rows.next().await? {
@@ -169,13 +132,13 @@ impl<'e> Executor<'e> {
             None => {
                 for (number, row) in plan.rows.iter().enumerate() {
                     self.tick(CHANGE_UNITS).await?;
+                    inserting.writer.expect_rows((plan.rows.len() - number) as u64);
                     self.insert_row(&mut inserting, number as u64 + 1, Given::Expressions(row)).await?;
-                    inserting.rows_to_come -= 1;
                 }
                 (plan.rows.len() > 1).then_some(plan.rows.len())
             }
         };
-        inserting.table.note_rows(inserting.inserted);
+        inserting.writer.finish();
         if let Some(records) = records {
             inserting.result.info = format!(
                 "Records: {records}  Duplicates: {}  Warnings: {}",
@@ -193,34 +156,33 @@ impl<'e> Executor<'e> {
         given: Given<'_>,
     ) -> Result<(), Failure> {
         let mut row = EncodedRow::default();
-        self.encode_row(inserting, number, given, &mut row).await?;
+        let generated = self.encode_row(inserting, number, given, &mut row).await?;
         let plan = inserting.plan;
         let changes = plan.replace || !plan.on_duplicate.is_empty();
-        let forgiving = plan.ignore || changes;
         let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
         loop {
-            let mark = forgiving.then(|| self.transaction.statement_mark());
-            let (rows, table) = (self.transaction.rows(), &inserting.table.rows);
-            let outcome = engine::insert_with(rows, table, &row.borrow(), on_duplicate).await;
-            let (index, entry) = match outcome {
-                Ok(()) => {
-                    inserting.inserted += 1;
-                    inserting.result.affected += 1 + replaced;
-                    return Ok(());
+            let written = inserting.writer.insert(self.transaction, &row.fields(), on_duplicate).await?;
+            let Written::Duplicate { index, entry } = written else {
+                inserting.result.affected += 1 + replaced;
+                if let (Some(value), 0) = (generated, inserting.result.insert_id) {
+                    inserting.result.insert_id = value;
+                    self.state.last_insert_id.set(value);
                 }
-                Err(TransactionError::DuplicateKey { index, entry }) => (index, entry),
-                Err(other) => return Err(other.into()),
+                return Ok(());
             };
             let error = duplicate(&inserting.table, &index, &entry, self.state.time_zone_offset());
-            let Some(mark) = mark else { return Err(error.into()) };
-            self.transaction.rollback_to(mark).await?;
-            inserting.duplicates += 1;
+            if !plan.ignore && !changes {
+                return Err(error.into());
+            }
             if plan.replace {
-                replaced += self.delete_conflict(inserting, &index, &entry).await?;
-                inserting.duplicates -= 1;
+                let deleted = self.delete_conflict(inserting, &index, &entry).await?;
+                inserting.duplicates += deleted;
+                replaced += deleted;
                 continue;
             }
+            inserting.duplicates += 1;
+            generated.into_iter().for_each(|value| inserting.writer.give_back(value));
             if plan.on_duplicate.is_empty() {
                 self.state.warn(error);
                 return Ok(());
@@ -229,14 +191,27 @@ impl<'e> Executor<'e> {
         }
     }
 
+    /// The writer of a statement's rows, and of those that it changes instead.
+    fn writer(&self, plan: &InsertPlan, table: &Arc<Table>) -> Result<RowWriter, Failure> {
+        let mut writer = RowWriter::new(table.clone());
+        writer.expect_rows(plan.rows.len() as u64);
+        if !plan.on_duplicate.is_empty() {
+            let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
+            writer.assigns(assigned, || self.state.statement_time())?;
+        }
+        Ok(writer)
+    }
+
+    /// Makes a row of what is given for it. Answers the AUTO_INCREMENT value that was generated, if one was.
     async fn encode_row(
         &mut self,
         inserting: &mut Inserting<'_, '_>,
         number: u64,
         given: Given<'_>,
         row: &mut EncodedRow,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<u64>, Failure> {
         row.clear();
+        let mut generated = None;
         let table = inserting.table.clone();
         let state = self.state;
         let held = state.held();
@@ -262,7 +237,8 @@ impl<'e> Executor<'e> {
                     Some(value) => !keeps_zero && value.to_integer() == 0,
                 };
                 if generate {
-                    let next = self.next_auto_value(inserting).await?;
+                    let next = inserting.writer.generate().await?;
+                    generated = Some(next);
                     row.push(|out| storing.encode(&Value::UInt(next), column, out))?;
                     continue;
                 }
@@ -282,35 +258,13 @@ impl<'e> Executor<'e> {
                     row.push(|out| storing.encode(&value, column, out))?;
                     if is_auto && value.to_integer() > 0 {
                         let used = u64::try_from(value.to_integer()).unwrap_or(u64::MAX);
-                        if let Some(counter) = &table.auto_increment {
-                            counter.used(self.state.database.store(), used).await?;
-                        }
+                        inserting.writer.use_value(used).await?;
                     }
                 }
             }
         }
         state.release_to(held);
-        Ok(())
-    }
-
-    /// The next generated value. A statement takes values for all its rows at once, so that they are consecutive.
-    async fn next_auto_value(&mut self, inserting: &mut Inserting<'_, '_>) -> Result<u64, Failure> {
-        if inserting.reserved.is_empty() {
-            let count = inserting.rows_to_come.max(1);
-            let table = inserting.table.clone();
-            let Some(counter) = &table.auto_increment else {
-                return Err(errors::error(errors::AUTOINC_READ_FAILED, &[]).into());
-            };
-            let first = counter.take(self.state.database.store(), count).await?;
-            inserting.reserved = first..first + count;
-        }
-        let value = inserting.reserved.start;
-        inserting.reserved.start += 1;
-        if inserting.result.insert_id == 0 {
-            inserting.result.insert_id = value;
-            self.state.last_insert_id.set(value);
-        }
-        Ok(value)
+        Ok(generated)
     }
 
     /// Clustered key and values of the row that stands in the way.
@@ -367,8 +321,7 @@ impl<'e> Executor<'e> {
     ) -> Result<u64, Failure> {
         let table = inserting.table.clone();
         let Some((key, _)) = self.conflict(&table, index, entry).await? else { return Ok(0) };
-        engine::delete(self.transaction.rows(), &table.rows, &key.fields()).await?;
-        inserting.inserted -= 1;
+        inserting.writer.delete(self.transaction, &key.fields()).await?;
         Ok(1)
     }
 
@@ -382,7 +335,7 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let table = inserting.table.clone();
         let Some((key, mut old)) = self.conflict(&table, index, entry).await? else { return Ok(()) };
-        let new = row.values(&table, self.state.time_zone_offset());
+        let new = values_of(row, &table, self.state.time_zone_offset());
         let storing = Storing { state: self.state, row: number, lenient: inserting.lenient };
         let mut changes: Vec<(u16, Option<Vec<u8>>)> = Vec::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
@@ -409,12 +362,9 @@ impl<'e> Executor<'e> {
         }
         let fields: Vec<(u16, Option<&[u8]>)> =
             changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
-        match engine::update(self.transaction.rows(), &table.rows, &key.fields(), &fields).await {
-            Ok(()) => {}
-            Err(TransactionError::DuplicateKey { index, entry }) => {
-                return Err(duplicate(&table, &index, &entry, self.state.time_zone_offset()).into());
-            }
-            Err(other) => return Err(other.into()),
+        let written = inserting.writer.update(self.transaction, &key.fields(), &fields).await?;
+        if let Written::Duplicate { index, entry } = written {
+            return Err(duplicate(&table, &index, &entry, self.state.time_zone_offset()).into());
         }
         inserting.result.affected += 2;
         Ok(())
@@ -451,17 +401,17 @@ fn push_default(
     row: &mut EncodedRow,
 ) -> Result<(), SqlError> {
     match default {
-        ColumnDefault::Stored(bytes) => row.push(|out| {
-            out.extend_from_slice(bytes);
+        ColumnDefault::Stored(bytes) => {
+            row.push_bytes(bytes);
             Ok(())
-        }),
+        }
         ColumnDefault::Null => {
             row.push_null();
             Ok(())
         }
         ColumnDefault::Now => {
-            let now = Value::DateTime(storing.state.now_local(), 6);
-            row.push(|out| storing.encode(&now, column, out))
+            let time = storing.state.statement_time();
+            row.push(|out| time.encode(column, out)).map_err(|error| failure::engine(&error))
         }
         ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
             let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);

@@ -95,8 +95,6 @@ pub struct UpdatePlan {
     pub assignments: Vec<(u16, Assigned)>,
     /// Defaults of all columns.
     pub defaults: Vec<ColumnDefault>,
-    /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
-    pub on_update_now: Vec<u16>,
     /// A change could make the scan meet the row again.
     pub moves_rows: bool,
     /// IGNORE.
@@ -282,12 +280,7 @@ impl Planner<'_> {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
         };
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
-        let mut on_update_now = Vec::new();
-        for (number, column) in table.def.columns.iter().enumerate() {
-            if column.on_update_now && !changed(number as u16) {
-                on_update_now.push(number as u16);
-            }
-        }
+        let stamped: Vec<u16> = table.def.columns_on_update().collect();
         let moves_rows = !target.path.unique && {
             let scanned = match target.path.index {
                 untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
@@ -295,13 +288,12 @@ impl Planner<'_> {
             };
             let clustered = table.def.clustered_key();
             let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
-            parts.clone().any(|part| changed(part.column) || on_update_now.contains(&part.column))
+            parts.clone().any(|part| changed(part.column) || stamped.contains(&part.column))
         };
         Ok(UpdatePlan {
             defaults: self.defaults(&table.def.columns)?,
             target,
             assignments,
-            on_update_now,
             moves_rows,
             ignore: update.ignore,
         })

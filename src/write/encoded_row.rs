@@ -1,0 +1,49 @@
+//! A row in storage encoding.
+
+use std::ops::Range;
+
+use btree::Field;
+use smallvec::SmallVec;
+
+/// Fields of a row or a key, in one buffer.
+#[derive(Debug, Default)]
+pub struct EncodedRow {
+    bytes: Vec<u8>,
+    fields: SmallVec<[Option<Range<usize>>; 16]>,
+}
+
+impl EncodedRow {
+    /// Removes all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.fields.clear();
+    }
+
+    /// Appends NULL.
+    pub fn push_null(&mut self) {
+        self.fields.push(None);
+    }
+
+    /// Appends the field that `write` appends to the buffer it is given.
+    ///
+    /// # Errors
+    /// Those of `write`; the row must then be cleared.
+    pub fn push<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        let start = self.bytes.len();
+        write(&mut self.bytes)?;
+        self.fields.push(Some(start..self.bytes.len()));
+        Ok(())
+    }
+
+    /// Appends a field.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.fields.push(Some(start..self.bytes.len()));
+    }
+
+    /// The fields; `None` is NULL.
+    pub fn fields(&self) -> SmallVec<[Field<'_>; 16]> {
+        self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range])).collect()
+    }
+}

@@ -1,0 +1,25 @@
+//! Writing rows: the one way from a row in storage encoding into the table.
+//!
+//! ```text
+//! Transaction::insert, KeyValue::put          INSERT, REPLACE, upsert, UPDATE, DELETE
+//!     values, one for each column                  expressions, defaults, SQL modes
+//!                      \                          /
+//!                    EncodedRow: fields in storage encoding
+//!                                   |
+//!                               RowWriter        AUTO_INCREMENT, NOT NULL, ON UPDATE, counts
+//!                                   |
+//!                        txn: locks, undo, trees
+//! ```
+//!
+//! The callers turn values into bytes, each with its own rules. Everything that follows from the table's definition happens in
+//! [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, CHECK, generated columns, row events)
+//! belongs there.
+//!
+//! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that goes on after a
+//! duplicate key needs no savepoint.
+
+mod encoded_row;
+mod row_writer;
+
+pub use encoded_row::EncodedRow;
+pub use row_writer::{Changes, RowWriter, StatementTime, Written};

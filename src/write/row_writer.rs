@@ -1,0 +1,237 @@
+//! The rules of a table's definition, applied to each row that a statement writes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use btree::Field;
+use smallvec::SmallVec;
+use txn::OnDuplicate;
+
+use crate::error::{Error, Result};
+use crate::schema::ColumnDef;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use crate::types::{self, ColumnType, DateTime, Value};
+
+/// Columns with their new fields; `None` is NULL.
+pub type Changes<'c> = [(u16, Field<'c>)];
+
+/// When a statement began.
+#[derive(Debug, Clone, Copy)]
+pub struct StatementTime {
+    /// In UTC.
+    pub utc: DateTime,
+    /// Seconds that the session's time zone is ahead of UTC.
+    pub zone: i32,
+}
+
+impl StatementTime {
+    /// The environment's clock, in UTC.
+    pub(crate) fn now(environment: &dyn disk::Environment) -> StatementTime {
+        let since = environment.unix_time();
+        let utc =
+            DateTime::from_unix(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_micros());
+        StatementTime { utc, zone: 0 }
+    }
+
+    /// CURRENT_TIMESTAMP of a column: TIMESTAMP keeps UTC, all others the session's time. Digits of a second that the column does not
+    /// have are cut off.
+    ///
+    /// # Errors
+    /// A time beyond the column's range.
+    pub fn encode(&self, column: &ColumnDef, out: &mut Vec<u8>) -> Result<()> {
+        let time = match column.kind {
+            ColumnType::Timestamp { .. } => self.utc,
+            _ => DateTime::from_unix(self.utc.to_unix() + i64::from(self.zone), self.utc.micros),
+        };
+        types::encode(&Value::DateTime(time), &column.kind, out)
+            .map_err(|why| Error::Value { column: column.name.clone(), why })
+    }
+}
+
+/// What became of a row.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is written.
+    Done,
+    /// Another row has the key. Nothing was changed; the other row is locked.
+    Duplicate {
+        /// The unique index.
+        index: String,
+        /// The key that both have.
+        entry: Vec<Option<Vec<u8>>>,
+    },
+}
+
+/// Writes the rows of one statement into a table. The transaction must be using the table.
+///
+/// Counts of rows reach the table's estimate by [`RowWriter::finish`]. A statement that fails, and is undone, drops its writer
+/// instead.
+pub struct RowWriter {
+    table: Arc<Table>,
+    /// Rows that the statement is still to insert, as far as it knows: AUTO_INCREMENT values taken at a time.
+    rows_to_come: u64,
+    /// AUTO_INCREMENT values that were taken and not given out.
+    generated: Range<u64>,
+    /// Columns with ON UPDATE that the statement does not assign, with the statement's time.
+    stamps: SmallVec<[(u16, Vec<u8>); 1]>,
+    rows_added: i64,
+}
+
+impl RowWriter {
+    /// A writer of a table's rows.
+    pub fn new(table: Arc<Table>) -> RowWriter {
+        RowWriter { table, rows_to_come: 1, generated: 0..0, stamps: SmallVec::new(), rows_added: 0 }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The statement assigns these columns when it updates a row: the other ones with ON UPDATE CURRENT_TIMESTAMP get `time`, which
+    /// is asked for if there is such a column.
+    ///
+    /// # Errors
+    /// A time beyond a column's range.
+    pub fn assigns(
+        &mut self,
+        assigned: impl Fn(u16) -> bool,
+        time: impl FnOnce() -> StatementTime,
+    ) -> Result<()> {
+        let mut stamped = self.table.def.columns_on_update().filter(|column| !assigned(*column)).peekable();
+        if stamped.peek().is_none() {
+            return Ok(());
+        }
+        let time = time();
+        for column in stamped {
+            let mut bytes = Vec::new();
+            time.encode(&self.table.def.columns[usize::from(column)], &mut bytes)?;
+            self.stamps.push((column, bytes));
+        }
+        Ok(())
+    }
+
+    /// The statement is still to insert `count` rows. Their AUTO_INCREMENT values will be consecutive.
+    pub fn expect_rows(&mut self, count: u64) {
+        self.rows_to_come = count;
+    }
+
+    /// The next AUTO_INCREMENT value, for the next row that is inserted.
+    ///
+    /// # Errors
+    /// [`Error::AutoIncrementExhausted`], also when the table has no such column. Storage errors.
+    pub async fn generate(&mut self) -> Result<u64> {
+        if self.generated.is_empty() {
+            let counter = self.table.auto_increment.as_ref().ok_or(Error::AutoIncrementExhausted)?;
+            let count = self.rows_to_come.max(1);
+            let first = counter.take(self.table.rows.clustered.store(), count).await?;
+            self.generated = first..first + count;
+        }
+        let value = self.generated.start;
+        self.generated.start += 1;
+        Ok(value)
+    }
+
+    /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets it.
+    pub fn give_back(&mut self, value: u64) {
+        if self.generated.start == value + 1 {
+            self.generated.start = value;
+        }
+    }
+
+    /// A row is given this AUTO_INCREMENT value by the statement: counting goes on behind it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn use_value(&self, value: u64) -> Result<()> {
+        match &self.table.auto_increment {
+            Some(counter) => counter.used(self.table.rows.clustered.store(), value).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Inserts a row, a field for each column. `on_duplicate` says how a row with its key is to be locked.
+    ///
+    /// # Errors
+    /// [`Error::NullValue`], lock waits, a row too large, storage errors; nothing of the row is left.
+    pub async fn insert(
+        &mut self,
+        transaction: &mut Transaction,
+        row: &[Field<'_>],
+        on_duplicate: OnDuplicate,
+    ) -> Result<Written> {
+        let columns = &self.table.def.columns;
+        if row.len() != columns.len() {
+            return Err(Error::WrongRowLength { given: row.len(), columns: columns.len() });
+        }
+        for (field, column) in row.iter().zip(columns) {
+            check_null(*field, column)?;
+        }
+        let result = txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await;
+        let written = written(result)?;
+        self.rows_added += i64::from(written == Written::Done);
+        Ok(written)
+    }
+
+    /// Changes columns of the row with this clustered key, and those with ON UPDATE. `changes` are real ones: a row that stays as it
+    /// is has none and is not written.
+    ///
+    /// # Errors
+    /// [`txn::Error::RowNotFound`] and those of [`RowWriter::insert`]; the row is as it was.
+    pub async fn update(
+        &mut self,
+        transaction: &mut Transaction,
+        key: &[Field<'_>],
+        changes: &Changes<'_>,
+    ) -> Result<Written> {
+        for (column, field) in changes {
+            check_null(*field, &self.table.def.columns[usize::from(*column)])?;
+        }
+        let rows = &self.table.rows;
+        let result = match &self.stamps[..] {
+            _ if changes.is_empty() => Ok(()),
+            [] => txn::update(transaction.rows(), rows, key, changes).await,
+            stamps => {
+                let stamps = stamps.iter().map(|(column, bytes)| (*column, Some(&bytes[..])));
+                let changes: SmallVec<[(u16, Field<'_>); 8]> =
+                    changes.iter().copied().chain(stamps).collect();
+                txn::update(transaction.rows(), rows, key, &changes).await
+            }
+        };
+        written(result)
+    }
+
+    /// Deletes the row with this clustered key.
+    ///
+    /// # Errors
+    /// [`txn::Error::RowNotFound`], lock waits, storage errors.
+    pub async fn delete(&mut self, transaction: &mut Transaction, key: &[Field<'_>]) -> Result<()> {
+        txn::delete(transaction.rows(), &self.table.rows, key).await?;
+        self.rows_added -= 1;
+        Ok(())
+    }
+
+    /// The statement has succeeded: the table's estimate of its rows learns of them.
+    pub fn finish(self) {
+        if self.rows_added != 0 {
+            self.table.note_rows(self.rows_added);
+        }
+    }
+}
+
+fn check_null(field: Field<'_>, column: &ColumnDef) -> Result<()> {
+    match field {
+        None if !column.nullable => Err(Error::NullValue(column.name.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// A duplicate key is an answer here, not an error.
+fn written(result: std::result::Result<(), txn::Error>) -> Result<Written> {
+    match result {
+        Ok(()) => Ok(Written::Done),
+        Err(txn::Error::DuplicateKey { index, entry }) => Ok(Written::Duplicate { index, entry }),
+        Err(error) => Err(Error::Transaction(error)),
+    }
+}
