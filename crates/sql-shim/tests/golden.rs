@@ -92,8 +92,8 @@ impl ResultSink for TextSink {
     }
 }
 
-/// Runs a script; returns it with the results that came.
-fn run(script: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
+/// Runs a script, its statements as long as `padding` makes them; returns it with the results that came.
+fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
     let connection =
         server.connections.enter(100, "localhost", 0, server.status.thread()).expect("a connection");
     connection.update(|activity| {
@@ -105,7 +105,8 @@ fn run(script: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
     for block in script.split("\n\n").filter(|block| !block.trim().is_empty()) {
         let statement = block.trim_start_matches('\n').split("\n----").next().unwrap();
         let mut sink = TextSink::default();
-        untorn::engine::block_on(session.query(statement.as_bytes(), &mut sink)).unwrap();
+        let text = format!("{padding}{statement}");
+        untorn::engine::block_on(session.query(text.as_bytes(), &mut sink)).unwrap();
         result.push_str(&format!("{}\n----\n{}\n\n", statement.trim_end(), sink.lines.join("\n")));
     }
     untorn::engine::block_on(session.close());
@@ -115,7 +116,17 @@ fn run(script: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
 
 #[test]
 fn golden_scripts() {
-    let directory = std::env::temp_dir().join(format!("untorn-golden-{}", std::process::id()));
+    play("short", "", std::env::var_os("GOLDEN").is_some_and(|how| how == "write"));
+}
+
+/// Long statements are planned on a stack of their own. They mean the same.
+#[test]
+fn golden_scripts_as_long_statements() {
+    play("long", &format!("/*{}*/ ", " -".repeat(10_000)), false);
+}
+
+fn play(name: &str, padding: &str, write: bool) {
+    let directory = std::env::temp_dir().join(format!("untorn-golden-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let options = Options::new(&directory).buffer_pool_bytes(64 << 20).redo_capacity_bytes(64 << 20);
     let database = Database::open(options).unwrap();
@@ -127,8 +138,8 @@ fn golden_scripts() {
     let mut failed = Vec::new();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|ext| ext == "test")) {
         let script = std::fs::read_to_string(path).unwrap();
-        let found = run(&script, &sessions, &server);
-        if std::env::var_os("GOLDEN").is_some_and(|how| how == "write") {
+        let found = run(&script, padding, &sessions, &server);
+        if write {
             std::fs::write(path, &found).unwrap();
         } else if found != script {
             let difference = script
