@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release --example bank [directory]`
 
+use std::sync::Arc;
 use std::thread;
 
-use untorn::engine::{Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Error, Options, Range, Result};
+use untorn::{Database, Options, Range, Result, Table, Transaction};
 
 const ACCOUNTS: i64 = 100;
 const START_BALANCE: i64 = 1_000;
@@ -48,54 +48,45 @@ fn main() -> Result<()> {
         }
     });
 
-    let mut t = db.begin();
-    let mut sum = 0;
-    t.for_each(&table, &Range::all(), |row| {
-        if let Value::Int(balance) = row[1] {
-            sum += balance;
+    let sum = db.transact(|t| {
+        let mut sum = 0;
+        for row in t.scan(&table, &Range::all())? {
+            if let Value::Int(balance) = row?[1] {
+                sum += balance;
+            }
         }
-        true
+        Ok(sum)
     })?;
-    drop(t);
     println!("sum of all balances: {sum}, as it was: {}", sum == ACCOUNTS * START_BALANCE);
-    db.close_blocking()
+    db.close()
 }
 
 /// Moves money about; returns how often a deadlock made it try again.
-fn transfers(db: &Database, table: &std::sync::Arc<untorn::Table>, seed: u64) -> Result<u64> {
+fn transfers(db: &Database, table: &Arc<Table>, seed: u64) -> Result<u64> {
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut retries = 0;
+    let (mut transfers, mut attempts) = (0, 0);
     for _ in 0..TRANSFERS_PER_THREAD {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (from, to) = ((random >> 33) as i64 % ACCOUNTS, (random >> 13) as i64 % ACCOUNTS);
-        let from = from.abs();
-        let to = to.abs();
+        let from = ((random >> 33) as i64 % ACCOUNTS).abs();
+        let to = ((random >> 13) as i64 % ACCOUNTS).abs();
         if from == to {
             continue;
         }
-        while let Err(error) = transfer(db, table, from, to, 1) {
-            match error {
-                Error::Transaction(TransactionError::Deadlock) => retries += 1,
-                other => return Err(other),
-            }
-        }
+        transfers += 1;
+        db.transact(|t| {
+            attempts += 1;
+            transfer(t, table, from, to, 1)
+        })?;
     }
-    Ok(retries)
+    Ok(attempts - transfers)
 }
 
-fn transfer(
-    db: &Database,
-    table: &std::sync::Arc<untorn::Table>,
-    from: i64,
-    to: i64,
-    sum: i64,
-) -> Result<()> {
-    let mut t = db.begin_at(Isolation::ReadCommitted);
+fn transfer(t: &mut Transaction, table: &Arc<Table>, from: i64, to: i64, sum: i64) -> Result<()> {
     for (id, change) in [(from, -sum), (to, sum)] {
         let row = t.get_for_update(table, &[Value::Int(id)])?;
         if let Some(Value::Int(balance)) = row.as_ref().map(|row| &row[1]) {
             t.update(table, &[Value::Int(id)], &[("balance", Value::Int(balance + change))])?;
         }
     }
-    t.commit()
+    Ok(())
 }

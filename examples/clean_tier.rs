@@ -1,11 +1,11 @@
-//! The clean tier from the embedded API: a small buffer pool, a tier beside it, and where the reads go.
+//! The clean tier from the embedded API, with futures: a small buffer pool, a tier beside it, and where the reads go.
 //!
 //! `cargo run --release --example clean_tier [directory] [tier file]` (put the tier on the faster disk)
 
-use untorn::engine::Durability;
+use untorn::asynchronous::Database;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Lock, Options, Result};
+use untorn::{Durability, Lock, Options, Result};
 
 const ROWS: i64 = 20_000;
 
@@ -15,9 +15,9 @@ fn main() -> Result<()> {
     let file = arguments.next().unwrap_or_else(|| "tier".to_owned());
     // Data of about 40 MiB, a pool of 8 MiB, a tier of 64 MiB.
     let options = Options::new(directory).buffer_pool_bytes(8 << 20).clean_tier(file, 64 << 20);
-    let db = Database::open(options)?;
-    println!("{}", db.report());
     untorn::engine::block_on(async {
+        let db = Database::open(options).await?;
+        println!("{}", db.report());
         if db.database("shop").is_none() {
             fill(&db).await?;
         }
@@ -33,10 +33,9 @@ fn main() -> Result<()> {
                 after.state.name()
             );
         }
-        Ok::<(), untorn::Error>(())
-    })?;
-    // What is in the tier now serves again after the next start, also after a crash.
-    db.close_blocking()
+        // What is in the tier now serves again after the next start, also after a crash.
+        db.close().await
+    })
 }
 
 async fn fill(db: &Database) -> Result<()> {

@@ -11,16 +11,15 @@ fn main() -> Result<()> {
 
     let mut t = db.begin();
     for name in ["Ada", "Alan", "Grace"] {
-        let name = name.to_owned();
-        let count = visits.get(&mut t, &name)?.unwrap_or(0);
-        visits.put(&mut t, &name, &(count + 1))?;
+        visits.change(&mut t, name, |count| Some(count.unwrap_or(0) + 1))?;
     }
     t.commit()?;
 
     let mut t = db.begin();
-    for (name, count) in visits.range(&mut t, ..)? {
+    for pair in visits.iter(&mut t) {
+        let (name, count) = pair?;
         println!("{name}: {count}");
     }
     drop(t);
-    db.close_blocking()
+    db.close()
 }

@@ -27,14 +27,16 @@ impl Database {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = std::env::temp_dir().join(format!("untorn-doc-resize-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&directory);
-    /// let db = untorn::Database::open(untorn::Options::new(&directory).buffer_pool_bytes(8 << 20))?;
+    /// # let options = untorn::Options::new(&directory).buffer_pool_bytes(8 << 20);
+    /// # let db = untorn::Database::open(options)?;
+    /// # let db = db.asynchronous();
     /// let over = db.resize_buffer_pool(16 << 20)?;
     /// db.environment().block_until(&over);
     /// assert_eq!(
     ///     db.buffer_pool_resize_status(),
     ///     "Completed resizing buffer pool from 8388608 to 16777216 bytes"
     /// );
-    /// # db.close_blocking()?;
+    /// # untorn::engine::block_on(db.close())?;
     /// # std::fs::remove_dir_all(&directory)?;
     /// # Ok(())
     /// # }

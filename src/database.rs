@@ -107,17 +107,17 @@ impl Tables {
 }
 
 impl Database {
-    /// Opens the data directory, or makes one. Blocks until recovery is done.
+    /// Opens the data directory, or creates it, and recovers it.
     ///
     /// # Errors
     /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
     /// that do not fit it; the message names the file and says what can be done.
-    pub fn open(options: Options) -> Result<Database> {
+    pub async fn open(options: Options) -> Result<Database> {
         // Before the first table's file is opened; crash recovery may need them all.
         disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
-        let database = disk::block_on(Database::open_in(environment.clone(), options))?;
+        let database = Database::open_in(environment.clone(), options).await?;
         // Only its maker may end it: a caller's environment may serve others too.
         let _ = database.0.own_environment.set(environment);
         Ok(database)
@@ -266,11 +266,6 @@ impl Database {
             environment.shutdown();
         }
         Ok(())
-    }
-
-    /// [`Database::close`] for callers without an executor.
-    pub fn close_blocking(&self) -> Result<()> {
-        disk::block_on(self.close())
     }
 }
 

@@ -196,3 +196,17 @@ impl From<pagestore::Error> for Error {
 
 /// Result with the engine's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Whether the same transaction, begun again, may well succeed: it met a deadlock, or waited too long for a lock of another one.
+    /// [`Database::transact`](crate::Database::transact) repeats it.
+    pub fn is_retryable(&self) -> bool {
+        use txn::Error::{Deadlock, LockWaitTimeout, NoWaitLocked, RolledBack};
+        matches!(self, Error::Transaction(Deadlock | RolledBack | LockWaitTimeout | NoWaitLocked))
+    }
+
+    /// Whether a row was refused because another one has its key.
+    pub fn is_duplicate_key(&self) -> bool {
+        matches!(self, Error::Transaction(txn::Error::DuplicateKey { .. }))
+    }
+}

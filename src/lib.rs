@@ -1,9 +1,24 @@
 //! Untorn: an embeddable InnoDB.
 //!
-//! [`Database::open`] opens a data directory. [`Database::begin`] gives a [`BlockingTransaction`], whose calls park the
-//! thread while they wait; [`Database::key_value`] a typed map on top of it. [`Database::transaction`] gives the same
-//! operations as futures ([`Transaction`]). They run on any executor, are `Send`, and block no thread but for the files
-//! of a definition that changes.
+//! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction, [`Database::begin`] gives a
+//! [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the same operations as futures: they run on any
+//! executor, are `Send`, and block no thread but for the files of a definition that changes.
+//!
+//! ```
+//! use untorn::{Database, Options};
+//!
+//! # fn main() -> untorn::Result<()> {
+//! # let directory = untorn::doc_test_directory();
+//! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20))?;
+//! let ages = db.key_value::<String, u32>("ages")?;
+//! let mut t = db.begin();
+//! ages.put(&mut t, "Ada", &36)?;
+//! t.commit()?; // durable when it returns
+//! db.close()?;
+//! # std::fs::remove_dir_all(&directory).ok();
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! **Dropping futures.** Every future of this crate may be dropped at any await. An operation of a transaction that was
 //! cut is undone, whole, before the next one or the commit does anything. A commit that was cut has not begun, or is
@@ -18,6 +33,7 @@
 //! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles of tables
 //! ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
 
+pub mod asynchronous;
 mod auto_increment;
 mod blocking;
 mod buffer_pool;
@@ -34,7 +50,6 @@ mod forced_recovery;
 mod import;
 mod index_build;
 mod index_entry;
-mod key_value;
 pub mod layout;
 mod metadata_deadlock;
 mod metadata_lock;
@@ -57,14 +72,12 @@ pub mod types;
 pub mod write;
 
 pub use auto_increment::AutoIncrement;
-pub use blocking::BlockingTransaction;
+pub use blocking::{Database, KeyValue, KeyValueType, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use clean_tier::{CleanTierChange, CleanTierOptions, CleanTierRestart, CleanTierState, CleanTierStatus};
-pub use database::Database;
 pub use dblwr::{FileProtection, Way as WriteWay};
 pub use error::{Error, Result};
 pub use import::ImportReport;
-pub use key_value::{KeyValue, KeyValueType};
 pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options, default_lock_memory};
 pub use rename::NamedTable;
@@ -72,7 +85,7 @@ pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
 pub use status::Figure;
 pub use table::{Table, file_name, name_of_file, table_file};
-pub use transaction::{NotUsable, TableLock, TableLockRequest, Transaction};
+pub use txn::{Durability, Isolation};
 
 /// The layers below, for those who go to rows and keys in storage encoding directly, as the server does.
 pub mod engine {

@@ -14,18 +14,6 @@ impl Database {
     /// written unprotected (it blocks), so that from its return on no power cut leaves a page torn. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's storage anew.
     /// Lasts until the database is closed.
     ///
-    /// ```no_run
-    /// # fn main() -> untorn::Result<()> {
-    /// use untorn::{Database, Doublewrite, Options};
-    /// let database = Database::open(Options::new("data").doublewrite(Doublewrite::On))?;
-    /// database.set_doublewrite(Doublewrite::Auto)?;
-    /// for file in database.page_protection() {
-    ///     println!("{}: {} ({}, because {})", file.file.display(), file.mode, file.verdict, file.reason);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Errors
     /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made durable; the engine
     /// then refuses changes.

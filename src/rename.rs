@@ -239,7 +239,7 @@ mod tests {
         let place = std::env::temp_dir().join(format!("untorn-rename-{}", std::process::id()));
         let mut options = Options::new(&place).buffer_pool_bytes(8 << 20);
         options.redo_capacity_bytes = 8 << 20;
-        let db = Database::open(options).unwrap();
+        let db = disk::block_on(Database::open(options)).unwrap();
         db.create_database("d", Collation::Utf8mb4Bin).unwrap();
         let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
         disk::block_on(db.create_table("d", "a", def)).unwrap();
@@ -262,7 +262,7 @@ mod tests {
             looks.join().unwrap()
         });
         assert!(found_always);
-        db.close_blocking().unwrap();
+        disk::block_on(db.close()).unwrap();
         drop(db);
         std::fs::remove_dir_all(place).unwrap();
     }

@@ -1,6 +1,6 @@
 //! Rows by value: insert, get, update, delete and range reads with [`Value`]s, for programs that embed the engine.
 //!
-//! The functions here are `async` and block no thread; [`crate::BlockingTransaction`] has the same ones for
+//! The functions here are `async` and block no thread; [`crate::Transaction`] has the same ones for
 //! programs without an executor. A function that fails, or whose future is dropped, has undone its own changes; the
 //! transaction goes on, except after a deadlock, which has rolled all of it back.
 //!
@@ -10,6 +10,7 @@
 //! A [`Table`] handle stays good while DDL goes on: a function waits for DDL that is at work on the table, and goes on
 //! with what the table has become (another index, another name, no rows). Only a dropped table is an error.
 
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -199,7 +200,7 @@ impl Drop for Statement<'_> {
 /// Rows copied under a page latch, to be shown when it is gone.
 #[derive(Default)]
 struct Batch {
-    rows: Vec<(OwnedRow, Vec<OffPage>)>,
+    rows: VecDeque<(OwnedRow, Vec<OffPage>)>,
     rows_max: usize,
     bytes: usize,
     failure: Option<Error>,
@@ -222,7 +223,7 @@ impl Batch {
         };
         self.bytes += values.iter().map(value_bytes).sum::<usize>();
         let full = self.rows.len() + 1 >= self.rows_max || self.bytes >= BATCH_BYTES || !off_page.is_empty();
-        self.rows.push((values, off_page));
+        self.rows.push_back((values, off_page));
         if full { Control::Pause } else { Control::Continue }
     }
 }
@@ -320,7 +321,7 @@ impl Transaction {
     ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
         let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock));
-        let mut scan = statement.0.scan(&table, &range)?;
+        let mut scan = statement.0.open_scan(&table, &range)?;
         let mut off_page = Vec::new();
         let mut copied = None;
         scan.run(statement.0.rows(), &mut |row| {
@@ -334,36 +335,38 @@ impl Transaction {
         Ok(Some(values))
     }
 
-    /// Shows the rows of a range to `f` until it says `false`. No page is held meanwhile: `f` may do with the database
-    /// what it likes, through other transactions. Rows that are locked are locked one by one, as they are shown.
+    /// The rows of a range, one after the other. No page is held between two rows. Rows that are locked are locked one by one, as
+    /// they are shown; others are read in batches.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], values that are none of the index's columns, waits for DDL.
+    pub async fn scan(&mut self, table: &Arc<Table>, range: &Range<'_>) -> Result<Rows<'_>> {
+        let (statement, table) = self.statement(table).await?;
+        let range = Range { lock: statement.0.read_lock(range.lock), ..range.clone() };
+        let scan = statement.0.open_scan(&table, &range)?;
+        let (first, most) = if range.lock == Lock::None { BATCH_ROWS } else { (1, 1) };
+        let batch = Batch { rows_max: first, ..Batch::default() };
+        Ok(Rows { statement, table, scan, batch, rows_max: most, finished: false })
+    }
+
+    /// Shows the rows of a range to `f` until it says `false`, see [`Transaction::scan`]. No page is held meanwhile: `f` may do
+    /// with the database what it likes, through other transactions.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::scan`] and [`Rows::next`].
     pub async fn for_each(
         &mut self,
         table: &Arc<Table>,
         range: &Range<'_>,
         mut f: impl FnMut(OwnedRow) -> bool,
     ) -> Result<()> {
-        let (statement, table) = self.statement(table).await?;
-        let range = Range { lock: statement.0.read_lock(range.lock), ..range.clone() };
-        let mut scan = statement.0.scan(&table, &range)?;
-        let (first, most) = if range.lock == Lock::None { BATCH_ROWS } else { (1, 1) };
-        let mut batch = Batch { rows_max: first, ..Batch::default() };
-        loop {
-            let state = scan.run(statement.0.rows(), &mut |row| batch.take(&table, row)).await?;
-            for (mut values, off_page) in batch.rows.drain(..) {
-                statement.0.complete_row(&table, &mut values, off_page).await?;
-                if !f(values) {
-                    return Ok(());
-                }
+        let mut rows = self.scan(table, range).await?;
+        while let Some(row) = rows.next().await? {
+            if !f(row) {
+                break;
             }
-            if let Some(error) = batch.failure {
-                return Err(error);
-            }
-            if state == ScanState::Finished {
-                return Ok(());
-            }
-            batch.bytes = 0;
-            batch.rows_max = (batch.rows_max * 2).min(most);
         }
+        Ok(())
     }
 
     /// Reads the long columns of a row that was copied, with no page latched.
@@ -381,7 +384,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn scan(&self, table: &Arc<Table>, range: &Range<'_>) -> Result<Scan> {
+    fn open_scan(&self, table: &Arc<Table>, range: &Range<'_>) -> Result<Scan> {
         let (key, index) = match range.index {
             None | Some("PRIMARY") => (table.def.clustered_key(), ScanIndex::Clustered),
             Some(name) => {
@@ -447,6 +450,44 @@ impl Transaction {
         let deleted = found(writer.delete(statement.0, &key.fields()).await)?;
         writer.finish();
         Ok(deleted.is_some())
+    }
+}
+
+/// The rows of a range, see [`Transaction::scan`]. It is a statement: at READ COMMITTED all of it sees one moment.
+pub struct Rows<'t> {
+    statement: Statement<'t>,
+    table: Arc<Table>,
+    scan: Scan,
+    batch: Batch,
+    /// Rows that a batch may have.
+    rows_max: usize,
+    finished: bool,
+}
+
+impl Rows<'_> {
+    /// The next row.
+    ///
+    /// # Errors
+    /// Lock waits, storage errors. The scan is over then.
+    pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
+        loop {
+            if let Some((mut values, off_page)) = self.batch.rows.pop_front() {
+                self.statement.0.complete_row(&self.table, &mut values, off_page).await?;
+                return Ok(Some(values));
+            }
+            if let Some(error) = self.batch.failure.take() {
+                self.finished = true;
+                return Err(error);
+            }
+            if self.finished {
+                return Ok(None);
+            }
+            let (table, batch) = (&self.table, &mut self.batch);
+            let state = self.scan.run(self.statement.0.rows(), &mut |row| batch.take(table, row)).await?;
+            self.finished = state == ScanState::Finished;
+            batch.bytes = 0;
+            batch.rows_max = (batch.rows_max * 2).min(self.rows_max);
+        }
     }
 }
 

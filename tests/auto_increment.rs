@@ -4,10 +4,11 @@
 use disk::{Environment, SimulatedEnvironment};
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Error, Options};
+use untorn::{Error, Options};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 

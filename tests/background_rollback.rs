@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{Environment, SimulatedEnvironment, SimulatedStorage, Storage};
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Options, Range};
+use untorn::{Options, Range};
 
 const ROWS: i64 = 4000;
 

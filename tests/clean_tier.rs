@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedEnvironment};
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{CleanTierChange, Database, Lock, Options, Table};
+use untorn::{CleanTierChange, Lock, Options, Table};
 
 /// About 9 MiB with the pool at its least, 5 MiB.
 const ROWS: usize = 1200;
@@ -73,7 +74,7 @@ async fn prepare(environment: Arc<dyn Environment>) -> Database {
     db
 }
 
-async fn read(transaction: &mut untorn::Transaction, table: &Arc<Table>, id: usize) -> i64 {
+async fn read(transaction: &mut untorn::asynchronous::Transaction, table: &Arc<Table>, id: usize) -> i64 {
     let row = transaction.get(table, &[Value::Int(id as i64)], Lock::None).await.unwrap().unwrap();
     let (Value::Int(value), Value::Bytes(found)) = (&row[1], &row[2]) else {
         panic!("row {id}: other types")

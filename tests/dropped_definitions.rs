@@ -8,10 +8,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use untorn::asynchronous::{Database, TableLockRequest, Transaction};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Access, Database, Error, Options, Range, TableLockRequest, Transaction};
+use untorn::{Access, Error, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const ROWS: usize = 60;

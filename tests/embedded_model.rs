@@ -9,10 +9,11 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Lock, Options, Range, Transaction};
+use untorn::{Lock, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -8,10 +8,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Error as TransactionError, Isolation, block_on};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Error, Lock, Options, Range, Table, Transaction};
+use untorn::{Error, Lock, Options, Range, Table};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -224,35 +225,6 @@ fn serializable_prevents_write_skew_and_lost_updates() {
     }
 }
 
-/// The closure of `for_each` may change the very rows that are read, through another transaction.
-#[test]
-fn the_closure_of_for_each_runs_with_no_page_latched() {
-    let directory = untorn::doc_test_directory();
-    let options = Options::new(&directory).buffer_pool_bytes(16 << 20);
-    let db = Database::open(options).unwrap();
-    let table = db.create_table_if_missing("test", "t", columns()).unwrap();
-    let mut setup = db.begin();
-    for id in 1..=300 {
-        setup.insert(&table, &row(id, id)).unwrap();
-    }
-    setup.commit().unwrap();
-    let (mut reader, mut seen) = (db.begin(), 0);
-    reader
-        .for_each(&table, &Range::all(), |found| {
-            let mut writer = db.begin();
-            assert!(writer.update(&table, &found[..1], &[("n", Value::Int(-1))]).unwrap());
-            writer.commit().unwrap();
-            assert_eq!(found[1], found[0], "the snapshot does not see it");
-            seen += 1;
-            true
-        })
-        .unwrap();
-    assert_eq!(seen, 300);
-    reader.rollback().unwrap();
-    db.close_blocking().unwrap();
-    std::fs::remove_dir_all(directory).unwrap();
-}
-
 /// A read that locks locks what it has shown, and nothing ahead of it.
 #[test]
 fn for_each_that_stops_has_locked_only_what_it_showed() {
@@ -270,44 +242,6 @@ fn for_each_that_stops_has_locked_only_what_it_showed() {
     let ids = [Value::Int(2)];
     let mut waits: Pin<Box<dyn Future<Output = _>>> = Box::pin(b.delete(&table, &ids));
     assert!(world.settle(&mut waits).is_pending());
-}
-
-/// Two writers of one new key: both put it, one after the other.
-#[test]
-fn put_is_an_upsert() {
-    let directory = untorn::doc_test_directory();
-    let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20)).unwrap();
-    let counters = db.key_value::<u64, u64>("counters").unwrap();
-    const ROUNDS: u64 = 40;
-    for key in 0..ROUNDS {
-        let start = std::sync::Barrier::new(4);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    start.wait();
-                    let mut t = db.begin();
-                    counters.put(&mut t, &key, &1).unwrap();
-                    t.commit().unwrap();
-                    // Read, compute, put: no increment is lost.
-                    for _ in 0..5 {
-                        let mut t = db.begin();
-                        let now = counters.get_for_update(&mut t, &key).unwrap().unwrap();
-                        counters.put(&mut t, &key, &(now + 1)).unwrap();
-                        t.commit().unwrap();
-                    }
-                });
-            }
-        });
-    }
-    let mut t = db.begin();
-    for key in 0..ROUNDS {
-        let value = counters.get(&mut t, &key).unwrap().unwrap();
-        // The last of the four puts may come after increments.
-        assert!((6..=21).contains(&value), "key {key}: {value}");
-    }
-    t.rollback().unwrap();
-    db.close_blocking().unwrap();
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Handles go on through CREATE INDEX, RENAME and TRUNCATE, and wait while DDL is at work.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use definitions::{PATIENCE, ids, insert_into, key, names_in, open, options, prepared, table_def, try_open};
 use disk::{Crash, Environment, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, Storage};
 use parking_lot::Mutex;
+use untorn::Error;
+use untorn::asynchronous::Database;
 use untorn::types::Collation;
-use untorn::{Database, Error};
 
 /// What may leave a table's file under a name for the time being.
 #[derive(Clone, Copy, Debug)]

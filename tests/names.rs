@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use disk::{Crash, Environment, Event, Moment, SimulatedEnvironment, SimulatedStorage, Storage};
 use parking_lot::Mutex;
+use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError};
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Error, Lock, Options, Range};
+use untorn::{Error, Lock, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -353,12 +354,12 @@ fn a_cycle_through_a_row_lock_ends_in_a_deadlock_at_once() {
             };
             environment.spawn("definition", Box::pin(task));
             environment.sleep(Duration::from_millis(5)).await;
-            let row_wait = async |mut one: untorn::Transaction| {
+            let row_wait = async |mut one: untorn::asynchronous::Transaction| {
                 let got = one.get(&c, &[Value::Int(200)], Lock::Exclusive).await.unwrap();
                 assert!(got.is_some(), "the deletion was undone");
                 one.rollback().await.unwrap();
             };
-            let name_wait = async |mut two: untorn::Transaction| {
+            let name_wait = async |mut two: untorn::asynchronous::Transaction| {
                 let outcome = two.open_table("test", "a", PATIENCE).await.map(drop);
                 assert!(
                     matches!(outcome, Err(Error::Transaction(TransactionError::Deadlock))),

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Options, Range};
+use untorn::{Options, Range};
 
 const TABLES: i64 = 40;
 const OPEN: usize = 10;
@@ -77,7 +78,7 @@ fn many_tables_go_through_few_descriptors() {
         ])
         .primary_key(&["id"])
     };
-    let db = Database::open(options(&place.0)).unwrap();
+    let db = untorn::engine::block_on(Database::open(options(&place.0))).unwrap();
     disk::block_on(async {
         db.create_database("test", Collation::Utf8mb4Bin).unwrap();
         for number in 0..TABLES {
@@ -90,9 +91,9 @@ fn many_tables_go_through_few_descriptors() {
         }
     });
     settled(&db, &place.0);
-    db.close_blocking().unwrap();
+    untorn::engine::block_on(db.close()).unwrap();
     drop(db);
-    let db = Database::open(options(&place.0)).unwrap();
+    let db = untorn::engine::block_on(Database::open(options(&place.0))).unwrap();
     assert_eq!(open_tables(&place.0), 0, "a start opens none");
     disk::block_on(async {
         for number in 0..TABLES {
@@ -107,14 +108,14 @@ fn many_tables_go_through_few_descriptors() {
         db.rename_table(("test", "moved"), ("test", "t0"), None, Duration::from_secs(5)).await.unwrap();
         assert_eq!(rows(&db, 0).await, 2);
     });
-    db.close_blocking().unwrap();
+    untorn::engine::block_on(db.close()).unwrap();
     drop(db);
-    let db = Database::open(options(&place.0)).unwrap();
+    let db = untorn::engine::block_on(Database::open(options(&place.0))).unwrap();
     disk::block_on(async {
         for number in 0..TABLES {
             assert_eq!(rows(&db, number).await, 2);
         }
     });
     settled(&db, &place.0);
-    db.close_blocking().unwrap();
+    untorn::engine::block_on(db.close()).unwrap();
 }

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Options, Range};
+use untorn::{Options, Range};
 
 fn options(redo_mib: u64) -> Options {
     Options::new("/data").buffer_pool_bytes(5 << 20).redo_capacity_bytes(redo_mib << 20)

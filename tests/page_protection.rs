@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use disk::probe::Atomic;
 use disk::{Environment, PageId, SimulatedEnvironment, SimulatedStorage, Storage};
+use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError, UNDO_SPACE};
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Doublewrite, Error, Lock, Options, Range};
+use untorn::{Doublewrite, Error, Lock, Options, Range};
 
 const PAGE: usize = 16384;
 const ROWS: i64 = 2000;

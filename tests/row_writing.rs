@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use untorn::asynchronous::Database;
 use untorn::engine::{Durability, OnDuplicate};
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime, Value};
 use untorn::write::{EncodedRow, RowWriter, Written};
-use untorn::{Database, Error, Lock, Options, Table};
+use untorn::{Error, Lock, Options, Table};
 
 use disk::{Environment, SimulatedEnvironment};
 

@@ -20,10 +20,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedEnvironment};
+use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{ColumnType, SizeClass, Value};
-use untorn::{Database, Error, Lock, Options, Range, Table};
+use untorn::{Error, Lock, Options, Range, Table};
 
 const SESSIONS: usize = 4;
 const ACCOUNTS: i64 = 12;
@@ -173,7 +174,7 @@ async fn session(
 }
 
 async fn transfer(
-    transaction: &mut untorn::Transaction,
+    transaction: &mut untorn::asynchronous::Transaction,
     accounts: &Arc<Table>,
     random: &mut Random,
 ) -> Result<(), Error> {
@@ -188,7 +189,7 @@ async fn transfer(
 }
 
 async fn change_rows(
-    transaction: &mut untorn::Transaction,
+    transaction: &mut untorn::asynchronous::Transaction,
     session: usize,
     random: &mut Random,
     rows: &mut Rows,

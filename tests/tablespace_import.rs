@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use disk::{Environment, OpenHow, SimulatedEnvironment};
 use sha2::{Digest, Sha256};
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Error, ImportReport, Lock, Options, Range};
+use untorn::{Error, ImportReport, Lock, Options, Range};
 
 mod sample;
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use disk::{Crash, Environment, Fault, FaultKind, Moment, OpenHow, SimulatedEnvironment, SimulatedStorage};
 use parking_lot::Mutex;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Error, Options, Range};
+use untorn::{Error, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const FILE: &str = "/data/test/t.ibd";

@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Error, Options, Range};
+use untorn::{Error, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const TABLES: [&str; 2] = ["t", "u"];

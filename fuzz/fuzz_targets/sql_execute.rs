@@ -18,7 +18,8 @@ use sql_shim::variables::GlobalVariables;
 use sql_shim::wire::output::PacketOutput;
 use sql_shim::wire::reply::{Encoding, Flush, Reply, ReplyScratch};
 use untorn::engine::block_on;
-use untorn::{Database, Options};
+use untorn::asynchronous::Database;
+use untorn::Options;
 
 /// A client that takes everything at once.
 struct Taken;
@@ -57,7 +58,7 @@ fn worker() -> Worker {
         let directory = PathBuf::from(std::env::temp_dir()).join(format!("untorn-fuzz-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         let options = Options::new(&directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(16 << 20);
-        let database = Database::open(options).expect("a fresh directory opens");
+        let database = untorn::engine::block_on(Database::open(options)).expect("a fresh directory opens");
         let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
         let counters = server.status.thread();
         let connection = server.connections.enter(10, "localhost", 0, counters).expect("there is room");

@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use super::*;
+use crate::asynchronous::Database;
+use crate::asynchronous::Transaction;
 use crate::metadata_lock::Access;
 use crate::schema::{ColumnDef, TableDef};
 use crate::types::{Collation, ColumnType, Value};
-use crate::{Database, Lock, Options, Transaction};
+use crate::{Lock, Options};
 
 fn waits<T>(outcome: Result<T, Blocked>) -> Wait {
     match outcome {
@@ -179,7 +181,7 @@ fn a_cycle_that_never_was_has_no_victim() {
     let place = Place(std::env::temp_dir().join(format!("untorn-cycle-{}", std::process::id())));
     let mut options = Options::new(&place.0).buffer_pool_bytes(8 << 20);
     options.redo_capacity_bytes = 8 << 20;
-    let db = Database::open(options).unwrap();
+    let db = disk::block_on(Database::open(options)).unwrap();
     db.create_database("d", Collation::Utf8mb4Bin).unwrap();
     let def = || TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
     disk::block_on(async {
@@ -204,7 +206,7 @@ fn a_cycle_that_never_was_has_no_victim() {
             break;
         }
     }
-    db.close_blocking().unwrap();
+    disk::block_on(db.close()).unwrap();
 }
 
 fn run_with_change_at(db: &Database, graph: &Arc<MetadataGraph>, looks: &Arc<AtomicU32>, moment: u32) {

@@ -4,10 +4,11 @@
 use disk::{Environment, SimulatedEnvironment, SimulatedStorage, Storage};
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Database, Error, Options, Range};
+use untorn::{Error, Options, Range};
 
 pub const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -18,7 +18,7 @@ use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use untorn::Database;
+use untorn::asynchronous::Database;
 
 fn main() -> ExitCode {
     sql_shim::log::start();
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     let variables = GlobalVariables::default();
     let options = options::load(&arguments::parse(std::env::args().skip(1))?, &variables)?;
-    let database = Database::open(options.database)?;
+    let database = untorn::engine::block_on(Database::open(options.database))?;
     let server = Server::new(Accounts::open(&options.datadir)?, variables);
     let sessions = Arc::new(Sessions::new(Arc::clone(&server), database.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -55,6 +55,6 @@ fn run() -> Result<(), Box<dyn Error>> {
         Ok(())
     });
     drop(sessions);
-    database.close_blocking()?;
+    untorn::engine::block_on(database.close())?;
     served
 }

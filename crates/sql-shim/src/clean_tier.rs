@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use untorn::{CleanTierOptions, CleanTierRestart, CleanTierStatus, Database};
+use untorn::asynchronous::Database;
+use untorn::{CleanTierOptions, CleanTierRestart, CleanTierStatus};
 
 use crate::errors;
 use crate::result::SqlError;

@@ -11,7 +11,7 @@ use sql_shim::program::{Engine, serve};
 use sql_shim::result::SqlError;
 use sql_shim::server::registry::Server;
 use sql_shim::session::Sessions;
-use untorn::Database;
+use untorn::asynchronous::Database;
 
 /// The open database.
 struct Untorn {
@@ -22,7 +22,8 @@ impl Engine for Untorn {
     type Factory = Sessions;
 
     fn open(options: &ServerOptions) -> Result<Self, String> {
-        let database = Database::open(options.database.clone()).map_err(|error| error.to_string())?;
+        let database = untorn::engine::block_on(Database::open(options.database.clone()))
+            .map_err(|error| error.to_string())?;
         Ok(Self { database })
     }
 
@@ -56,7 +57,7 @@ impl Engine for Untorn {
     }
 
     fn close(self) -> Result<(), String> {
-        self.database.close_blocking().map_err(|error| error.to_string())
+        untorn::engine::block_on(self.database.close()).map_err(|error| error.to_string())
     }
 }
 

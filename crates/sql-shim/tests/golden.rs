@@ -16,7 +16,8 @@ use sql_shim::server::registry::Server;
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
-use untorn::{Database, Options};
+use untorn::Options;
+use untorn::asynchronous::Database;
 
 #[derive(Default)]
 struct TextSink {
@@ -129,7 +130,7 @@ fn play(name: &str, padding: &str, write: bool) {
     let directory = std::env::temp_dir().join(format!("untorn-golden-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let options = Options::new(&directory).buffer_pool_bytes(64 << 20).redo_capacity_bytes(64 << 20);
-    let database = Database::open(options).unwrap();
+    let database = untorn::engine::block_on(Database::open(options)).unwrap();
     let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
     let sessions = Sessions::new(server.clone(), database.clone());
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -151,7 +152,7 @@ fn play(name: &str, padding: &str, write: bool) {
         }
     }
     assert!(!paths.is_empty());
-    database.close_blocking().unwrap();
+    untorn::engine::block_on(database.close()).unwrap();
     let _ = std::fs::remove_dir_all(&directory);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }

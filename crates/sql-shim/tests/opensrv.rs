@@ -18,7 +18,7 @@ use sql_shim::server::registry::Server;
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use tokio::net::TcpListener;
-use untorn::Database;
+use untorn::asynchronous::Database;
 
 /// A server over a database of its own; stopped, closed and deleted when dropped.
 struct Serving {
@@ -34,7 +34,7 @@ impl Serving {
         let words = [format!("--datadir={}", directory.display()), "--innodb-buffer-pool-size=64M".into()];
         let variables = GlobalVariables::default();
         let options = options::load(&arguments::parse(words).unwrap(), &variables).unwrap();
-        let database = Database::open(options.database).unwrap();
+        let database = untorn::engine::block_on(Database::open(options.database)).unwrap();
         let accounts = Accounts::in_memory();
         let by = Identification {
             plugin: Some(native::PLUGIN.into()),
@@ -55,7 +55,7 @@ impl Serving {
                 OpensrvServer::new(shared, Arc::clone(&sessions)).listen(listener).await;
             });
             drop(sessions);
-            database.close_blocking().unwrap();
+            untorn::engine::block_on(database.close()).unwrap();
         });
         Self { server, port, thread: Some(thread), directory }
     }

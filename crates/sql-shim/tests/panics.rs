@@ -122,7 +122,7 @@ fn a_panic_costs_its_connection_and_nothing_else() {
     }
     drop(watching);
     server.stop();
-    database.close_blocking().unwrap();
+    untorn::engine::block_on(database.close()).unwrap();
     std::fs::remove_dir_all(directory).unwrap();
 }
 

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use engine::Engine;
 use faulty_disk::{FaultyEnvironment, Trouble};
 use support::Client;
-use untorn::{Database, Options};
+use untorn::Options;
+use untorn::asynchronous::Database;
 
 const MIB: u64 = 1 << 20;
 
@@ -273,7 +274,7 @@ fn a_failed_log_write_ends_changes_until_a_restart() {
     drop(client);
     let Engine { server, database, directory } = engine;
     server.stop();
-    assert!(database.close_blocking().is_err(), "not a clean end");
+    assert!(untorn::engine::block_on(database.close()).is_err(), "not a clean end");
     drop(database);
     environment.shutdown();
     let (engine, environment, _) = open(directory);

@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::types::Value;
-use untorn::{Database, Error, Range};
+use untorn::{Error, Range};
 
 /// What is wrong with a database.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use untorn::{CleanTierRestart, CleanTierStatus, Database, Options};
+use untorn::asynchronous::Database;
+use untorn::{CleanTierRestart, CleanTierStatus, Options};
 
 /// How deep crashes of recoveries are crashed again.
 pub const DEPTH: u32 = 3;

@@ -15,7 +15,7 @@ use crate::workload::prepare;
 use disk::{Crash, Environment, Fault, FaultKind, Moment, Random, SimulatedEnvironment, SimulatedStorage};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use untorn::Database;
+use untorn::asynchronous::Database;
 
 /// The ways in which a call is made to fail.
 pub const KINDS: [FaultKind; 3] = [FaultKind::Eio, FaultKind::Enospc, FaultKind::Short];

@@ -21,8 +21,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
-use untorn::{CleanTierStatus, Database, Doublewrite, Error, Options};
+use untorn::{CleanTierStatus, Doublewrite, Error, Options};
 
 /// A negative control: one promise broken on purpose. A checker that does not notice is worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

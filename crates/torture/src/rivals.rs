@@ -13,10 +13,11 @@ use crate::workload::{PATIENCE, Stage, is_conflict};
 use disk::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Error, Range};
+use untorn::{Error, Range};
 
 /// Their database.
 pub const RIVALS_DATABASE: &str = "rivals";

@@ -19,10 +19,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{Database, Doublewrite, Error, Lock, Range, Table, Transaction};
+use untorn::{Doublewrite, Error, Lock, Range, Table};
 
 /// How long DDL and those it keeps out wait for each other, in virtual time.
 pub const PATIENCE: Duration = Duration::from_millis(500);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use untorn::Database;
+use untorn::asynchronous::Database;
 
 use crate::options::machine;
 use crate::result::SqlError;

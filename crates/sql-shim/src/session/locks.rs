@@ -10,8 +10,9 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use untorn::Access;
+use untorn::asynchronous::{NotUsable, TableLockRequest};
 use untorn::engine::Wait;
-use untorn::{Access, NotUsable, TableLockRequest};
 
 use super::failure::Failure;
 use super::{Outcome, Session};

@@ -30,9 +30,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::types;
-use untorn::{Database, Transaction};
 
 use crate::errors;
 use crate::result::{

@@ -57,7 +57,7 @@ pub struct SessionState {
     /// This connection's entry.
     pub connection: Arc<Connection>,
     /// The engine.
-    pub database: untorn::Database,
+    pub database: untorn::asynchronous::Database,
     /// System variables.
     pub variables: SessionVariables,
     /// Memory of its statements.
@@ -109,7 +109,7 @@ impl SessionState {
     pub fn new(
         server: Arc<Server>,
         connection: Arc<Connection>,
-        database: untorn::Database,
+        database: untorn::asynchronous::Database,
         slice: Arc<TimeSlice>,
     ) -> Self {
         let variables = server.variables.session();

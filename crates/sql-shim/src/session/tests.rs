@@ -14,7 +14,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use untorn::{Database, Options};
+use untorn::Options;
+use untorn::asynchronous::Database;
 
 use super::{Session, SessionService};
 use crate::auth::accounts::Accounts;
@@ -121,7 +122,7 @@ impl Fixture {
         let directory = std::env::temp_dir().join(format!("untorn-statements-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         let options = Options::new(&directory).buffer_pool_bytes(64 << 20).redo_capacity_bytes(64 << 20);
-        let database = Database::open(options).unwrap();
+        let database = untorn::engine::block_on(Database::open(options)).unwrap();
         let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
         super::engine_settings::connect(&server, &database);
         let connection = server.connections.enter(10, "localhost", 0, server.status.thread()).unwrap();

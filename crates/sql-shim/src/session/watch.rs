@@ -36,7 +36,11 @@ pub struct Watch {
 
 impl Watch {
     /// Watches a statement of this session, which may take as long as `limit`.
-    pub fn new(state: &SessionState, transaction: &untorn::Transaction, limit: Option<Duration>) -> Watch {
+    pub fn new(
+        state: &SessionState,
+        transaction: &untorn::asynchronous::Transaction,
+        limit: Option<Duration>,
+    ) -> Watch {
         Watch {
             connection: state.connection.clone(),
             handle: transaction.state().kill_handle(),

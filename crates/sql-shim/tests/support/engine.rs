@@ -11,7 +11,8 @@ use sql_shim::server::registry::Server;
 use sql_shim::server::runtime::RuntimeKind;
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
-use untorn::{Database, Options};
+use untorn::Options;
+use untorn::asynchronous::Database;
 
 use crate::support::{CAPABILITIES, Client, TestServer};
 
@@ -34,7 +35,7 @@ impl Engine {
 
     pub fn open(directory: &Path) -> Engine {
         let options = Options::new(directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(16 << 20);
-        Engine::serve(Database::open(options).unwrap(), directory)
+        Engine::serve(untorn::engine::block_on(Database::open(options)).unwrap(), directory)
     }
 
     pub fn serve(database: Database, directory: &Path) -> Engine {
@@ -64,7 +65,7 @@ impl Engine {
     pub fn finish(self) {
         let Engine { server, database, directory } = self;
         server.stop();
-        database.close_blocking().unwrap();
+        untorn::engine::block_on(database.close()).unwrap();
         std::fs::remove_dir_all(directory).unwrap();
     }
 
@@ -72,7 +73,7 @@ impl Engine {
     pub fn stop(self) -> PathBuf {
         let Engine { server, database, directory } = self;
         server.stop();
-        database.close_blocking().unwrap();
+        untorn::engine::block_on(database.close()).unwrap();
         directory
     }
 }

@@ -45,7 +45,7 @@ pub struct Executor<'e> {
     /// The session.
     pub state: &'e SessionState,
     /// Its transaction.
-    pub transaction: &'e mut untorn::Transaction,
+    pub transaction: &'e mut untorn::asynchronous::Transaction,
     /// The statement's parameters.
     pub parameters: &'e [Value<'e>],
 }

@@ -1,0 +1,199 @@
+//! A typed key-value table, for programs that come from redb or LMDB.
+//!
+//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables have:
+//! the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their Rust values
+//! are.
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use super::database::Database;
+use super::key_value_type::KeyValueType;
+use super::pairs::Pairs;
+use super::transaction::Transaction;
+use crate::error::{Error, Result};
+use crate::rows::OwnedRow;
+use crate::schema::{ColumnDef, TableDef};
+use crate::table::Table;
+
+/// Database that key-value tables live in.
+const DATABASE: &str = "untorn";
+
+/// A table from keys to values.
+///
+/// ```
+/// # fn main() -> untorn::Result<()> {
+/// # let directory = untorn::doc_test_directory();
+/// let db = untorn::Database::open(untorn::Options::new(&directory).buffer_pool_bytes(16 << 20))?;
+/// let ages = db.key_value::<String, u32>("ages")?;
+///
+/// let mut t = db.begin();
+/// ages.put(&mut t, "Ada", &36)?;
+/// ages.put(&mut t, "Alan", &41)?;
+/// t.commit()?;
+///
+/// let mut t = db.begin();
+/// assert_eq!(ages.get(&mut t, "Ada")?, Some(36));
+/// assert_eq!(ages.last(&mut t)?, Some(("Alan".to_owned(), 41)));
+/// for pair in ages.range(&mut t, "A".."B").rev() {
+///     let (name, age) = pair?;
+///     println!("{name}: {age}");
+/// }
+/// # drop(t);
+/// db.close()?;
+/// # std::fs::remove_dir_all(directory).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct KeyValue<K, V> {
+    table: Arc<Table>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Clone for KeyValue<K, V> {
+    fn clone(&self) -> Self {
+        KeyValue { table: self.table.clone(), types: PhantomData }
+    }
+}
+
+impl Database {
+    /// Opens a key-value table, or creates it.
+    ///
+    /// # Errors
+    /// A table of this name with other types.
+    pub fn key_value<K: KeyValueType, V: KeyValueType>(&self, name: &str) -> Result<KeyValue<K, V>> {
+        let columns = vec![ColumnDef::new("k", K::key_type()), ColumnDef::new("v", V::value_type())];
+        let table =
+            self.create_table_if_missing(DATABASE, name, TableDef::new(columns.clone()).primary_key(&["k"]))?;
+        if table.def.columns != columns {
+            return Err(Error::Setting {
+                setting: "key_value",
+                why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
+            });
+        }
+        Ok(KeyValue { table, types: PhantomData })
+    }
+}
+
+impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`], as for the other functions that read.
+    pub fn get(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<Option<V>> {
+        let row = transaction.get(&self.table, &[K::to_value(key)])?;
+        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+    }
+
+    /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing what others
+    /// put in between.
+    pub fn get_for_update(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<Option<V>> {
+        let row = transaction.get_for_update(&self.table, &[K::to_value(key)])?;
+        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+    }
+
+    /// Sets the value of a key, whether it is there or not; true if the key is new.
+    pub fn put(&self, transaction: &mut Transaction, key: &K::Borrowed, value: &V::Borrowed) -> Result<bool> {
+        loop {
+            if transaction.update(&self.table, &[K::to_value(key)], &[("v", V::to_value(value))])? {
+                return Ok(false);
+            }
+            match transaction.insert_to_put(&self.table, &[K::to_value(key), V::to_value(value)]) {
+                Ok(_) => return Ok(true),
+                // Somebody else has put it in between. It is locked now, so it stays to be updated.
+                Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sets the value of a key that is not there yet; false, and nothing changes, if it is.
+    pub fn insert(
+        &self,
+        transaction: &mut Transaction,
+        key: &K::Borrowed,
+        value: &V::Borrowed,
+    ) -> Result<bool> {
+        match transaction.insert(&self.table, &[K::to_value(key), V::to_value(value)]) {
+            Ok(_) => Ok(true),
+            Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. The key is locked meanwhile, so
+    /// this is also compare-and-swap. Returns what is there now.
+    pub fn change(
+        &self,
+        transaction: &mut Transaction,
+        key: &K::Borrowed,
+        change: impl FnOnce(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>> {
+        let old = self.get_for_update(transaction, key)?;
+        let was_there = old.is_some();
+        let new = change(old);
+        match &new {
+            Some(value) => _ = self.put(transaction, key, value.borrow())?,
+            None if was_there => _ = self.remove(transaction, key)?,
+            None => {}
+        }
+        Ok(new)
+    }
+
+    /// Removes a key; false if it was not there.
+    pub fn remove(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<bool> {
+        transaction.delete(&self.table, &[K::to_value(key)])
+    }
+
+    /// The pair with the least key.
+    pub fn first(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
+        self.iter(transaction).next().transpose()
+    }
+
+    /// The pair with the greatest key.
+    pub fn last(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
+        self.iter(transaction).next_back().transpose()
+    }
+
+    /// All pairs in the order of their keys, from both ends.
+    pub fn iter<'t>(&self, transaction: &'t mut Transaction) -> Pairs<'t, K, V> {
+        Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
+    }
+
+    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t, &5..=&9)`.
+    pub fn range<'t, 'k>(
+        &self,
+        transaction: &'t mut Transaction,
+        keys: impl RangeBounds<&'k K::Borrowed>,
+    ) -> Pairs<'t, K, V>
+    where
+        K::Borrowed: 'k,
+    {
+        let bound = |bound: Bound<&&K::Borrowed>| bound.map(|key| K::to_value(key).into_owned());
+        Pairs::new(transaction, self.table.clone(), bound(keys.start_bound()), bound(keys.end_bound()))
+    }
+}
+
+impl<V: KeyValueType> KeyValue<String, V> {
+    /// The pairs whose keys begin with `prefix`, in order, from both ends.
+    pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &str) -> Pairs<'t, String, V> {
+        Pairs::of_prefix(transaction, self.table.clone(), prefix.as_bytes())
+    }
+}
+
+impl<V: KeyValueType> KeyValue<Vec<u8>, V> {
+    /// The pairs whose keys begin with `prefix`, in order, from both ends.
+    pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &[u8]) -> Pairs<'t, Vec<u8>, V> {
+        Pairs::of_prefix(transaction, self.table.clone(), prefix)
+    }
+}
+
+/// The key and the value of a row.
+pub(super) fn pair<K: KeyValueType, V: KeyValueType>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
+    let mut values = row.into_iter();
+    let key = values.next().and_then(K::from_value);
+    let value = values.next().and_then(V::from_value);
+    key.zip(value)
+        .ok_or_else(|| Error::Internal(format!("a row of '{}' is not of the types of the table", table.name)))
+}

@@ -1,0 +1,114 @@
+//! Rust types that can be columns of a key-value table.
+
+use std::borrow::Borrow;
+
+use crate::types::{Collation, ColumnType, SizeClass, Value};
+
+/// Longest text or byte key.
+const KEY_BYTES_MAX: u32 = 700;
+
+/// A Rust type that can be a key or a value of a [`KeyValue`](crate::KeyValue) table.
+///
+/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are.
+pub trait KeyValueType: Sized + Borrow<Self::Borrowed> {
+    /// What is given to store it or to look for it: `str` for [`String`], `[u8]` for `Vec<u8>`, else the type itself.
+    type Borrowed: ?Sized;
+    /// The column type when it is a key; its order must be that of the Rust values.
+    fn key_type() -> ColumnType;
+    /// The column type when it is a value.
+    fn value_type() -> ColumnType {
+        Self::key_type()
+    }
+    /// As a value to store.
+    fn to_value(borrowed: &Self::Borrowed) -> Value<'_>;
+    /// From a stored value; `None` if it is of another kind.
+    fn from_value(value: Value<'static>) -> Option<Self>;
+}
+
+macro_rules! integers {
+    ($($rust:ty, $variant:ident, $wide:ty, $kind:ident, $unsigned:literal;)*) => {$(
+        impl KeyValueType for $rust {
+            type Borrowed = $rust;
+            fn key_type() -> ColumnType {
+                ColumnType::$kind { unsigned: $unsigned }
+            }
+            fn to_value(borrowed: &$rust) -> Value<'_> {
+                Value::$variant(<$wide>::from(*borrowed))
+            }
+            fn from_value(value: Value<'static>) -> Option<Self> {
+                match value {
+                    Value::$variant(v) => <$rust>::try_from(v).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+integers! {
+    i8, Int, i64, TinyInt, false;
+    i16, Int, i64, SmallInt, false;
+    i32, Int, i64, Int, false;
+    i64, Int, i64, BigInt, false;
+    u8, UInt, u64, TinyInt, true;
+    u16, UInt, u64, SmallInt, true;
+    u32, UInt, u64, Int, true;
+    u64, UInt, u64, BigInt, true;
+}
+
+impl KeyValueType for String {
+    type Borrowed = str;
+    fn key_type() -> ColumnType {
+        // Bytes order as Rust strings do; a text collation would ignore trailing spaces.
+        ColumnType::VarBinary { bytes: KEY_BYTES_MAX }
+    }
+    fn value_type() -> ColumnType {
+        ColumnType::Text { size: SizeClass::Long, collation: Collation::Utf8mb4Bin }
+    }
+    fn to_value(borrowed: &str) -> Value<'_> {
+        Value::bytes(borrowed)
+    }
+    fn from_value(value: Value<'static>) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => String::from_utf8(bytes.into_owned()).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl KeyValueType for Vec<u8> {
+    type Borrowed = [u8];
+    fn key_type() -> ColumnType {
+        ColumnType::VarBinary { bytes: KEY_BYTES_MAX }
+    }
+    fn value_type() -> ColumnType {
+        ColumnType::Blob { size: SizeClass::Long }
+    }
+    fn to_value(borrowed: &[u8]) -> Value<'_> {
+        Value::bytes(borrowed)
+    }
+    fn from_value(value: Value<'static>) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => Some(bytes.into_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Of 1 to 255 bytes.
+impl<const N: usize> KeyValueType for [u8; N] {
+    type Borrowed = [u8; N];
+    fn key_type() -> ColumnType {
+        const { assert!(N >= 1 && N <= 255, "an array of a key-value table has 1 to 255 bytes") };
+        ColumnType::Binary { bytes: N as u32 }
+    }
+    fn to_value(borrowed: &[u8; N]) -> Value<'_> {
+        Value::bytes(borrowed)
+    }
+    fn from_value(value: Value<'static>) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => bytes.as_ref().try_into().ok(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A transaction of a thread.
+
+use std::sync::Arc;
+
+use disk::block_on;
+use txn::{Durability, Isolation, OnDuplicate};
+
+use crate::asynchronous;
+use crate::error::Result;
+use crate::rows::{Lock, OwnedRow, Range};
+use crate::table::Table;
+use crate::types::Value;
+
+/// A transaction of a thread. Dropped without [`Transaction::commit`] it is rolled back, in the background: its locks
+/// may last a moment longer ([`Transaction::rollback`] returns when they are gone).
+///
+/// After [`engine::Error::Deadlock`](crate::engine::Error::Deadlock) nothing of it is left, and every further call fails, `commit`
+/// included: roll it back and begin again, or let [`Database::transact`](crate::Database::transact) do so.
+#[must_use = "dropped without commit it is rolled back"]
+pub struct Transaction(asynchronous::Transaction);
+
+impl Transaction {
+    pub(super) fn begin(database: &asynchronous::Database, isolation: Isolation) -> Transaction {
+        let mut transaction = database.transaction();
+        transaction.rows().set_isolation(isolation);
+        transaction.begin();
+        Transaction(transaction)
+    }
+
+    /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
+    /// is returned.
+    ///
+    /// # Errors
+    /// [`engine::Error::DuplicateKey`](crate::engine::Error::DuplicateKey), values that do not fit, lock waits.
+    pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        block_on(self.0.insert(table, values))
+    }
+
+    /// Inserts a row that is updated next if it is there already: it is locked for that.
+    pub(super) fn insert_to_put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
+        block_on(self.0.insert_with(table, values, OnDuplicate::Change))
+    }
+
+    /// The row with this primary key, as the isolation level shows it.
+    ///
+    /// # Errors
+    /// No such table any more, lock waits at SERIALIZABLE, storage errors.
+    pub fn get(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
+        block_on(self.0.get(table, key, Lock::None))
+    }
+
+    /// The newest state of the row with this primary key, locked for a change.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`], lock waits.
+    pub fn get_for_update(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
+        block_on(self.0.get(table, key, Lock::Exclusive))
+    }
+
+    /// The rows of a range, one after the other. They are read in batches while the iterator goes on, and no page is held between
+    /// two rows.
+    ///
+    /// # Errors
+    /// No such table any more, no such index, values that are none of the index's columns.
+    pub fn scan(&mut self, table: &Arc<Table>, range: &Range<'_>) -> Result<Rows<'_>> {
+        block_on(self.0.scan(table, range)).map(|rows| Rows { rows, ended: false })
+    }
+
+    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE CURRENT_TIMESTAMP that are
+    /// not set get the time, in UTC.
+    ///
+    /// # Errors
+    /// No such column, values that do not fit, a duplicate key, lock waits.
+    pub fn update(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        changes: &[(&str, Value<'_>)],
+    ) -> Result<bool> {
+        block_on(self.0.update(table, key, changes))
+    }
+
+    /// Deletes the row with this primary key; false if there is none.
+    ///
+    /// # Errors
+    /// Lock waits, storage errors.
+    pub fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
+        block_on(self.0.delete(table, key))
+    }
+
+    /// Sets a savepoint.
+    pub fn savepoint(&mut self, name: &str) {
+        self.0.rows().savepoint(name);
+    }
+
+    /// Undoes everything since the savepoint; false if there is none of that name.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool> {
+        Ok(block_on(self.0.rows().rollback_to_savepoint(name))?)
+    }
+
+    /// Commits durably: when this returns, a power cut cannot undo it.
+    ///
+    /// # Errors
+    /// A deadlock met before, [`Error::Closed`](crate::Error::Closed), or a log that cannot be written.
+    pub fn commit(self) -> Result<()> {
+        self.commit_with(Durability::Sync)
+    }
+
+    /// Commits with the durability wanted.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::commit`].
+    pub fn commit_with(mut self, durability: Durability) -> Result<()> {
+        self.0.commit_blocking(durability)
+    }
+
+    /// Undoes everything.
+    ///
+    /// # Errors
+    /// Storage errors; it is then rolled back in the background.
+    pub fn rollback(mut self) -> Result<()> {
+        block_on(self.0.rollback())
+    }
+}
+
+/// The rows of a range, see [`Transaction::scan`]. After an error there are no more.
+pub struct Rows<'t> {
+    rows: asynchronous::Rows<'t>,
+    ended: bool,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<OwnedRow>;
+
+    fn next(&mut self) -> Option<Result<OwnedRow>> {
+        if self.ended {
+            return None;
+        }
+        let next = block_on(self.rows.next()).transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}

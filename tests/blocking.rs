@@ -1,0 +1,271 @@
+//! The face of programs without an executor.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
+use untorn::types::{ColumnType, Value};
+use untorn::{Database, Error, Range, Table};
+
+fn table(db: &Database, rows: i64) -> Arc<Table> {
+    let def = TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::bigint()),
+        ColumnDef::new("n", ColumnType::int()),
+    ]);
+    let table = db.create_table_if_missing("test", "t", def.primary_key(&["id"])).unwrap();
+    db.transact(|t| {
+        (1..=rows).try_for_each(|id| t.insert(&table, &[Value::Int(id), Value::Int(-id)]).map(drop))
+    })
+    .unwrap();
+    table
+}
+
+/// Whoever goes through the rows of a scan may change them meanwhile, through another transaction.
+#[test]
+fn no_page_is_latched_between_two_rows_of_a_scan() {
+    let db = Database::in_memory().unwrap();
+    let table = table(&db, 300);
+    let (mut reader, mut seen) = (db.begin(), 0);
+    for row in reader.scan(&table, &Range::all()).unwrap() {
+        let row = row.unwrap();
+        let changed = db.transact(|t| t.update(&table, &row[..1], &[("n", Value::Int(7))])).unwrap();
+        assert!(changed);
+        assert_eq!(row[1], Value::Int(-(seen + 1)), "the snapshot does not see it");
+        seen += 1;
+    }
+    assert_eq!(seen, 300);
+    reader.rollback().unwrap();
+}
+
+#[test]
+fn a_scan_may_be_left_and_goes_along_any_index() {
+    let db = Database::in_memory().unwrap();
+    let table = table(&db, 500);
+    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
+    let key = KeyDef { name: "n".to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
+    db.create_index("test", "t", key).unwrap();
+    let mut t = db.begin();
+    let ids = |t: &mut untorn::Transaction, range: &Range<'_>, most: usize| -> Vec<i64> {
+        let id = |row: untorn::Result<Vec<Value<'static>>>| match row.unwrap()[0] {
+            Value::Int(id) => id,
+            ref other => panic!("{other:?}"),
+        };
+        t.scan(&table, range).unwrap().take(most).map(id).collect()
+    };
+    assert_eq!(ids(&mut t, &Range::all(), 3), [1, 2, 3]);
+    assert_eq!(ids(&mut t, &Range::all().descending(), 2), [500, 499]);
+    assert_eq!(ids(&mut t, &Range::all().index("n"), 2), [500, 499]);
+    let middle = Range::all().index("n").from(vec![Value::Int(-20)]).to(vec![Value::Int(-11)]);
+    assert_eq!(ids(&mut t, &middle, usize::MAX), (11..=20).rev().collect::<Vec<_>>());
+    assert!(matches!(t.scan(&table, &Range::all().index("x")).err(), Some(Error::NoSuchIndex(_))));
+    t.commit().unwrap();
+    db.drop_index("test", "t", "n").unwrap();
+}
+
+/// Each of two transactions has what the other one wants next.
+#[test]
+fn transact_repeats_what_a_deadlock_ended() {
+    let db = Database::in_memory().unwrap();
+    let counts = db.key_value::<u8, u32>("counts").unwrap();
+    db.transact(|t| counts.put(t, &0, &0).and(counts.put(t, &1, &0))).unwrap();
+    let (barrier, runs) = (Barrier::new(2), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for first in [0, 1] {
+            let (db, counts, barrier, runs) = (&db, counts.clone(), &barrier, &runs);
+            scope.spawn(move || {
+                let mut met = false;
+                db.transact(|t| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    counts.change(t, &first, |count| count.map(|count| count + 1))?;
+                    if !std::mem::replace(&mut met, true) {
+                        barrier.wait();
+                    }
+                    counts.change(t, &(1 - first), |count| count.map(|count| count + 1))
+                })
+                .unwrap();
+            });
+        }
+    });
+    assert_eq!(runs.load(Ordering::SeqCst), 3, "one of them was the victim");
+    let mut t = db.begin();
+    assert_eq!((counts.get(&mut t, &0).unwrap(), counts.get(&mut t, &1).unwrap()), (Some(2), Some(2)));
+}
+
+#[test]
+fn transact_undoes_what_fails() {
+    let db = Database::in_memory().unwrap();
+    let names = db.key_value::<u32, String>("names").unwrap();
+    let mut runs = 0;
+    let failed = db.transact(|t| {
+        runs += 1;
+        names.put(t, &1, "Ada")?;
+        assert!(!names.insert(t, &1, "Alan")?, "there is one");
+        t.insert(&db.table("untorn", "names")?, &[Value::UInt(1), Value::bytes("Grace")])
+    });
+    let error = failed.unwrap_err();
+    assert!(error.is_duplicate_key() && !error.is_retryable(), "{error}");
+    assert_eq!(runs, 1);
+    let mut t = db.begin();
+    assert_eq!(names.first(&mut t).unwrap(), None);
+}
+
+/// Two writers of one new key: both put it, one after the other.
+#[test]
+fn put_is_an_upsert() {
+    let db = Database::in_memory().unwrap();
+    let counters = db.key_value::<u64, u64>("counters").unwrap();
+    const ROUNDS: u64 = 40;
+    for key in 0..ROUNDS {
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    let mut t = db.begin();
+                    counters.put(&mut t, &key, &1).unwrap();
+                    t.commit().unwrap();
+                    // Read, compute, put: no increment is lost.
+                    for _ in 0..5 {
+                        let mut t = db.begin();
+                        let now = counters.get_for_update(&mut t, &key).unwrap().unwrap();
+                        counters.put(&mut t, &key, &(now + 1)).unwrap();
+                        t.commit().unwrap();
+                    }
+                });
+            }
+        });
+    }
+    let mut t = db.begin();
+    for key in 0..ROUNDS {
+        let value = counters.get(&mut t, &key).unwrap().unwrap();
+        // The last of the four puts may come after increments.
+        assert!((6..=21).contains(&value), "key {key}: {value}");
+    }
+}
+
+/// Both ends of ranges of all lengths, against a map.
+#[test]
+fn pairs_come_from_both_ends_and_meet_once() {
+    let db = Database::in_memory().unwrap();
+    let squares = db.key_value::<u16, u64>("squares").unwrap();
+    let mut random = 0x2545_f491_4f6c_dd1du64;
+    println!("seed {random}");
+    let mut next = |bound: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % bound
+    };
+    let model: BTreeMap<u16, u64> =
+        (0..700).map(|_| next(2000) as u16).map(|k| (k, u64::from(k).pow(2))).collect();
+    db.transact(|t| model.iter().try_for_each(|(k, v)| squares.put(t, k, v).map(drop))).unwrap();
+    let mut t = db.begin();
+    assert_eq!(squares.first(&mut t).unwrap(), model.first_key_value().map(|(k, v)| (*k, *v)));
+    assert_eq!(squares.last(&mut t).unwrap(), model.last_key_value().map(|(k, v)| (*k, *v)));
+    for round in 0..200 {
+        let (from, to) = (next(2100) as u16, next(2100) as u16);
+        let bounds = match round % 4 {
+            0 => (Bound::Included(from), Bound::Excluded(to.max(from))),
+            1 => (Bound::Excluded(from), Bound::Included(to.max(from))),
+            2 => (Bound::Unbounded, Bound::Included(to)),
+            _ => (Bound::Included(from), Bound::Unbounded),
+        };
+        let mut wanted = model.range(bounds).map(|(k, v)| (*k, *v));
+        let mut pairs = squares.range(&mut t, (bounds.0.as_ref(), bounds.1.as_ref()));
+        let from_the_end = next(4);
+        loop {
+            let (found, wanted) = match next(3) < from_the_end {
+                true => (pairs.next_back(), wanted.next_back()),
+                false => (pairs.next(), wanted.next()),
+            };
+            assert_eq!(found.transpose().unwrap(), wanted, "round {round}");
+            if wanted.is_none() {
+                assert!(pairs.next().is_none() && pairs.next_back().is_none(), "round {round}: it ended");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_all_kinds_are_in_the_order_of_their_values() {
+    let db = Database::in_memory().unwrap();
+    macro_rules! ordered {
+        ($name:literal, $type:ty, [$($key:expr),*]) => {{
+            let set = db.key_value::<$type, u8>($name).unwrap();
+            let keys: Vec<$type> = vec![$($key),*];
+            let mut t = db.begin();
+            keys.iter().rev().for_each(|key| assert!(set.put(&mut t, std::borrow::Borrow::borrow(key), &1).unwrap()));
+            let found: Vec<$type> = set.iter(&mut t).map(|pair| pair.unwrap().0).collect();
+            assert_eq!(found, keys);
+            t.commit().unwrap();
+        }};
+    }
+    ordered!("i8", i8, [i8::MIN, -1, 0, i8::MAX]);
+    ordered!("i16", i16, [i16::MIN, -1, 0, i16::MAX]);
+    ordered!("i32", i32, [i32::MIN, -1, 0, i32::MAX]);
+    ordered!("i64", i64, [i64::MIN, -1, 0, i64::MAX]);
+    ordered!("u8", u8, [0, 1, u8::MAX]);
+    ordered!("u16", u16, [0, 1, u16::MAX]);
+    ordered!("u32", u32, [0, 1, u32::MAX]);
+    ordered!("u64", u64, [0, 1, u64::MAX]);
+    ordered!("array", [u8; 4], [[0, 0, 0, 0], [0, 0, 0, 1], [0, 255, 0, 0], [b' '; 4], [255; 4]]);
+    ordered!("bytes", Vec<u8>, [vec![], vec![0], vec![0, 0], vec![1], vec![255, 0], vec![255, 255]]);
+    ordered!("text", String, ["".into(), " ".into(), "A".into(), "a".into(), "a ".into(), "\u{e4}".into()]);
+    let bytes = db.key_value::<Vec<u8>, u8>("bytes").unwrap();
+    let mut t = db.begin();
+    let with = |t: &mut untorn::Transaction, prefix: &[u8]| -> Vec<Vec<u8>> {
+        bytes.prefix(t, prefix).map(|pair| pair.unwrap().0).collect()
+    };
+    assert_eq!(with(&mut t, &[0]), [vec![0], vec![0, 0]]);
+    assert_eq!(with(&mut t, &[255]), [vec![255, 0], vec![255, 255]]);
+    assert_eq!(with(&mut t, &[255, 255]), [vec![255, 255]]);
+    assert_eq!(with(&mut t, &[]).len(), 6);
+    let text = db.key_value::<String, u8>("text").unwrap();
+    let keys: Vec<String> = text.prefix(&mut t, "a").map(|pair| pair.unwrap().0).collect();
+    assert_eq!(keys, ["a", "a "]);
+    assert_eq!(
+        text.range(&mut t, "A"..="a").rev().map(|pair| pair.unwrap().0).collect::<Vec<_>>(),
+        ["a", "A"]
+    );
+}
+
+#[test]
+fn definitions_change_without_an_executor() {
+    let db = Database::in_memory().unwrap();
+    let handle = table(&db, 10);
+    db.rename_table(("test", "t"), ("test", "u")).unwrap();
+    assert!(db.check_table("test", "u").unwrap().is_sound());
+    let count = |name: &str| {
+        let table = db.table("test", name).unwrap();
+        db.transact(|t| Ok(t.scan(&table, &Range::all())?.count())).unwrap()
+    };
+    assert_eq!(count("u"), 10);
+    db.transact(|t| t.delete(&handle, &[Value::Int(1)])).unwrap();
+    assert_eq!(count("u"), 9);
+    let hold = db.export_table("test", "u").unwrap();
+    assert!(db.directory().join("test/u.cfg").is_file());
+    drop(hold);
+    db.truncate_table("test", "u").unwrap();
+    assert_eq!(count("u"), 0);
+    db.drop_table("test", "u").unwrap();
+    assert!(matches!(db.table("test", "u").err(), Some(Error::NoSuchTable(..))));
+    assert_eq!(db.drop_database("test").unwrap(), 0);
+    db.close().unwrap();
+    assert!(matches!(db.transact(|_| Ok(())).unwrap_err(), Error::Closed));
+}
+
+#[test]
+fn a_database_in_memory_leaves_nothing_behind() {
+    let db = Database::in_memory().unwrap();
+    let directory = db.directory().to_owned();
+    assert!(directory.is_dir());
+    let clone = db.clone();
+    drop(db);
+    assert!(directory.is_dir());
+    drop(clone);
+    assert!(!directory.exists());
+}
