@@ -10,10 +10,17 @@
 //! # fn main() -> untorn::Result<()> {
 //! # let directory = untorn::doc_test_directory();
 //! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20))?;
-//! let ages = db.key_value::<String, u32>("ages")?;
+//! let visits = db.key_value::<String, u64>("visits")?;
+//!
+//! // A transaction; run again if it meets a deadlock, durable when it returns.
+//! db.transact(|t| visits.change(t, "Ada", |count| Some(count.unwrap_or(0) + 1)))?;
+//!
 //! let mut t = db.begin();
-//! ages.put(&mut t, "Ada", &36)?;
-//! t.commit()?; // durable when it returns
+//! for pair in visits.range(&mut t, "A".."B").rev() {
+//!     let (name, count) = pair?;
+//!     println!("{name}: {count}");
+//! }
+//! t.rollback()?;
 //! db.close()?;
 //! # std::fs::remove_dir_all(&directory).ok();
 //! # Ok(())

@@ -1,0 +1,60 @@
+//! The code of README.md and docs/crate.md, as one program. It keeps its data in `my-data`.
+//!
+//! `cargo run --release --example tutorial`
+
+use untorn::schema::{ColumnDef, KeyKind, TableDef};
+use untorn::types::{ColumnType, Value};
+use untorn::{Database, Options};
+
+fn main() -> untorn::Result<()> {
+    let db = Database::open(Options::new("my-data"))?;
+    println!("{}", db.report());
+
+    // A map on disk.
+    let ages = db.key_value::<String, u32>("ages")?;
+    let mut t = db.begin();
+    ages.put(&mut t, "Ada", &36)?;
+    ages.put(&mut t, "Alan", &41)?;
+    t.commit()?; // durable when it returns
+
+    let mut t = db.begin();
+    for pair in ages.range(&mut t, "A".."B").rev() {
+        let (name, age) = pair?;
+        println!("{name}: {age}");
+    }
+    t.rollback()?;
+
+    // Deadlocks.
+    let visits = db.key_value::<String, u64>("visits")?;
+    let count = db.transact(|t| visits.change(t, "Ada", |count| Some(count.unwrap_or(0) + 1)))?;
+    println!("Ada was here {} times", count.unwrap_or(0));
+
+    // A transaction; run again if it meets a deadlock, durable when it returns.
+    db.transact(|t| visits.change(t, "Ada", |count| Some(count.unwrap_or(0) + 1)))?;
+
+    let mut t = db.begin();
+    for pair in visits.range(&mut t, "A".."B").rev() {
+        let (name, count) = pair?;
+        println!("{name}: {count}");
+    }
+    t.rollback()?;
+
+    // Tables.
+    let columns = vec![
+        ColumnDef::new("id", ColumnType::bigint()).auto_increment(),
+        ColumnDef::new("name", ColumnType::varchar(80)),
+        ColumnDef::new("price", ColumnType::int()),
+    ];
+    let def = TableDef::new(columns).primary_key(&["id"]).key("by_price", KeyKind::Secondary, &["price"]);
+    let item = db.create_table_if_missing("shop", "item", def)?;
+
+    db.transact(|t| t.insert(&item, &[Value::Null, Value::bytes("lamp"), Value::Int(30)]).map(drop))?;
+
+    let mut t = db.begin();
+    let cheap = untorn::Range::all().index("by_price").to(vec![Value::Int(50)]);
+    for row in t.scan(&item, &cheap)? {
+        println!("{:?}", row?);
+    }
+    t.rollback()?;
+    db.close()
+}

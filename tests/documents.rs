@@ -1,0 +1,78 @@
+//! The documents say what is so: links lead somewhere, code is code that compiles, the front page stays short.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const README_LINES_MAX: usize = 130;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn chapters() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut all = chapters();
+    all.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    all
+}
+
+/// The targets of `[text](target)` and `![text](target)`.
+fn links(text: &str) -> Vec<&str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
+}
+
+#[test]
+fn links_lead_to_files() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in links(&text).into_iter().filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let file = link.split('#').next().unwrap();
+            if !document.parent().unwrap().join(file).exists() {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn every_chapter_is_in_the_summary() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<&str> = links(&summary).into_iter().collect();
+    for chapter in chapters() {
+        let name = chapter.file_name().unwrap().to_str().unwrap();
+        assert!(name == "SUMMARY.md" || listed.contains(name), "{name} is not in docs/SUMMARY.md");
+    }
+}
+
+/// `cargo test` compiles the example, so the lines compile that stand in it.
+#[test]
+fn code_of_the_documents_is_in_the_example() {
+    let example = fs::read_to_string(root().join("examples/tutorial.rs")).unwrap();
+    let known: BTreeSet<&str> = example.lines().map(str::trim).collect();
+    let mut blocks = 0;
+    for name in ["README.md", "docs/crate.md"] {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        for block in text.split("```rust\n").skip(1) {
+            blocks += 1;
+            for line in block.split("```").next().unwrap().lines().map(str::trim) {
+                let imported = line.starts_with("use ") && example.contains("use untorn::");
+                assert!(line.is_empty() || imported || known.contains(line), "{name}: {line}");
+            }
+        }
+    }
+    assert!(blocks >= 4, "{blocks} blocks of code");
+}
+
+#[test]
+fn the_front_page_is_short() {
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
+}
