@@ -13,7 +13,7 @@
 use crate::header::{self, CHECKSUM, FLUSH_LSN, HEADER_LEN, LSN, PAGE_NUMBER, TRAILER_LEN, TYPE, u32_at};
 use crate::{Lsn, PageId};
 
-/// Bytes 4 to 8 of the page's LSN: its low word, which the trailer repeats.
+/// Offset of the low word of the LSN, which the trailer repeats.
 const LSN_LOW: usize = LSN + 4;
 
 /// The checksum that a page of these bytes should carry.

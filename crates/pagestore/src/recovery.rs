@@ -24,8 +24,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use page::PageId;
-use page::BufferPoolExtension;
+use page::{BufferPoolExtension, PageId};
 use parking_lot::Mutex;
 use redo::{Lsn, Record, ScanSummary};
 

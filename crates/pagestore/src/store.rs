@@ -39,7 +39,7 @@ pub struct Options {
     /// [`PageStore::resize`].
     pub pool_bytes: usize,
     /// How many of them the clean tier that is going to be set takes: see
-    /// [`BufferPoolExtension::memory_bytes`](crate::BufferPoolExtension::memory_bytes). The rest is page frames.
+    /// [`BufferPoolExtension::memory_bytes`](page::BufferPoolExtension::memory_bytes). The rest is page frames.
     pub tier_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).
     pub page_size: PageSize,

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::probe::Atomic;
 use disk::{Environment, Random, SimulatedEnvironment, SimulatedStorage};
-use page::PageId;
-use page::BufferPoolExtension;
+use page::{BufferPoolExtension, PageId};
 use redo::{Flush, Lsn, RedoLog};
 
 use super::support::{create_page, options, redo_options, retry, update_page};

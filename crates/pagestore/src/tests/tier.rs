@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedStorage, block_on};
-use page::PageId;
-use page::BufferPoolExtension;
+use page::{BufferPoolExtension, PageId};
 use redo::Lsn;
 
 use super::crash::{self, Machine, Model, PAGE_SIZE, PAGES, ROUNDS, SPACE, compare, work};
