@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::PageId;
+use page::PageId;
 use pagestore::PageStore;
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex};
 

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use btree::{Checker, Field, OwnedKey, Seek, Tree};
-use disk::PageId;
+use page::PageId;
 use pagestore::fsp::{self, SegmentHeader};
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::Environment;
-use pagestore::{CleanTier, PageSize, PageStore, RecoverySummary};
+use page::BufferPoolExtension;
+use pagestore::{PageSize, PageStore, RecoverySummary};
 
 use crate::database::Database;
 use crate::options::Options;
@@ -105,7 +106,7 @@ impl Tier {
     }
 
     fn use_in(&self, store: &PageStore) {
-        let tier: Arc<dyn CleanTier> = self.tier.clone();
+        let tier: Arc<dyn BufferPoolExtension> = self.tier.clone();
         store.set_clean_tier(Some(tier));
     }
 

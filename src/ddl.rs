@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use btree::Tree;
-use disk::PageId;
+use page::PageId;
 use pagestore::fsp;
 
 use crate::auto_increment::AutoIncrement;

@@ -68,7 +68,7 @@ pub enum Error {
         /// What the page is.
         name: String,
         /// The page.
-        page: disk::PageId,
+        page: page::PageId,
         /// Its file.
         file: PathBuf,
         /// What is wrong with it, and why there is no copy.

@@ -16,7 +16,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use disk::{Environment, PageId, Storage};
+use disk::{Environment, Storage};
+use page::PageId;
 use redo::RedoLog;
 
 use crate::catalog::Catalog;

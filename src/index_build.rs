@@ -12,8 +12,8 @@ use std::time::Duration;
 use btree::compare::compare_values;
 use btree::page::header;
 use btree::{BulkLoader, Field, FieldRef, IndexDef, OwnedKey, RecordBuffer, Tree};
-use disk::PageId;
-use pagestore::{fsp, page};
+use page::PageId;
+use pagestore::fsp;
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use disk::{Environment, OpenHow, PageId, PageWriter, Storage};
+use disk::{Environment, OpenHow, Storage};
+use page::{PageId, PageWriter};
 use pagestore::{PageSize, PageStore, RecoverySummary};
 use redo::RedoLog;
 use txn::TransactionSystem;
@@ -380,8 +381,7 @@ fn restore_torn_pages(
         };
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
     };
-    let verify = |image: &[u8]| pagestore::checksum::verify(image).is_ok();
-    let recovered = dblwr::recover_since(storage, &directories, bytes, checkpoint, &verify, &mut locate)?;
+    let recovered = dblwr::recover_since(storage, &directories, bytes, checkpoint, &mut locate)?;
     for page in &recovered.restored {
         tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
     }

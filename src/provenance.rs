@@ -230,7 +230,7 @@ pub(crate) fn log_is_open(catalog: &Catalog, identity: &Identity, log: &RedoLog)
 
 /// The mark that the undo tablespace has; 0 for none.
 pub(crate) async fn undo_mark(store: &PageStore) -> Result<u64> {
-    let first = disk::PageId::new(txn::UNDO_SPACE, 0);
+    let first = page::PageId::new(txn::UNDO_SPACE, 0);
     let found = retry(|| Ok::<_, pagestore::Interrupt>(pagestore::read_stamp(&store.read(first)?))).await?;
     Ok(found.map_or(0, |stamp| stamp.number))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use disk::PageId;
+use page::PageId;
 
 /// What a start decided and why, and what recovery did. `Display` prints it a line each, for the start-up log.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::probe::Atomic;
-use disk::{Environment, PageId, SimulatedEnvironment, SimulatedStorage, Storage};
+use disk::{Environment, SimulatedEnvironment, SimulatedStorage, Storage};
+use page::PageId;
 use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError, UNDO_SPACE};
 use untorn::schema::{ColumnDef, TableDef};
@@ -126,10 +127,6 @@ fn tear(disk: &SimulatedStorage, page: PageId) {
     assert!(disk.corrupt(&file_of(page), page.page as usize * PAGE + 4096, &[0xAB; 4096]));
 }
 
-fn number(image: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(image[at..at + 4].try_into().unwrap())
-}
-
 /// Every whole copy: file, offset and page.
 fn copies(disk: &SimulatedStorage, directory: &str) -> Vec<(PathBuf, usize, PageId)> {
     let mut found = Vec::new();
@@ -137,8 +134,8 @@ fn copies(disk: &SimulatedStorage, directory: &str) -> Vec<(PathBuf, usize, Page
         let path = Path::new(directory).join(format!("#ib_{PAGE}_{file}.dblwr"));
         let content = disk.content(&path).unwrap_or_default();
         for (slot, image) in content.chunks_exact(PAGE).enumerate() {
-            if image.iter().any(|byte| *byte != 0) && pagestore::checksum::verify(image).is_ok() {
-                found.push((path.clone(), slot * PAGE, PageId::new(number(image, 34), number(image, 4))));
+            if image.iter().any(|byte| *byte != 0) && page::verify(image).is_ok() {
+                found.push((path.clone(), slot * PAGE, page::identity(image)));
             }
         }
     }
@@ -220,7 +217,7 @@ fn a_page_newer_than_its_copy_is_left_alone() {
         .iter()
         .filter(|(path, offset, page)| {
             let (copy, file) = (disk.content(path).unwrap(), image(&disk, *page));
-            copy[*offset + 16..*offset + 24] < file[16..24]
+            page::lsn(&copy[*offset..*offset + PAGE]) < page::lsn(&file)
         })
         .count();
     assert!(newer > 5, "{newer} pages are newer than their copies");
@@ -364,7 +361,7 @@ fn a_page_without_a_copy_is_made_anew_when_redo_initialises_it() {
     });
     let disk = environment.disk().crash(1);
     let pages = (disk.content(&file_of(PageId::new(1, 0))).unwrap().len() / PAGE) as u32;
-    let space = number(&disk.content(Path::new("/data/test/t.ibd")).unwrap(), 34);
+    let space = page::space_id(&disk.content(Path::new("/data/test/t.ibd")).unwrap());
     let with_copy = pages_with_copy(&disk, "/data");
     let mut torn = 0;
     for page in (4..pages).map(|page| PageId::new(space, page)) {

@@ -416,7 +416,9 @@ fn a_discarded_table_refuses_work_and_survives_restarts() {
 type Damage = (&'static str, fn(&mut Vec<u8>), &'static str);
 
 fn seal(file: &mut [u8], page: usize) {
-    pagestore::checksum::stamp(&mut file[page * PAGE..(page + 1) * PAGE]);
+    let image = &mut file[page * PAGE..(page + 1) * PAGE];
+    let lsn = page::Lsn(page::lsn(image));
+    page::seal(image, lsn);
 }
 
 const DAMAGE: &[Damage] = &[

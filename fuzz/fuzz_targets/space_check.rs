@@ -9,7 +9,6 @@ use std::convert::Infallible;
 use libfuzzer_sys::fuzz_target;
 use pagestore::PageSize;
 use pagestore::fsp::{self, Layout, layout};
-use pagestore::page;
 
 const PAGE: usize = 4096;
 const PAGES: u32 = 4096 + 512;

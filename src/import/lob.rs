@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use pagestore::page::{self, NULL_PAGE};
+use page::NULL_PAGE;
 
 /// Page types.
 pub(super) const INDEX: u16 = 22;

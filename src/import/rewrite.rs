@@ -20,8 +20,7 @@ use std::sync::Arc;
 use btree::page::{header, records, validate::validate};
 use btree::{FieldRef, IndexDef, RecordRef, Reference};
 use disk::{File, IoBuf, Storage};
-use pagestore::checksum;
-use pagestore::page::{self, NULL_PAGE, kind};
+use page::{NULL_PAGE, kind};
 use txn::ClusteredField;
 
 use super::lob;
@@ -32,7 +31,7 @@ use crate::error::Result;
 use crate::layout;
 use crate::schema::TableDef;
 
-const FSP_SPACE_ID: usize = 38;
+const FSP_SPACE_ID: usize = page::HEADER_LEN;
 const FSP_FLAGS: usize = 54;
 /// First byte of the change buffer's bits in a bitmap page.
 const BITMAP: usize = 94;
@@ -134,10 +133,9 @@ impl<'a> Rewriter<'a> {
             // Off-page parts of MySQL's copy of the dictionary: they go with it.
             _ => bytes[page::TYPE..page::TYPE + 2].fill(0),
         }
-        bytes[page::LSN..page::TYPE].copy_from_slice(&self.lsn.to_be_bytes());
         bytes[page::FLUSH_LSN..page::SPACE_ID].fill(0);
         bytes[page::SPACE_ID..page::HEADER_LEN].copy_from_slice(&space);
-        checksum::stamp(bytes);
+        page::seal(bytes, page::Lsn(self.lsn));
         Ok(())
     }
 

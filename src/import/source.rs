@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use disk::{AlignedBuf, File, OpenHow, Storage};
-use pagestore::{PageSize, checksum, page};
+use pagestore::PageSize;
 
 use crate::error::{Error, Result};
 
@@ -142,8 +142,8 @@ impl Source {
     /// Makes sure that a page is whole and in its place; a page that was never written is.
     pub fn verify(&self, bytes: &[u8], number: u32) -> Result<()> {
         let whole = match self.seal {
-            Seal::Crc32 => checksum::verify(bytes),
-            Seal::FullCrc32 => checksum::verify_full_crc32(bytes),
+            Seal::Crc32 => page::verify(bytes),
+            Seal::FullCrc32 => page::verify_full_crc32(bytes),
         };
         whole.map_err(|why| self.refuse(number, why))?;
         if number != 0 && page::is_all_zero(bytes) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use btree::page::header;
-use pagestore::page::{self, NULL_PAGE, kind};
+use page::{NULL_PAGE, kind};
 
 use super::lob::{self, OffPage};
 use super::source::{FreePages, Source};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use disk::{AlignedBuf, Environment, IoBuf, IoKind, OpenHow, PageId, RealEnvironment, RealOptions, block_on};
-use pagestore::tier::{CleanTier, History, Offered};
-use pagestore::{Lsn, PageSize, page};
+use disk::{AlignedBuf, Environment, IoBuf, IoKind, OpenHow, RealEnvironment, RealOptions, block_on};
+use page::extension::{BufferPoolExtension, History, Offered};
+use page::{Lsn, PageId, PageSize};
 use untorn_bpe::{Options, Restart, Tier};
 
 const PAGE: usize = 16 << 10;

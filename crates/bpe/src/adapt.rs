@@ -36,8 +36,8 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pagestore::PageId;
-use pagestore::tier::Source;
+use page::PageId;
+use page::extension::Source;
 use parking_lot::Mutex;
 
 use crate::table::hash;

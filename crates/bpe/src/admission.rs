@@ -9,8 +9,8 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pagestore::PageId;
-use pagestore::tier::{History, Refusal};
+use page::PageId;
+use page::extension::{History, Refusal};
 use parking_lot::Mutex;
 
 use crate::table::hash;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagestore::tier::Refusal;
+use page::extension::Refusal;
 
 use crate::image::Mismatch;
 

@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{AlignedBuf, Event, Io, IoBuf, IoKind};
-use pagestore::tier::{Offered, Refusal};
-use pagestore::{Lsn, PageId};
+use page::extension::{Offered, Refusal};
+use page::{Lsn, PageId};
 
 use crate::counters::Counter;
 use crate::geometry::Geometry;
@@ -252,7 +252,7 @@ impl Tier {
         };
         let copy = chunk.place(page_bytes);
         copy.copy_from_slice(image);
-        let check = image::stamp(copy, lsn.0);
+        let check = image::seal(copy, lsn);
         let entry = Entry { page, slot: chunk.first + chunk.count, lsn: lsn.0, check };
         match store.table.insert(&entry, false) {
             Inserted::Present => return refused(Refusal::Present),

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use pagestore::PageId;
+use page::PageId;
 
 use crate::table::hash;
 

@@ -1,10 +1,10 @@
-//! What lies in a slot: the plain page, stamped like the copy that goes to a data file. And whether bytes that came
+//! What lies in a slot: the plain page, sealed like the copy that goes to a data file. And whether bytes that came
 //! back are that page.
 //!
-//! The page checksum covers all of a page but the flush LSN and the space id (bytes 26 to 38) and itself; the
+//! The page checksum covers all of a page but the flush LSN, the space id and itself; the
 //! fingerprint kept in memory adds those, so any single damaged byte of a slot is found.
 
-use pagestore::{PageId, checksum, page};
+use page::{Lsn, PageId};
 
 use crate::table::Entry;
 
@@ -19,7 +19,7 @@ pub enum Mismatch {
     Corrupt,
 }
 
-/// 32 bits over everything in a stamped page.
+/// 32 bits over everything in a sealed page.
 pub(crate) fn fingerprint(image: &[u8]) -> u32 {
     let checksum = page::u32_at(image, page::CHECKSUM);
     crc32c::crc32c_append(checksum, &image[page::FLUSH_LSN..page::HEADER_LEN])
@@ -31,9 +31,8 @@ pub(crate) fn can_be_stored(image: &[u8], page: PageId) -> bool {
 }
 
 /// Makes the copy of a page in memory what it would be in its file; returns its fingerprint.
-pub(crate) fn stamp(copy: &mut [u8], lsn: u64) -> u32 {
-    copy[page::LSN..page::LSN + 8].copy_from_slice(&lsn.to_be_bytes());
-    checksum::stamp(copy);
+pub(crate) fn seal(copy: &mut [u8], lsn: Lsn) -> u32 {
+    page::seal(copy, lsn);
     fingerprint(copy)
 }
 
@@ -44,10 +43,10 @@ pub(crate) fn stamp(copy: &mut [u8], lsn: u64) -> u32 {
 pub(crate) fn compare(image: &[u8], entry: &Entry) -> Result<(), Mismatch> {
     if page::identity(image) != entry.page {
         // Damage to the very bytes that name the page is damage; a whole foreign page is misdirected.
-        let whole = checksum::verify(image).is_ok() && !page::is_all_zero(image);
+        let whole = page::verify(image).is_ok() && !page::is_all_zero(image);
         return Err(if whole { Mismatch::Misdirected } else { Mismatch::Corrupt });
     }
-    if checksum::verify(image).is_err() {
+    if page::verify(image).is_err() {
         return Err(Mismatch::Corrupt);
     }
     if page::lsn(image) != entry.lsn {

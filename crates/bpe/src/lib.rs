@@ -6,8 +6,8 @@
 //!   pool ──find───▶ table (25 bytes of memory per page) ──▶ slot ──read──▶ verify ──▶ pool, or the data file
 //! ```
 //!
-//! The pool knows only the trait [`pagestore::tier::CleanTier`], which [`Tier`] implements; this crate knows of the pool
-//! nothing but that trait and what a page looks like. What it rests on:
+//! The pool knows only the trait [`page::BufferPoolExtension`], which [`Tier`] implements; this crate does not know
+//! the pool. What it rests on:
 //!
 //! - **Clean pages only.** A page is dropped from the table when it is changed, under its latch, before the change is in
 //!   the log. So what is in the table is what the data file holds.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use disk::{OpenHow, Storage};
-use pagestore::Lsn;
+use page::Lsn;
 
 use crate::geometry::Geometry;
 use crate::journal::Journal;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pagestore::PageSize;
+use page::PageSize;
 
 use crate::geometry::Geometry;
 

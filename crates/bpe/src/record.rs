@@ -17,7 +17,7 @@
 //! `docs/design.md` for what is to come there.
 
 use disk::AlignedBuf;
-use pagestore::PageId;
+use page::PageId;
 
 use crate::table::Entry;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use disk::File;
-use pagestore::PageId;
+use page::PageId;
 use parking_lot::Mutex;
 
 use crate::admission::SeenBefore;

@@ -19,7 +19,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use disk::PageId;
+use page::PageId;
 use parking_lot::Mutex;
 
 /// Bits of a place that number the slot.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use disk::{Environment, Event, PageId, TaskFuture};
-use pagestore::Lsn;
-use pagestore::tier::{CleanTier, Found, History, Offered, Refusal, Source, Ticket};
+use disk::{Environment, Event, TaskFuture};
+use page::extension::{BufferPoolExtension, Found, History, Offered, Refusal, Source, Ticket};
+use page::{Lsn, PageId};
 use parking_lot::{Mutex, RwLock};
 
 use crate::adapt::{Adapt, Mode, PART_KEPT_AFTER};
@@ -161,7 +161,7 @@ impl Tier {
     }
 
     /// Recovery is over: the log was read from `checkpoint` to `end`, and every page found in it was
-    /// [invalidated](CleanTier::invalidate). `run` is the number of this opening of the log, one more than that of the
+    /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one more than that of the
     /// opening before, whoever opened it then. Decides whether what was kept is current; from now on the tier serves.
     pub fn recovered(&self, checkpoint: Lsn, end: Lsn, run: u32) {
         self.run.store(run, Ordering::Release);
@@ -366,7 +366,7 @@ impl Tier {
     }
 }
 
-impl CleanTier for Tier {
+impl BufferPoolExtension for Tier {
     fn find(&self, page: PageId) -> Option<Found> {
         let mode = self.adapt.mode();
         if mode == Mode::Suspended && !self.adapt.probes(page) {

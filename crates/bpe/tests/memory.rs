@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use disk::{PageId, SimulatedEnvironment, Storage};
-use pagestore::tier::{CleanTier, History};
-use pagestore::{Lsn, PageSize, page};
+use disk::{SimulatedEnvironment, Storage};
+use page::extension::{BufferPoolExtension, History};
+use page::{Lsn, PageId, PageSize};
 use untorn_bpe::{Options, Tier, memory_bytes};
 
 /// Bytes of private writable memory that the process has asked for, whether or not it was touched.

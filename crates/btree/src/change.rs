@@ -5,7 +5,7 @@
 //! write its undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
 //! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can be.
 
-use disk::PageId;
+use pagestore::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
 
 use crate::compare::SearchKey;

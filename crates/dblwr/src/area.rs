@@ -9,7 +9,8 @@
 use crate::numbers::RECORD;
 use crate::options::Options;
 use crate::segments::{Segments, Taken};
-use disk::{File, FlushPurpose, OpenHow, Result, Storage};
+use disk::{File, OpenHow, Result, Storage};
+use page::FlushPurpose;
 use std::path::Path;
 use std::sync::Arc;
 

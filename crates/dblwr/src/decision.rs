@@ -6,8 +6,9 @@
 
 use crate::mode::{Mode, Way};
 use crate::trial::Trial;
+use disk::File;
 use disk::probe::{Atomic, Verdict};
-use disk::{File, Stretches, WriteBatch};
+use page::{Stretches, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;

@@ -3,7 +3,8 @@
 use crate::in_place;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{Environment, PageWriteFuture, PageWriter, Storage, WriteBatch};
+use disk::{Environment, Storage};
+use page::{PageWriteFuture, PageWriter, WriteBatch};
 use std::sync::Arc;
 
 /// Writes pages in place, leaves the syncs to its caller, and needs no files of its own: for benchmarks and tests of what is above. A

@@ -3,7 +3,8 @@
 //! Pages that are neighbours both in the batch and in their file become one request, unless their being written whole
 //! depends on a request of their own.
 
-use disk::{File, IoBuf, IoKind, WriteBatch};
+use disk::{File, IoBuf, IoKind};
+use page::WriteBatch;
 use std::ops::Range;
 use std::sync::Arc;
 

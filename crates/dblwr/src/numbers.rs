@@ -3,7 +3,8 @@
 //! As InnoDB 8.0.20 writes them, 8192 bytes each, big-endian: batch id (4), CRC-32C of the entries (4), their length in
 //! bytes (2), flush type (1), unused (9), then 16 bytes for each page: space (4), page (4), LSN (8).
 
-use disk::{AlignedBuf, FlushPurpose, PageId, WriteBatch};
+use disk::AlignedBuf;
+use page::{FlushPurpose, PageId, WriteBatch};
 
 /// Bytes of a record.
 pub(crate) const RECORD: usize = 8192;
@@ -21,8 +22,7 @@ pub(crate) fn encode(batch: &WriteBatch, pages: &[usize], id: u32) -> AlignedBuf
         let entry = &mut record[HEADER + index * ENTRY..][..ENTRY];
         entry[..4].copy_from_slice(&space.to_be_bytes());
         entry[4..8].copy_from_slice(&number.to_be_bytes());
-        // The LSN as it stands in the page, at 16.
-        entry[8..].copy_from_slice(&batch.image(*page)[16..24]);
+        entry[8..].copy_from_slice(&page::lsn(batch.image(*page)).to_be_bytes());
     }
     let length = pages.len() * ENTRY;
     let sum = crc32c::crc32c(&record[HEADER..HEADER + length]);

@@ -28,10 +28,8 @@ use crate::numbers;
 use crate::options::Options;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{
-    Environment, Error, File, IoBuf, IoKind, PageWriteFuture, PageWriter, Result, Stretches, WriteBatch,
-    write_async,
-};
+use disk::{Environment, Error, File, IoBuf, IoKind, Result, write_async};
+use page::{PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -363,7 +361,7 @@ impl Shared {
 
     fn count(&self, batch: &WriteBatch, plan: &Plan) {
         let counters = &self.counters;
-        let is_undo = |id: disk::PageId| Some(id.space) == self.options.undo_space;
+        let is_undo = |id: page::PageId| Some(id.space) == self.options.undo_space;
         let undo = batch.pages().iter().filter(|page| is_undo(page.id)).count();
         Counters::add(&counters.batches, 1);
         Counters::add(&counters.pages, batch.len());

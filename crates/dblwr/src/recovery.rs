@@ -9,12 +9,11 @@
 //! use since the last start (see [`crate::directories`]), and the records of page numbers that `DETECT_ONLY` leaves. A page
 //! that was under way, is damaged, and has no copy to restore it from is reported as [`Unrestored`]: redo may still make it anew; if
 //! it does not, the start has to stop, and the report says why.
-//!
-//! Offsets in a page (FIL header): page number at 4, LSN at 16, space number at 34, all big-endian.
 
 use crate::area::{Sort, file_name};
 use crate::numbers;
-use disk::{AlignedBuf, File, OpenHow, PageId, Result, Storage};
+use disk::{AlignedBuf, File, OpenHow, Result, Storage};
+use page::PageId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,16 +54,14 @@ const ONLY_NUMBER: &str = "it was written with innodb_doublewrite=DETECT_ONLY, w
 /// that is no more.
 pub type Locate<'a> = &'a mut dyn FnMut(PageId) -> Result<Option<(Arc<dyn File>, u64)>>;
 
-/// Restores torn pages from the doublewrite files in `directory`; before redo is applied. `verify` says whether a page
-/// image is valid (checksum and LSN fields agree).
+/// Restores torn pages from the doublewrite files in `directory`; before redo is applied.
 pub fn recover(
     storage: &dyn Storage,
     directory: &Path,
     page_size: usize,
-    verify: &dyn Fn(&[u8]) -> bool,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
-    recover_since(storage, &[directory.to_owned()], page_size, 0, verify, locate)
+    recover_since(storage, &[directory.to_owned()], page_size, 0, locate)
 }
 
 /// The same for the files of several directories, of which some may be gone, using only copies whose LSN is at least
@@ -76,21 +73,20 @@ pub fn recover_since(
     directories: &[PathBuf],
     page_size: usize,
     checkpoint_lsn: u64,
-    verify: &dyn Fn(&[u8]) -> bool,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
     let mut found = Found::default();
     for directory in directories {
         for file in files(storage, directory, page_size, Sort::Copies)? {
             found.recovered.damaged_copies += visit_slots(&file, page_size, &mut |offset, image| {
-                found.copy(&file, offset, image, checkpoint_lsn, verify);
+                found.copy(&file, offset, image, checkpoint_lsn);
             })?;
         }
         for file in files(storage, directory, page_size, Sort::Numbers)? {
             visit_slots(&file, numbers::RECORD, &mut |_, record| found.record(record, checkpoint_lsn))?;
         }
     }
-    restore(found, page_size, verify, locate)
+    restore(found, page_size, locate)
 }
 
 /// Where a copy lies.
@@ -110,19 +106,12 @@ struct Found {
 }
 
 impl Found {
-    fn copy(
-        &mut self,
-        file: &Arc<dyn File>,
-        offset: u64,
-        image: &[u8],
-        checkpoint_lsn: u64,
-        verify: &dyn Fn(&[u8]) -> bool,
-    ) {
-        if is_zero(image) {
+    fn copy(&mut self, file: &Arc<dyn File>, offset: u64, image: &[u8], checkpoint_lsn: u64) {
+        if page::is_all_zero(image) {
             return;
         }
-        let (page, lsn) = (page_id(image), lsn(image));
-        if !verify(image) {
+        let (page, lsn) = (page::identity(image), page::lsn(image));
+        if page::verify(image).is_err() {
             self.recovered.damaged_copies += 1;
             // If its first sector can be believed, this is the page; if not, the page is found whole or not at all.
             self.without_copy.insert(page, COPY_DAMAGED);
@@ -147,12 +136,7 @@ impl Found {
 }
 
 /// Restores the damaged ones of the pages found.
-fn restore(
-    found: Found,
-    page_size: usize,
-    verify: &dyn Fn(&[u8]) -> bool,
-    locate: Locate<'_>,
-) -> Result<Recovered> {
+fn restore(found: Found, page_size: usize, locate: Locate<'_>) -> Result<Recovered> {
     let Found { mut recovered, newest, without_copy } = found;
     let mut changed: Vec<Arc<dyn File>> = Vec::new();
     let mut image = AlignedBuf::zeroed(page_size);
@@ -160,7 +144,7 @@ fn restore(
     for (page, copy) in &newest {
         let Some((file, offset)) = locate(*page)? else { continue };
         // Beyond the end of the file: the extension was lost with the crash, and redo repeats it.
-        if offset >= file.len()? || is_whole(&*file, offset, &mut data, verify) {
+        if offset >= file.len()? || is_whole(&*file, offset, &mut data) {
             continue;
         }
         if let Err(error) = copy.file.read_at(&mut image, copy.offset) {
@@ -183,8 +167,8 @@ fn restore(
         }
         let Some((file, offset)) = locate(page)? else { continue };
         // A page of zeros is one that was never written here.
-        let whole = offset >= file.len()?
-            || (file.read_at(&mut data, offset).is_ok() && (is_zero(&data) || verify(&data)));
+        let whole =
+            offset >= file.len()? || (file.read_at(&mut data, offset).is_ok() && page::verify(&data).is_ok());
         if !whole {
             recovered.unrestored.push(Unrestored { page, why });
         }
@@ -252,30 +236,13 @@ fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u
 }
 
 /// Whether the data page can stay as it is: readable, not all zero, and valid.
-fn is_whole(file: &dyn File, offset: u64, data: &mut [u8], verify: &dyn Fn(&[u8]) -> bool) -> bool {
+fn is_whole(file: &dyn File, offset: u64, data: &mut [u8]) -> bool {
     match file.read_at(data, offset) {
-        Ok(()) => !is_zero(data) && verify(data),
+        Ok(()) => !page::is_all_zero(data) && page::verify(data).is_ok(),
         Err(error) => {
             // A file that ends inside the page, or a sector that the device gave up: writing the copy mends both.
             tracing::warn!(%error, "a page is to be restored because it cannot be read");
             false
         }
     }
-}
-
-/// Whether all bytes are zero; looked at in stretches that take few instructions each, since most slots are.
-fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(256).all(|stretch| stretch.iter().fold(0, |all, byte| all | byte) == 0)
-}
-
-fn page_id(image: &[u8]) -> PageId {
-    PageId::new(u32_at(image, 34), u32_at(image, 4))
-}
-
-fn lsn(image: &[u8]) -> u64 {
-    u64::from(u32_at(image, 16)) << 32 | u64::from(u32_at(image, 20))
-}
-
-fn u32_at(image: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([image[at], image[at + 1], image[at + 2], image[at + 3]])
 }

@@ -6,6 +6,7 @@ mod support;
 
 use disk::probe::Atomic;
 use disk::*;
+use page::{FlushPurpose, PageId, PageWriter, WriteBatch};
 use std::path::Path;
 use std::sync::Arc;
 use support::*;

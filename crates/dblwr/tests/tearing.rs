@@ -5,6 +5,7 @@
 mod support;
 
 use disk::*;
+use page::{FlushPurpose, PageId, PageWriter};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -299,7 +300,7 @@ fn runs_on_a_real_disk_and_finds_its_copies_again() {
     image[..8192].fill(3);
     file.write_at(&image, 7 * PAGE as u64).unwrap();
     let mut locate = |id: PageId| Ok(Some((file.clone(), u64::from(id.page) * PAGE as u64)));
-    let recovered = recover(&*storage, &directory, PAGE, &verify, &mut locate).unwrap();
+    let recovered = recover(&*storage, &directory, PAGE, &mut locate).unwrap();
     assert_eq!((recovered.restored, recovered.copies), (vec![VICTIM], ids.len()));
     file.read_at(&mut image, 7 * PAGE as u64).unwrap();
     assert_eq!(image[..], page(VICTIM, 9)[..]);

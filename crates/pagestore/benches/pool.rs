@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use disk::{Environment, PageId, RealEnvironment, RealOptions, block_on};
+use disk::{Environment, RealEnvironment, RealOptions, block_on};
+use page::PageId;
 use redo::RedoLog;
 use untorn_pagestore::{Error, Interrupt, Options, PageStore};
 

@@ -32,7 +32,7 @@ fn allocate(fixture: &Fixture, segment: SegmentHeader, hint: u32) -> u32 {
 
 fn free(fixture: &Fixture, segment: SegmentHeader, page: u32) {
     fixture.change(|mtr| {
-        let handle = mtr.x(disk::PageId { space: SPACE, page })?;
+        let handle = mtr.x(page::PageId { space: SPACE, page })?;
         fsp::free_page(mtr, segment, handle)
     });
 }

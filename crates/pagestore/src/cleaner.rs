@@ -16,7 +16,8 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use disk::{Event, FlushPurpose};
+use disk::Event;
+use page::FlushPurpose;
 use redo::Lsn;
 
 use crate::controller::{Controller, Decision, Load, Urgency, goal};

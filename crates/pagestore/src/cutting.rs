@@ -15,7 +15,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Event, PageId};
+use disk::Event;
+use page::PageId;
 use redo::Lsn;
 
 use crate::error::{Error, Interrupt};

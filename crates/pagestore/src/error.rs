@@ -7,7 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use disk::{PageId, Wait};
+use disk::Wait;
+use page::PageId;
 
 /// Why a page operation failed.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -7,7 +7,7 @@
 //!
 //! What is offered is in its file. Under the page's S latch the feeder looks once more: not dirty, not on its way, not
 //! a page of a store that is poisoned (there a change may be in memory that is in no log). Whoever makes the page dirty
-//! needs the X latch, and [invalidates](crate::tier::CleanTier::invalidate) under it: so either the feeder finds the
+//! needs the X latch, and [invalidates](page::extension::BufferPoolExtension::invalidate) under it: so either the feeder finds the
 //! page dirty, or the invalidation comes after the offer.
 
 use std::sync::atomic::Ordering;
@@ -15,9 +15,8 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::frame::FrameRef;
-use crate::page;
 use crate::store::PageStore;
-use crate::tier::{CleanTier, Offered, Refusal};
+use page::extension::{BufferPoolExtension, Offered, Refusal};
 
 /// Pages ahead of the tail that are always looked at.
 const DEPTH_MIN: usize = 256;
@@ -41,7 +40,7 @@ pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
 }
 
 /// Offers pinned pages and gives the pins back.
-pub(crate) fn offer_each(store: &PageStore, tier: &dyn CleanTier, frames: Vec<FrameRef>) -> Fed {
+pub(crate) fn offer_each(store: &PageStore, tier: &dyn BufferPoolExtension, frames: Vec<FrameRef>) -> Fed {
     let mut fed = Fed::default();
     let mut open = true;
     for frame in frames {
@@ -84,7 +83,7 @@ pub(crate) fn is_new(frame: FrameRef) -> bool {
 }
 
 /// Offers a pinned page, if it is clean and nobody is changing it.
-pub(crate) fn offer(store: &PageStore, tier: &dyn CleanTier, frame: FrameRef) -> Option<Offered> {
+pub(crate) fn offer(store: &PageStore, tier: &dyn BufferPoolExtension, frame: FrameRef) -> Option<Offered> {
     if !tier.takes_pages() {
         // Not of this page's making: it is offered when the tier takes pages again.
         return None;

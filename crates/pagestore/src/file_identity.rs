@@ -10,8 +10,8 @@ use std::path::Path;
 use disk::{AlignedBuf, OpenHow, Storage};
 
 use crate::error::Error;
-use crate::page::{self, PageSize};
 use crate::space::{FSP_FLAGS, FSP_SPACE_ID, check_first_page, check_flags};
+use page::PageSize;
 
 /// Whose a file is.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Writing dirty pages: from the flush list into a batch, from the batch into the files.
 //!
 //! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be waiting
-//! for a frame that this very write makes free), image copied and stamped, moved from the flush list into the batch. The
+//! for a frame that this very write makes free), image copied and sealed, moved from the flush list into the batch. The
 //! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
-//! hand it to the [`PageWriter`](disk::PageWriter), and when that says that every page is in its file, count the pages as clean.
+//! hand it to the [`PageWriter`](page::PageWriter), and when that says that every page is in its file, count the pages as clean.
 //! What it left unsynced is synced before the next checkpoint ([`crate::syncing`]); until then the log holds every change of these pages.
 //! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
 //! its file yet, and marked, so that nobody writes it twice at the same time.
@@ -17,16 +17,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::{Event, FlushPurpose, IoKind, WriteBatch};
+use disk::{Event, IoKind};
+use page::{FlushPurpose, WriteBatch};
 use redo::{Flush, Lsn};
 
-use crate::checksum;
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::feeder;
 use crate::flush_list::BatchId;
 use crate::frame::FrameRef;
-use crate::page;
 use crate::space::Space;
 use crate::store::PageStore;
 
@@ -284,8 +283,9 @@ impl Batch {
                     page::identity(image) == id,
                     "page {id} does not say so: it was never initialised"
                 );
-                checksum::stamp(image);
-                self.newest = self.newest.max(Lsn(page::lsn(image)));
+                let lsn = Lsn(page::lsn(image));
+                page::seal(image, lsn);
+                self.newest = self.newest.max(lsn);
                 // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
                 // initialisation in the log and never reads the page (docs/design.md, section 4).
                 if frame.created.load(Ordering::Relaxed) >= start.0 {

@@ -272,8 +272,8 @@ impl FlushList {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::page::PageSize;
     use disk::Storage;
+    use page::PageSize;
     use std::path::Path;
 
     #[test]

@@ -26,16 +26,15 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use disk::PageId;
+use page::extension::History;
+use page::{PageId, PageSize};
 use parking_lot::Mutex;
 
 use crate::page_memory::PageMemory;
 
 use crate::error::Error;
 use crate::latch::Latch;
-use crate::page::PageSize;
 use crate::pins::PinWord;
-use crate::tier::History;
 
 /// Bits of a page's history.
 pub(crate) mod history {

@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use disk::PageId;
+use page::PageId;
 
 use crate::frame::FrameRef;
 

@@ -1,11 +1,9 @@
-//! Pages, tablespaces, the buffer pool and mini-transactions.
+//! Tablespaces, the buffer pool and mini-transactions.
 //!
 //! Code above this crate sees page bytes only through guards ([`PageRead`], [`Mtr`]); a byte changes only through
 //! [`Mtr`], whose methods both change and log it.
 #![allow(unsafe_code)]
 
-#[cfg(not(loom))]
-pub mod checksum;
 #[cfg(not(loom))]
 mod cleaner;
 #[cfg(not(loom))]
@@ -42,8 +40,6 @@ mod mtr;
 #[cfg(not(loom))]
 mod neighbours;
 #[cfg(not(loom))]
-pub mod page;
-#[cfg(not(loom))]
 mod page_map;
 #[cfg(not(loom))]
 mod page_memory;
@@ -75,10 +71,8 @@ mod syncing;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 #[cfg(not(loom))]
-pub mod tier;
+mod tier;
 
-#[cfg(not(loom))]
-pub use disk::{PageId, PageWriter};
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
@@ -87,12 +81,11 @@ pub use file_identity::{FileIdentity, remove_space_file, unlink_space_file};
 pub use guard::{PageRead, Pin};
 #[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
+// What a page is, for those above.
 #[cfg(not(loom))]
-pub use page::PageSize;
+pub use ::page::{self, Lsn, PageId, PageSize};
 #[cfg(not(loom))]
 pub use recovery::RecoverySummary;
-#[cfg(not(loom))]
-pub use redo::Lsn;
 #[cfg(not(loom))]
 pub use space::SpaceInfo;
 #[cfg(not(loom))]
@@ -101,5 +94,3 @@ pub use stamp::{FoundStamp, Stamp, read_stamp, stamp_of_file};
 pub use status::PoolStatus;
 #[cfg(not(loom))]
 pub use store::{Options, PageStore};
-#[cfg(not(loom))]
-pub use tier::CleanTier;

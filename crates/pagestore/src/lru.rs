@@ -231,7 +231,7 @@ impl Lru {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::page::PageSize;
+    use page::PageSize;
     use proptest::prelude::*;
 
     proptest! {

@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-use disk::PageId;
+use page::PageId;
 use redo::{Admission, Lsn, RecordWriter};
 use smallvec::SmallVec;
 
@@ -25,7 +25,6 @@ use crate::counters::Counter;
 use crate::error::Interrupt;
 use crate::frame::FrameRef;
 use crate::guard::Pin;
-use crate::page;
 use crate::store::PageStore;
 
 /// A page of one [`Mtr`]; only meaningful to the mini-transaction that gave it.

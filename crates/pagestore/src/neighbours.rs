@@ -12,7 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
-use disk::{PageId, Stretches};
+use page::{PageId, Stretches};
 
 use crate::frame::FrameRef;
 use crate::store::PageStore;

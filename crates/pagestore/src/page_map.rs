@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use disk::PageId;
+use page::PageId;
 
 /// A map by page.
 pub(crate) type PageMap<V> = HashMap<PageId, V, BuildHasherDefault<NumberHasher>>;

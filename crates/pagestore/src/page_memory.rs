@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::page::PageSize;
+use page::PageSize;
 
 /// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no business of an
 /// allocator's.

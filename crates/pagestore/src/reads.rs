@@ -15,20 +15,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use disk::{Event, File, Io, IoBuf, IoKind, PageId, Wait};
+use disk::{Event, File, Io, IoBuf, IoKind, Wait};
+use page::PageId;
+use page::extension::{BufferPoolExtension, Source, Ticket};
 use parking_lot::Mutex;
 
-use crate::checksum;
 use crate::counters::Counter;
 use crate::error::{Error, Interrupt};
 use crate::frame::{FrameRef, history};
 use crate::free::Need;
 use crate::guard::{PageRead, Pin};
-use crate::page;
 use crate::space::Space;
 use crate::store::PageStore;
 use crate::sync::spin;
-use crate::tier::{CleanTier, Source, Ticket};
 
 const SHARDS: usize = 16;
 /// Pages of one area of linear read-ahead, aligned: an extent of the default page size.
@@ -438,7 +437,7 @@ impl PageStore {
 
     /// The clean tier, unless pages are not to be taken from it or given to it now: while recovery applies the log, the
     /// pages are on their way to what the tier has.
-    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn CleanTier>> {
+    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
         self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
     }
 
@@ -520,7 +519,7 @@ impl PageStore {
 
 /// Whether these bytes, from the clean tier, are the page; one that was never written is not in the tier.
 fn is_page(bytes: &[u8], id: PageId) -> bool {
-    page::identity(bytes) == id && checksum::verify(bytes).is_ok()
+    page::identity(bytes) == id && page::verify(bytes).is_ok()
 }
 
 fn waiting(hold: ReadHold) -> Interrupt {
@@ -534,7 +533,7 @@ struct ReadCompletion {
     frame: FrameRef,
     space: Arc<Space>,
     /// The clean tier there was when the read began.
-    tier: Option<Arc<dyn CleanTier>>,
+    tier: Option<Arc<dyn BufferPoolExtension>>,
     /// Of the slot that is being read; without, it is the data file.
     ticket: Option<Ticket>,
     /// When the request was made; without a tier nobody wants to know.
@@ -605,7 +604,7 @@ impl ReadCompletion {
             tier.read_took(Source::DataFile, self.store.env.now().saturating_sub(self.started));
         }
         let verified = result.map_err(Error::from).and_then(|()| {
-            let sound = checksum::verify_identity(bytes, self.read.id);
+            let sound = page::verify_identity(bytes, self.read.id);
             sound.and_then(|()| self.store.check_not_newer(page::lsn(bytes))).map_err(|why| {
                 self.store.counters.count(Counter::CorruptPages);
                 Error::Corrupt { file: self.space.path(), page: self.read.id, why }

@@ -24,17 +24,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use disk::PageId;
+use page::{BufferPoolExtension, PageId};
 use parking_lot::Mutex;
 use redo::{Lsn, Record, ScanSummary};
 
 use crate::error::{Error, Interrupt};
 use crate::guard::Pin;
 use crate::mtr;
-use crate::page;
 use crate::page_map::{PageMap, SpaceSet};
 use crate::store::PageStore;
-use crate::tier::CleanTier;
 
 /// Pages read ahead together by one thread.
 const READ_TOGETHER: usize = 32;
@@ -498,7 +496,7 @@ fn begins_with_init(entries: &[Entry]) -> bool {
 
 /// Tells the clean tier of every page that the log has changes of, also of those that are not applied: what it kept of
 /// them is from before. All of the log after the checkpoint passes here.
-fn invalidate_changed(tier: &dyn CleanTier, bytes: &[u8]) {
+fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
     let mut last = None;
     // Records that make no sense end the recovery where they are applied.
     for record in redo::records(bytes).map_while(Result::ok) {

@@ -26,7 +26,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use disk::{Event, FlushPurpose};
+use disk::Event;
+use page::{FlushPurpose, PageSize};
 use parking_lot::Mutex;
 
 use crate::error::Error;
@@ -34,7 +35,6 @@ use crate::feeder;
 use crate::flush::Collected;
 use crate::frame::FrameRef;
 use crate::lru::Lru;
-use crate::page::PageSize;
 use crate::store::PageStore;
 
 /// Fewest frames a pool works with.

@@ -15,17 +15,16 @@ use std::sync::{Arc, OnceLock};
 use disk::{AlignedBuf, File, OpenHow, Storage};
 use parking_lot::{Mutex, RwLock};
 
-use crate::checksum;
 use crate::error::Error;
 use crate::growth::Growth;
-use crate::page::{self, PageSize};
 use crate::page_table::{self, SpaceDirectory};
 use crate::stamp::{self, Stamp};
+use page::PageSize;
 
 /// Bytes of one write of zeros.
 const ZEROS_LEN: usize = 1 << 20;
 /// Offset of the tablespace id in the FSP header of page 0.
-pub(crate) const FSP_SPACE_ID: usize = 38;
+pub(crate) const FSP_SPACE_ID: usize = page::HEADER_LEN;
 /// Offset of the size in pages in the FSP header of page 0.
 const FSP_SIZE: usize = 46;
 /// Offset of the tablespace flags in page 0.
@@ -174,7 +173,7 @@ impl Space {
         }
         Err(Error::Corrupt {
             file: self.path(),
-            page: disk::PageId::new(self.id, page),
+            page: page::PageId::new(self.id, page),
             why: format!("the file has only {pages} pages; something points beyond its end"),
         })
     }
@@ -478,7 +477,7 @@ pub(crate) fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Opti
              innodb_checksum_algorithm=crc32 before importing it"
         ));
     }
-    checksum::verify(bytes).map_err(|why| format!("page 0: {why}"))?;
+    page::verify(bytes).map_err(|why| format!("page 0: {why}"))?;
     if page::page_type(bytes) != page::kind::FSP_HDR || page::page_number(bytes) != 0 {
         return Err(format!(
             "page 0 has type {} and number {}, expected type {} and number 0",

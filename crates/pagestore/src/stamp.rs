@@ -11,10 +11,9 @@ use std::path::Path;
 
 use disk::{AlignedBuf, OpenHow, Storage};
 
-use crate::checksum;
 use crate::error::Error;
 use crate::mtr::{Mtr, PageHandle};
-use crate::page::{self, PageSize};
+use page::PageSize;
 
 const MAGIC: &[u8; 8] = b"UNTORNID";
 const LEN: usize = 24;
@@ -62,7 +61,7 @@ pub fn stamp_of_file(storage: &dyn Storage, path: &Path, page_size: PageSize) ->
     }
     let mut first = AlignedBuf::zeroed(page_size.bytes());
     file.read_at(&mut first, 0)?;
-    if page::is_all_zero(&first) || checksum::verify(&first).is_err() {
+    if page::is_all_zero(&first) || page::verify(&first).is_err() {
         return Ok(FoundStamp::Unreadable);
     }
     Ok(read_stamp(&first).map_or(FoundStamp::None, FoundStamp::Stamp))

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use disk::{Environment, Event, PageWriter, WriteBatch};
+use disk::{Environment, Event};
+use page::{PageSize, PageWriter, WriteBatch};
 use parking_lot::Mutex;
 use redo::{Lsn, RedoLog};
 
@@ -17,7 +18,6 @@ use crate::flush_list::FlushList;
 use crate::frame::{FrameRef, Frames};
 use crate::free::FreeFrames;
 use crate::lru::Lru;
-use crate::page::PageSize;
 use crate::reads::PendingReads;
 use crate::resize::{Resizing, frames_of};
 use crate::signal::Signal;
@@ -39,7 +39,7 @@ pub struct Options {
     /// [`PageStore::resize`].
     pub pool_bytes: usize,
     /// How many of them the clean tier that is going to be set takes: see
-    /// [`CleanTier::memory_bytes`](crate::CleanTier::memory_bytes). The rest is page frames.
+    /// [`BufferPoolExtension::memory_bytes`](page::BufferPoolExtension::memory_bytes). The rest is page frames.
     pub tier_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).
     pub page_size: PageSize,
@@ -323,7 +323,7 @@ impl PageStore {
             return Ok(true);
         }
         let mut mtr = self.mtr()?;
-        let first = match mtr.x(disk::PageId::new(space, 0)) {
+        let first = match mtr.x(page::PageId::new(space, 0)) {
             Ok(first) => first,
             Err(Interrupt::Error(Error::NoSuchSpace(_))) => return Ok(true),
             Err(interrupt) => return Err(interrupt),
@@ -636,7 +636,7 @@ impl PageStore {
 
     /// The pages in memory, most recently used first, at most `max` of them (`ib_buffer_pool` dump).
     #[must_use]
-    pub fn resident_pages(&self, max: usize) -> Vec<disk::PageId> {
+    pub fn resident_pages(&self, max: usize) -> Vec<page::PageId> {
         let lru = self.lru.lock();
         lru.youngest_first().take(max).map(|index| self.frames.get(index).page_id()).collect()
     }

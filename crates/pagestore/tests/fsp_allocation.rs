@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use fsp_support::{Fixture, SPACE};
 use proptest::prelude::*;
+use untorn_pagestore::Error;
 use untorn_pagestore::fsp::{self, Direction, Owner, Reserve, SegmentHeader};
-use untorn_pagestore::{Error, page};
 
 impl Fixture {
     fn create_segment(&self) -> SegmentHeader {
@@ -25,7 +25,7 @@ impl Fixture {
 
     fn free(&self, segment: SegmentHeader, number: u32) {
         self.change(|mtr| {
-            let handle = mtr.x(disk::PageId { space: SPACE, page: number })?;
+            let handle = mtr.x(page::PageId { space: SPACE, page: number })?;
             fsp::free_page(mtr, segment, handle)
         });
     }
@@ -225,7 +225,7 @@ fn what_was_reserved_needs_no_growth_of_the_file() {
                 last = mtr.page_id(handle).page;
             }
             // The file may have grown on in the background; the tablespace did not need that.
-            let header = mtr.held(disk::PageId { space: SPACE, page: 0 }).unwrap();
+            let header = mtr.held(page::PageId { space: SPACE, page: 0 }).unwrap();
             let size = page::u32_at(mtr.page(header), fsp::layout::HEADER_SIZE);
             assert!(size <= file_pages, "{size} pages in a file that had {file_pages}");
             Ok(())
@@ -245,7 +245,7 @@ fn a_page_of_another_segment_is_not_freed() {
     let number = fixture.allocate(mine, 0, Direction::None);
     for wrong in [number, 0, 1, 2] {
         let outcome = fixture.try_change(|mtr| {
-            let handle = mtr.x(disk::PageId { space: SPACE, page: wrong })?;
+            let handle = mtr.x(page::PageId { space: SPACE, page: wrong })?;
             fsp::free_page(mtr, other, handle)
         });
         assert!(matches!(outcome, Err(Error::Corrupt { .. })), "page {wrong}: {outcome:?}");

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 use std::io::Read;
 
+use untorn_pagestore::PageSize;
 use untorn_pagestore::fsp::{self, Owner, Report, SegmentHeader};
-use untorn_pagestore::{PageSize, page};
 
 const PAGE: usize = 16384;
 

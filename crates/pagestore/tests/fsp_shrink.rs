@@ -6,8 +6,9 @@ mod fsp_support;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use disk::{PageId, Random};
+use disk::Random;
 use fsp_support::{Fixture, SPACE};
+use page::PageId;
 use untorn_pagestore::fsp::{self, Direction, Reserve, SegmentHeader};
 use untorn_pagestore::page;
 

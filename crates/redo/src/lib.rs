@@ -34,7 +34,6 @@ mod groups;
 mod layout;
 #[cfg(not(loom))]
 mod log;
-mod lsn;
 #[cfg(not(loom))]
 mod mark;
 #[cfg(not(loom))]
@@ -43,7 +42,7 @@ mod record;
 #[cfg(not(loom))]
 mod scan;
 
-pub use lsn::Lsn;
+pub use page::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};
 #[cfg(not(loom))]
 pub use {

@@ -18,7 +18,7 @@
 //! that continues or repeats the one before it, which a record's header and a page's counters do all the time.
 //! Decoding never panics and never reads outside its input, whatever the bytes are.
 
-use disk::PageId;
+use page::PageId;
 use std::fmt;
 
 const WRITE: u8 = 1;

@@ -13,7 +13,6 @@
 
 use crate::history::{History, Plan};
 use disk::FalseRead;
-use pagestore::{checksum, page};
 
 /// Pages by what was wrong with them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -34,7 +33,7 @@ impl Kinds {
 
     /// Counts a page that should have been `honest`.
     fn add(&mut self, honest: &[u8], returned: &[u8]) {
-        let whole = checksum::verify(returned).is_ok() && returned.iter().any(|byte| *byte != 0);
+        let whole = page::verify(returned).is_ok() && returned.iter().any(|byte| *byte != 0);
         let kind = match (whole, page::identity(honest) == page::identity(returned)) {
             (true, false) => &mut self.misdirected,
             (true, true) if page::lsn(honest) != page::lsn(returned) => &mut self.stale,

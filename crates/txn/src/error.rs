@@ -83,7 +83,7 @@ pub enum Error {
     #[error("undo log, page {page}: {why}; restore a backup")]
     UndoCorrupt {
         /// Page of the undo tablespace.
-        page: disk::PageId,
+        page: pagestore::PageId,
         /// What was expected and what was found.
         why: String,
     },

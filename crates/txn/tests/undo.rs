@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use disk::PageId;
+use pagestore::PageId;
 use pagestore::PageSize;
 use std::future::Future;
 use std::task::Poll;

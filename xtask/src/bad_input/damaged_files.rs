@@ -14,17 +14,14 @@ use std::process::Command;
 
 /// The page size of the servers here.
 pub const INNODB_PAGE: usize = 16384;
-/// Where a page says what it is, and its value for a page of an index.
-const FIL_PAGE_TYPE: usize = 24;
-const FIL_PAGE_INDEX: [u8; 2] = 17855_u16.to_be_bytes();
 /// Where an index page has its level.
-const PAGE_LEVEL: usize = 38 + 26;
+const PAGE_LEVEL: usize = page::HEADER_LEN + 26;
 
 /// The numbers of the leaf pages of all indexes in the bytes of a tablespace.
 pub fn index_leaves(tablespace: &[u8]) -> Vec<usize> {
     let pages = tablespace.chunks_exact(INNODB_PAGE).enumerate();
     let leaves = pages.filter(|(_, page)| {
-        page[FIL_PAGE_TYPE..FIL_PAGE_TYPE + 2] == FIL_PAGE_INDEX && page[PAGE_LEVEL..PAGE_LEVEL + 2] == [0, 0]
+        page::page_type(page) == page::kind::INDEX && page[PAGE_LEVEL..PAGE_LEVEL + 2] == [0, 0]
     });
     leaves.map(|(number, _)| number).collect()
 }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 const HEADER: u64 = 256 << 10;
 const PAGE: usize = 16 << 10;
 /// Where a page says its number, its version and its tablespace.
-const PAGE_NUMBER: std::ops::Range<usize> = 4..8;
-const LSN: std::ops::Range<usize> = 16..24;
-const SPACE: std::ops::Range<usize> = 34..38;
+const PAGE_NUMBER: std::ops::Range<usize> = page::PAGE_NUMBER..page::PREVIOUS;
+const LSN: std::ops::Range<usize> = page::LSN..page::TYPE;
+const SPACE: std::ops::Range<usize> = page::SPACE_ID..page::HEADER_LEN;
 /// Slots damaged in one go.
 const SLOTS: usize = 60;
 /// Garbage written in one go.

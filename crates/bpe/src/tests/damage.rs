@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use disk::{PageId, Random};
-use pagestore::tier::CleanTier;
+use disk::Random;
+use page::{BufferPoolExtension, PageId};
 
 use crate::negative_control::{Promise, break_promise};
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use disk::{Environment, Fault, FaultKind, PageId, Storage};
-use pagestore::tier::{CleanTier, Offered, Source};
+use disk::{Environment, Fault, FaultKind, Storage};
+use page::PageId;
+use page::extension::{BufferPoolExtension, Offered, Source};
 use std::time::Duration;
 
 use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, options};

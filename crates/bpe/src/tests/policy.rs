@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use disk::{Environment, PageId};
-use pagestore::tier::{CleanTier, History, Offered, Refusal};
-use pagestore::{Lsn, page};
+use disk::Environment;
+use page::extension::{BufferPoolExtension, History, Offered, Refusal};
+use page::{Lsn, PageId};
 
 use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, image, options};
 use crate::options::Options;

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use disk::{Environment, Fault, FaultKind, PageId, Storage};
-use pagestore::Lsn;
-use pagestore::tier::CleanTier;
+use disk::{Environment, Fault, FaultKind, Storage};
+use page::{BufferPoolExtension, Lsn, PageId};
 
 use super::world::{WANTED, World, options};
 use crate::options::Options;
@@ -175,7 +174,7 @@ fn a_foreign_or_damaged_map_is_not_taken() {
     let cases: [(&str, bool, Spoil); 7] = [
         ("nothing", true, |_, _, _| {}),
         ("another page size", false, |_, options, _| {
-            options.page_size = pagestore::PageSize::new(16384).unwrap();
+            options.page_size = page::PageSize::new(16384).unwrap();
         }),
         ("a later checkpoint", false, |_, _, lsns| {
             lsns[0] += 1000;

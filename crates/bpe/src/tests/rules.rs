@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use disk::{Misbehaviour, PageId};
-use pagestore::Lsn;
-use pagestore::tier::CleanTier;
+use disk::Misbehaviour;
+use page::{BufferPoolExtension, Lsn, PageId};
 
 use super::world::{REGION_BYTES, SLOTS_PER_REGION, WANTED, World, options};
 use crate::options::Options;

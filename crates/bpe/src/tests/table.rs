@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use disk::Random;
-use pagestore::PageId;
+use page::PageId;
 
 use crate::table::{Entry, Inserted, Table};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, PageId, Random, SimulatedEnvironment, SimulatedStorage, Storage, read_async};
-use pagestore::tier::{CleanTier, Found, History, Offered};
-use pagestore::{Lsn, PageSize, page};
+use disk::{Environment, Random, SimulatedEnvironment, SimulatedStorage, Storage, read_async};
+use page::extension::{BufferPoolExtension, Found, History, Offered};
+use page::{Lsn, PageId, PageSize};
 
 use crate::options::{Options, Restart};
 use crate::status::Status;
@@ -76,7 +76,7 @@ pub(super) fn image(id: PageId, lsn: u64) -> Vec<u8> {
     }
     bytes[page::PAGE_NUMBER..page::PAGE_NUMBER + 4].copy_from_slice(&id.page.to_be_bytes());
     bytes[page::SPACE_ID..page::SPACE_ID + 4].copy_from_slice(&id.space.to_be_bytes());
-    crate::image::stamp(&mut bytes, lsn);
+    crate::image::seal(&mut bytes, Lsn(lsn));
     bytes
 }
 

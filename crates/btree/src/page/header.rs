@@ -21,7 +21,7 @@
 use pagestore::page::{u16_at, u64_at};
 
 /// Offset of N_DIR_SLOTS, the first field.
-pub const N_DIR_SLOTS: usize = 38;
+pub const N_DIR_SLOTS: usize = pagestore::page::HEADER_LEN;
 /// Offset of HEAP_TOP.
 pub const HEAP_TOP: usize = 40;
 /// Offset of N_HEAP.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use disk::{Environment, PageWriteFuture, PageWriter, RealEnvironment, RealOptions, WriteBatch};
+use disk::{Environment, RealEnvironment, RealOptions};
+use page::{PageWriteFuture, PageWriter, WriteBatch};
 use pagestore::{Error, Interrupt, Mtr, Options, PageSize, PageStore, fsp};
 use untorn_btree::{
     CheckReport, Checker, Field, IndexDef, LeafCursor, Outcome, RecordBuffer, RecordRef, Seek,

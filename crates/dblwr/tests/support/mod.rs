@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use disk::*;
+use page::{FlushPurpose, PageId, PageWriteFuture, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ pub fn run_recovery(storage: &dyn Storage, checkpoint: u64) -> Recovered {
     let files = open_files(storage, OpenHow::EXISTING);
     let mut locate =
         |id: PageId| Ok(files.get(&id.space).map(|file| (file.clone(), u64::from(id.page) * PAGE as u64)));
-    recover_since(storage, &[DATA.into()], PAGE, checkpoint, &verify, &mut locate).unwrap()
+    recover_since(storage, &[DATA.into()], PAGE, checkpoint, &mut locate).unwrap()
 }
 
 pub fn read_page(storage: &SimulatedStorage, id: PageId) -> Vec<u8> {

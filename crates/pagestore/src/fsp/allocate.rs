@@ -10,8 +10,8 @@ use super::extent::{Extent, State};
 use super::inode::Segment;
 use super::list::{self, Address};
 use super::{Direction, SegmentHeader, layout};
-use crate::page::{NULL_PAGE, kind};
 use crate::{Interrupt, Mtr, PageHandle};
+use page::{NULL_PAGE, kind};
 
 /// A segment fills its own FREE list only from this size on, in extents.
 const EXTENTS_OF_LARGE_SEGMENT: u64 = 40;

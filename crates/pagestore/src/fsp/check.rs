@@ -13,12 +13,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use disk::PageId;
+use page::{NULL_PAGE, PageId, PageSize, kind};
 
 use super::extent::{self, State};
 use super::list::{self, Address};
 use super::{Layout, SegmentHeader, Usage, inode, layout};
-use crate::page::{self, NULL_PAGE, PageSize, kind};
 use crate::{Interrupt, PageStore};
 
 /// More problems than this are counted but not described.

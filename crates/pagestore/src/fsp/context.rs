@@ -1,10 +1,9 @@
 //! A tablespace under its space latch: the X latch of page 0, and typed access to the structure pages behind it.
 
-use disk::PageId;
+use page::{PageId, kind};
 
 use super::extent::Extent;
 use super::layout::{self, Layout};
-use crate::page::{self, kind};
 use crate::{Error, Interrupt, Mtr, PageHandle};
 
 /// A place in a latched page.

@@ -6,12 +6,12 @@
 //!
 //! CLEAN is always 1, so a byte is FF for four free pages and AA for four used ones.
 
-use disk::PageId;
+use page::PageId;
 
 use super::context::{Latched, Place};
 use super::layout::{self, Layout};
 use super::list::Address;
-use crate::{Interrupt, PageStore, page};
+use crate::{Interrupt, PageStore};
 
 /// Value of the state field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::context::{Latched, under_latch};
 use super::extent::{Extent, State};
 use super::inode::{self, Segment};
 use super::{SegmentHeader, layout};
-use crate::page::NULL_PAGE;
 use crate::{Interrupt, Mtr, PageHandle};
+use page::NULL_PAGE;
 
 /// Extents and single pages that one [`free_segment_step`] frees at most; a few hundred bytes of redo each.
 const UNITS_PER_STEP: usize = 32;

@@ -11,8 +11,8 @@
 use super::context::{Latched, under_latch};
 use super::extent::State;
 use super::{INITIAL_PAGES, Layout, layout, list};
-use crate::page::kind;
 use crate::{Error, Interrupt, Mtr, PageStore};
+use page::kind;
 
 /// Extents whose descriptors are initialised in one go.
 const EXTENTS_AT_A_TIME: u32 = 4;
@@ -73,7 +73,7 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
         "a tablespace has at least a header, a bitmap and an inode page, so {pages} pages are too few"
     );
     debug_assert!(INITIAL_PAGES < structure.extent_pages());
-    let header = super::context::create_page(mtr, disk::PageId { space, page: 0 }, kind::FSP_HDR)?;
+    let header = super::context::create_page(mtr, page::PageId { space, page: 0 }, kind::FSP_HDR)?;
     mtr.space_size(space, pages);
 
     let mut bytes = [0; layout::EXTENTS - layout::HEADER];

@@ -9,9 +9,8 @@
 use super::context::{Latched, Place, under_latch};
 use super::list::{self, Address};
 use super::{SegmentHeader, Usage, layout};
-use crate::page::{self, NULL_PAGE, kind};
 use crate::{Interrupt, Mtr, PageHandle, PageStore};
-use disk::PageId;
+use page::{NULL_PAGE, PageId, kind};
 
 /// A segment whose inode is latched.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,10 @@
 //! else in this module knows a page size.
 
 use crate::fsp::FlagsError;
-use crate::page::PageSize;
+use page::PageSize;
 
 /// Start of the tablespace header on page 0.
-pub const HEADER: usize = 38;
+pub const HEADER: usize = page::HEADER_LEN;
 /// Space id, the first field of the tablespace header.
 pub const HEADER_SPACE_ID: usize = HEADER;
 /// Pages in the tablespace, as the header knows it.
@@ -45,7 +45,7 @@ pub const EXTENT_STATE: usize = 20;
 pub const EXTENT_BITMAP: usize = 24;
 
 /// List node of an inode page.
-pub const INODE_PAGE_NODE: usize = 38;
+pub const INODE_PAGE_NODE: usize = page::HEADER_LEN;
 /// First segment inode of an inode page.
 pub const INODES: usize = 50;
 /// Segment id (8 bytes); 0 marks a free slot.

@@ -11,7 +11,7 @@
 use super::context::{Latched, Place};
 use super::layout::{LIST_BASE_LEN, LIST_NODE_LEN};
 use crate::Interrupt;
-use crate::page::{self, NULL_PAGE};
+use page::NULL_PAGE;
 
 /// Address of a list node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

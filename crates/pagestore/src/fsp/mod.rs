@@ -44,8 +44,6 @@ pub mod layout;
 mod list;
 mod shrink;
 
-use crate::page;
-
 pub use allocate::{allocate_page, prepare};
 pub use check::{Breath, Gathered, Owner, Report, Run, SegmentReport, check, check_pages, gather};
 pub use extent::is_allocated;

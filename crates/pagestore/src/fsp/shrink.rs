@@ -10,8 +10,8 @@ use super::extent::{Extent, State};
 use super::inode::Segment;
 use super::list::{NEXT, PREVIOUS};
 use super::{SegmentHeader, layout};
-use crate::page::{self, NULL_PAGE, kind};
 use crate::{Interrupt, Mtr, PageHandle};
+use page::{NULL_PAGE, kind};
 
 /// Pages in use in an extent that only describes the stretch it begins.
 const DESCRIBING_PAGES: u32 = 2;
@@ -72,7 +72,7 @@ pub fn release_last_extent(
 /// # Errors
 /// [`Interrupt`]: the header is not in memory, or damaged.
 pub fn space_pages(store: &crate::PageStore, space: u32) -> Result<u32, Interrupt> {
-    let header = store.read(disk::PageId { space, page: 0 })?;
+    let header = store.read(page::PageId { space, page: 0 })?;
     Ok(pages_of_header(&header))
 }
 

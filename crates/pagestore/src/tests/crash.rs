@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::probe::Atomic;
-use disk::{Environment, PageId, Random, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, Random, SimulatedEnvironment, SimulatedStorage};
+use page::{BufferPoolExtension, PageId};
 use redo::{Flush, Lsn, RedoLog};
 
 use super::support::{create_page, options, redo_options, retry, update_page};
 use crate::error::Error;
-use crate::page;
 use crate::store::{Broken, PageStore};
-use crate::tier::CleanTier;
 
 pub(super) const SPACE: u32 = 9;
 pub(super) const PAGES: u32 = 160;
@@ -55,7 +54,7 @@ pub(super) fn table() -> PathBuf {
     directory().join("t.ibd")
 }
 
-pub(super) fn writer(env: &Arc<dyn Environment>) -> Arc<dyn disk::PageWriter> {
+pub(super) fn writer(env: &Arc<dyn Environment>) -> Arc<dyn page::PageWriter> {
     let options = dblwr::Options::new(directory(), PAGE_SIZE).mode(dblwr::Mode::Auto);
     Arc::new(dblwr::ProtectedWriter::open(env.clone(), options).unwrap())
 }
@@ -93,20 +92,16 @@ pub(super) fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine,
 pub(super) fn reopen_with(
     seed: u64,
     disk: Arc<SimulatedStorage>,
-    tier: impl FnOnce(&Arc<dyn Environment>) -> Option<Arc<dyn CleanTier>>,
+    tier: impl FnOnce(&Arc<dyn Environment>) -> Option<Arc<dyn BufferPoolExtension>>,
 ) -> Result<(Machine, Lsn), Error> {
     let env = SimulatedEnvironment::with_storage(seed, disk);
     offer_by(seed, &env);
     let dynamic: Arc<dyn Environment> = env.clone();
     let storage = dynamic.storage();
     let data = storage.open(&table(), disk::OpenHow::EXISTING)?;
-    dblwr::recover(
-        &**storage,
-        &directory(),
-        PAGE_SIZE,
-        &|bytes| crate::checksum::verify(bytes).is_ok(),
-        &mut |id| Ok((id.space == SPACE).then(|| (data.clone(), u64::from(id.page) * PAGE_SIZE as u64))),
-    )?;
+    dblwr::recover(&**storage, &directory(), PAGE_SIZE, &mut |id| {
+        Ok((id.space == SPACE).then(|| (data.clone(), u64::from(id.page) * PAGE_SIZE as u64)))
+    })?;
     let redo = RedoLog::open(&dynamic, &directory(), redo_options(LOG))?;
     let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic))?;
     store.set_clean_tier(tier(&dynamic));

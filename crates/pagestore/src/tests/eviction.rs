@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{
-    Environment, Event, File, FlushPurpose, PageId, PageWriteFuture, PageWriter, SimulatedEnvironment,
-    Stretches, Wait, WriteBatch,
-};
+use disk::{Environment, Event, File, SimulatedEnvironment, Wait};
+use page::{FlushPurpose, PageId, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use redo::RedoLog;
 

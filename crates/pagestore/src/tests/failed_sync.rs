@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use disk::{Environment, Event, FaultKind, Misbehaviour, PageId, Random, Storage, block_on};
+use disk::{Environment, Event, FaultKind, Misbehaviour, Random, Storage, block_on};
+use page::PageId;
 use redo::Lsn;
 
 use super::crash::{

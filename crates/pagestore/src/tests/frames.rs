@@ -4,17 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{
-    Environment, Event, PageId, PageWriteFuture, PageWriter, Random, SimulatedEnvironment, Wait, WriteBatch,
-    block_on,
-};
+use disk::{Environment, Event, Random, SimulatedEnvironment, Wait, block_on};
+use page::{PageId, PageWriteFuture, PageWriter, WriteBatch};
 use redo::RedoLog;
 
 use super::support::{
     PlainWriter, TempDir, create_page, new_store, options, real_environment, redo_options, retry, update_page,
 };
 use crate::error::Interrupt;
-use crate::page;
 use crate::store::PageStore;
 
 const SPACE: u32 = 5;

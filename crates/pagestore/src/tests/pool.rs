@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use disk::{Environment, PageId, Random, block_on};
+use disk::{Environment, Random, block_on};
+use page::PageId;
 
 use super::support::{
     TempDir, create_page, new_store, options, real_environment, retry, update_page, value_of,
 };
 use crate::error::{Error, Interrupt};
-use crate::page;
 use crate::store::PageStore;
 
 const SPACE: u32 = 7;

@@ -3,7 +3,7 @@
 //! against a page that was changed and not invalidated, since such an entry verifies perfectly.
 //!
 //! Over a crash it keeps what the contract allows a tier to keep, and no more kindly than that: everything that was in the
-//! map, and any of the entries invalidated since the last [`CleanTier::before_checkpoint`], whose invalidation may not have
+//! map, and any of the entries invalidated since the last [`BufferPoolExtension::before_checkpoint`], whose invalidation may not have
 //! become durable.
 //!
 //! It can lie (hand out another slot than the page's, one beyond the end, or damage what it holds), to see that the
@@ -16,13 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, File, OpenHow, PageId, Random, TaskFuture};
+use disk::{Environment, File, OpenHow, Random, TaskFuture};
+use page::PageId;
+use page::extension::{BufferPoolExtension, Found, History, Offered, Source, Ticket};
 use parking_lot::Mutex;
 use redo::Lsn;
-
-use crate::checksum;
-use crate::page;
-use crate::tier::{CleanTier, Found, History, Offered, Source, Ticket};
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -133,7 +131,7 @@ impl ReferenceTier {
     }
 }
 
-impl CleanTier for ReferenceTier {
+impl BufferPoolExtension for ReferenceTier {
     fn find(&self, page: PageId) -> Option<Found> {
         let state = self.state.lock();
         let entry = *state.map.get(&page)?;
@@ -150,10 +148,10 @@ impl CleanTier for ReferenceTier {
     }
 
     fn verify(&self, ticket: &Ticket, image: &[u8]) -> bool {
-        let is_it = checksum::verify(image).is_ok()
+        let is_it = page::verify(image).is_ok()
             && page::identity(image) == ticket.page
             && page::lsn(image) == ticket.entry[0]
-            && u64::from(checksum::compute(image)) == ticket.entry[1];
+            && u64::from(page::checksum(image)) == ticket.entry[1];
         if is_it || self.broken == Broken::Verification {
             self.served.fetch_add(1, Ordering::Relaxed);
             return true;
@@ -175,9 +173,9 @@ impl CleanTier for ReferenceTier {
 
     fn offer(&self, page: PageId, lsn: Lsn, image: &[u8], _history: History) -> Offered {
         let mut copy = image.to_vec();
-        checksum::stamp(&mut copy);
+        page::seal(&mut copy, lsn);
         let mut state = self.state.lock();
-        let entry = Entry { lsn: lsn.0, checksum: checksum::compute(&copy), slot: state.slots };
+        let entry = Entry { lsn: lsn.0, checksum: page::checksum(&copy), slot: state.slots };
         state.slots += 1;
         if self.file.write_at(&copy, self.place(entry.slot)).is_ok() {
             state.map.insert(page, entry);

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use disk::{Environment, Event, PageId, Random, TaskFuture};
+use disk::{Environment, Event, Random, TaskFuture};
+use page::PageId;
 
 use super::support::{TempDir, create_page, new_store, options, real_environment, retry, value_of};
 use crate::free::Need;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, Event, PageId, Random, SimulatedEnvironment};
+use disk::{Environment, Event, Random, SimulatedEnvironment};
+use page::PageId;
 
 use super::reference_tier::ReferenceTier;
 use super::support::{create_page, new_store, options, retry, update_page, value_of};

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::{
-    Environment, IoBuf, PageId, PageWriteFuture, PageWriter, RealEnvironment, RealOptions, WriteBatch,
-};
+use disk::{Environment, IoBuf, RealEnvironment, RealOptions};
+use page::{PageId, PageSize, PageWriteFuture, PageWriter, WriteBatch};
 use redo::RedoLog;
 
 use crate::error::{Error, Interrupt};
-use crate::page::PageSize;
 use crate::store::{Options, PageStore};
 
 /// Writes every page to its place with a sync, no protection against torn pages.
@@ -117,8 +115,8 @@ fn put(mtr: &mut crate::Mtr<'_>, page: crate::PageHandle, value: u64) {
 }
 
 pub(super) fn value_of(page: &[u8]) -> u64 {
-    let value = crate::page::u64_at(page, 100);
-    assert_eq!(crate::page::u64_at(page, page.len() / 2), value.wrapping_mul(3));
+    let value = page::u64_at(page, 100);
+    assert_eq!(page::u64_at(page, page.len() / 2), value.wrapping_mul(3));
     assert!(page[page.len() - 200..page.len() - 100].iter().all(|byte| *byte == value as u8));
     value
 }

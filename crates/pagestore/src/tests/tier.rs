@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, PageId, Random, SimulatedStorage, block_on};
+use disk::{Environment, Random, SimulatedStorage, block_on};
+use page::{BufferPoolExtension, PageId};
 use redo::Lsn;
 
 use super::crash::{self, Machine, Model, PAGE_SIZE, PAGES, ROUNDS, SPACE, compare, work};
@@ -16,7 +17,6 @@ use super::support::{
 };
 use crate::error::Error;
 use crate::store::PageStore;
-use crate::tier::CleanTier;
 
 fn tier_file() -> PathBuf {
     crash::directory().join("tier")
@@ -285,7 +285,7 @@ fn the_tier_may_come_and_go_under_load() {
             for round in 0.. {
                 let tier =
                     Arc::new(ReferenceTier::new(&*env, &dir.0.join(format!("tier{}", round % 3)), 4096));
-                store.set_clean_tier((round % 4 != 3).then(|| tier.clone() as Arc<dyn CleanTier>));
+                store.set_clean_tier((round % 4 != 3).then(|| tier.clone() as Arc<dyn BufferPoolExtension>));
                 block_on(env.sleep(Duration::from_millis(30)));
                 served += tier.served.load(Ordering::Relaxed);
                 if !running.load(Ordering::Relaxed) {

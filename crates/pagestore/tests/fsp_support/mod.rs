@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use disk::{Environment, PageWriteFuture, PageWriter, RealEnvironment, RealOptions, WriteBatch};
+use disk::{Environment, RealEnvironment, RealOptions};
+use page::{PageWriteFuture, PageWriter, WriteBatch};
 use untorn_pagestore::fsp::{self, Report};
 use untorn_pagestore::{Interrupt, Mtr, Options, PageSize, PageStore};
 
@@ -114,7 +115,7 @@ impl Fixture {
     }
 
     pub fn page(&self, page: u32) -> Vec<u8> {
-        self.read(|store| Ok(store.read(disk::PageId { space: SPACE, page })?.to_vec()))
+        self.read(|store| Ok(store.read(page::PageId { space: SPACE, page })?.to_vec()))
     }
 }
 

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
-use disk::{Environment, Event, PageId, Random};
+use disk::{Environment, Event, Random};
+use page::PageId;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 
 use btree::compare::SearchKey;
 use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
-use disk::{HeldWaits, PageId};
+use disk::HeldWaits;
+use pagestore::PageId;
 use smallvec::SmallVec;
 
 use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::PageId;
+use pagestore::PageId;
 use pagestore::fsp::{self, Direction, Reserve, SegmentHeader};
 use pagestore::page::{self, kind};
 use pagestore::{Mtr, PageHandle, PageRead, PageStore};

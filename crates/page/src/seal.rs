@@ -1,34 +1,36 @@
-//! The `crc32` page checksum (InnoDB's non-`full_crc32` format) and what makes a page read from a file believable.
+//! The only door between the bytes of a page in memory and those in a file: [`seal`] on the way out, [`verify`] on the
+//! way back. What is done to all pages of a file, such as encryption, belongs here.
 //!
 //! ```text
 //! checksum = crc32c(page[4 .. 26)) XOR crc32c(page[38 .. P-8))      stored at 0 and at P-8
 //! low 32 bits of the LSN                                            stored at P-4
 //! ```
 //!
-//! Two separate CRCs, so the flush LSN (26..34) and the space id (34..38) are not covered; the identity of a page
-//! read from a file is therefore compared too. A page of all zeros is valid: it lies in a file that has grown and was
-//! never written since.
+//! This is InnoDB's `crc32` checksum (not `full_crc32`, see [`verify_full_crc32`]). It is two separate CRCs, so the flush
+//! LSN (26..34) and the space id (34..38) are not covered; whoever reads a page compares its identity too
+//! ([`verify_identity`]). A page of all zeros is valid: it lies in a file that has grown and was never written since.
 
-use disk::PageId;
+use crate::header::{self, CHECKSUM, FLUSH_LSN, HEADER_LEN, LSN, PAGE_NUMBER, TRAILER_LEN, TYPE, u32_at};
+use crate::{Lsn, PageId};
 
-use crate::page;
+/// Offset of the low word of the LSN, which the trailer repeats.
+const LSN_LOW: usize = LSN + 4;
 
-/// The checksum a page should carry.
+/// The checksum that a page of these bytes should carry.
 #[must_use]
-pub fn compute(page: &[u8]) -> u32 {
-    let trailer = page.len() - page::TRAILER_LEN;
-    crc32c::crc32c(&page[page::PAGE_NUMBER..page::FLUSH_LSN])
-        ^ crc32c::crc32c(&page[page::HEADER_LEN..trailer])
+pub fn checksum(page: &[u8]) -> u32 {
+    let trailer = page.len() - TRAILER_LEN;
+    crc32c::crc32c(&page[PAGE_NUMBER..FLUSH_LSN]) ^ crc32c::crc32c(&page[HEADER_LEN..trailer])
 }
 
-/// Makes a page image ready for its file: LSN low word into the trailer, checksum last. The LSN at offset 16 must be
-/// in place already.
-pub fn stamp(page: &mut [u8]) {
-    let trailer = page.len() - page::TRAILER_LEN;
-    let low_word = [page[page::LSN + 4], page[page::LSN + 5], page[page::LSN + 6], page[page::LSN + 7]];
-    page[trailer + 4..].copy_from_slice(&low_word);
-    let checksum = compute(page).to_be_bytes();
-    page[page::CHECKSUM..page::PAGE_NUMBER].copy_from_slice(&checksum);
+/// Makes the copy of a page what it is in its file, as of `lsn`, its newest change: LSN into the header, its low word into
+/// the trailer, checksum last.
+pub fn seal(page: &mut [u8], lsn: Lsn) {
+    let trailer = page.len() - TRAILER_LEN;
+    page[LSN..TYPE].copy_from_slice(&lsn.0.to_be_bytes());
+    page[trailer + 4..].copy_from_slice(&(lsn.0 as u32).to_be_bytes());
+    let checksum = checksum(page).to_be_bytes();
+    page[CHECKSUM..PAGE_NUMBER].copy_from_slice(&checksum);
     page[trailer..trailer + 4].copy_from_slice(&checksum);
 }
 
@@ -37,14 +39,14 @@ pub fn stamp(page: &mut [u8]) {
 /// # Errors
 /// What was expected and what was found.
 pub fn verify(page: &[u8]) -> Result<(), String> {
-    let trailer = page.len() - page::TRAILER_LEN;
-    let stored = page::u32_at(page, page::CHECKSUM);
-    let stored_again = page::u32_at(page, trailer);
-    let computed = compute(page);
-    let lsn_low = page::u32_at(page, page::LSN + 4);
-    let lsn_low_again = page::u32_at(page, trailer + 4);
+    let trailer = page.len() - TRAILER_LEN;
+    let stored = u32_at(page, CHECKSUM);
+    let stored_again = u32_at(page, trailer);
+    let computed = checksum(page);
+    let lsn_low = u32_at(page, LSN_LOW);
+    let lsn_low_again = u32_at(page, trailer + 4);
     let whole = stored == computed && stored_again == computed && lsn_low == lsn_low_again;
-    if whole || (stored == 0 && page::is_all_zero(page)) {
+    if whole || (stored == 0 && header::is_all_zero(page)) {
         return Ok(());
     }
     if lsn_low != lsn_low_again {
@@ -64,21 +66,21 @@ pub fn verify(page: &[u8]) -> Result<(), String> {
 /// # Errors
 /// What was expected and what was found.
 pub fn verify_full_crc32(page: &[u8]) -> Result<(), String> {
-    let trailer = page.len() - page::TRAILER_LEN;
-    let (stored, computed) = (page::u32_at(page, trailer + 4), crc32c::crc32c(&page[..trailer + 4]));
-    if stored == 0 && page::is_all_zero(page) {
+    let trailer = page.len() - TRAILER_LEN;
+    let (stored, computed) = (u32_at(page, trailer + 4), crc32c::crc32c(&page[..trailer + 4]));
+    if stored == 0 && header::is_all_zero(page) {
         return Ok(());
     }
     if stored != computed {
         return Err(format!("full_crc32 checksum expected {computed:08x}, found {stored:08x}"));
     }
-    let (low, low_again) = (page::u32_at(page, page::LSN + 4), page::u32_at(page, trailer));
+    let (low, low_again) = (u32_at(page, LSN_LOW), u32_at(page, trailer));
     if low != low_again {
         return Err(format!(
             "torn or damaged: the header says LSN ...{low:08x}, the trailer ...{low_again:08x}"
         ));
     }
-    match page::u32_at(page, page::CHECKSUM) {
+    match u32_at(page, CHECKSUM) {
         0 => Ok(()),
         version => Err(format!("encrypted with key version {version}")),
     }
@@ -90,8 +92,8 @@ pub fn verify_full_crc32(page: &[u8]) -> Result<(), String> {
 /// What was expected and what was found.
 pub fn verify_identity(bytes: &[u8], id: PageId) -> Result<(), String> {
     verify(bytes)?;
-    let found = page::identity(bytes);
-    if found != id && !page::is_all_zero(bytes) {
+    let found = header::identity(bytes);
+    if found != id && !header::is_all_zero(bytes) {
         return Err(format!("expected page {id}, found page {found} (misdirected write or a foreign file)"));
     }
     Ok(())
@@ -104,9 +106,9 @@ mod tests {
 
     fn sample(len: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..len).map(|i| (i * 7 + i / 256) as u8).collect();
-        bytes[page::PAGE_NUMBER..page::PAGE_NUMBER + 4].copy_from_slice(&9_u32.to_be_bytes());
-        bytes[page::SPACE_ID..page::SPACE_ID + 4].copy_from_slice(&4_u32.to_be_bytes());
-        stamp(&mut bytes);
+        bytes[PAGE_NUMBER..PAGE_NUMBER + 4].copy_from_slice(&9_u32.to_be_bytes());
+        bytes[header::SPACE_ID..header::SPACE_ID + 4].copy_from_slice(&4_u32.to_be_bytes());
+        seal(&mut bytes, Lsn(0x0001_0203_0405_0607));
         bytes
     }
 
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn stamped_pages_verify_and_any_covered_flip_is_found() {
+    fn sealed_pages_verify_and_any_covered_flip_is_found() {
         for size in [4096, 8192, 16384, 32768, 65536] {
             let bytes = sample(size);
             verify_identity(&bytes, PageId { space: 4, page: 9 }).unwrap();

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! All integers are big-endian. These are pure functions over page bytes: they know neither frames nor files.
-//! Checksum, LSN and its low word are stamped into the copy that goes to the file (see [`crate::checksum`]); all the
-//! rest is written through a mini-transaction.
+//! Checksum and low word are written by [`crate::seal`], into the copy that goes to the file; all the rest is written by
+//! mini-transactions.
 
-use disk::PageId;
+use crate::PageId;
 
 /// "No page": the null page number.
 pub const NULL_PAGE: u32 = 0xFFFF_FFFF;
@@ -63,70 +63,6 @@ pub mod kind {
     pub const RTREE: u16 = 0x45BE;
     /// B-tree index.
     pub const INDEX: u16 = 0x45BF;
-}
-
-/// The page size of a store: a power of two from 4 KiB to 64 KiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PageSize(u8);
-
-impl PageSize {
-    /// 16 KiB, the size `.ibd` files have unless asked otherwise.
-    pub const DEFAULT: PageSize = PageSize(14);
-
-    /// The page size of `bytes`, if it is one of 4, 8, 16, 32 or 64 KiB.
-    #[must_use]
-    pub const fn new(bytes: usize) -> Option<Self> {
-        match bytes {
-            4096 => Some(Self(12)),
-            8192 => Some(Self(13)),
-            16384 => Some(Self(14)),
-            32768 => Some(Self(15)),
-            65536 => Some(Self(16)),
-            _ => None,
-        }
-    }
-
-    /// Bytes of a page.
-    #[must_use]
-    pub const fn bytes(self) -> usize {
-        1 << self.0
-    }
-
-    /// Binary logarithm of the size.
-    #[must_use]
-    pub const fn shift(self) -> u32 {
-        self.0 as u32
-    }
-
-    /// Where a page lies in its file, in bytes.
-    #[must_use]
-    pub const fn offset_of(self, page: u32) -> u64 {
-        (page as u64) << self.0
-    }
-
-    /// Offset of the trailer.
-    #[must_use]
-    pub const fn trailer(self) -> usize {
-        self.bytes() - TRAILER_LEN
-    }
-
-    /// Pages of an extent: 1 MiB up to 16 KiB pages, 64 pages above.
-    #[must_use]
-    pub const fn extent_pages(self) -> u32 {
-        if self.0 <= 14 { 1 << (20 - self.0) } else { 64 }
-    }
-
-    /// The page size bits of the tablespace flags (bits 6 to 9): 0 for 16 KiB, else log2(size) - 9.
-    #[must_use]
-    pub const fn flag_bits(self) -> u32 {
-        if self.0 == 14 { 0 } else { ((self.0 - 9) as u32) << 6 }
-    }
-}
-
-impl Default for PageSize {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
 }
 
 /// Big-endian `u16` at `offset`.
@@ -207,7 +143,6 @@ pub fn identity(page: &[u8]) -> PageId {
 /// Whether a page was never written: all bytes zero.
 #[must_use]
 pub fn is_all_zero(page: &[u8]) -> bool {
-    // SAFETY: any bit pattern is a valid u128, and align_to splits only at aligned places.
-    let (head, body, tail) = unsafe { page.align_to::<u128>() };
-    body.iter().all(|word| *word == 0) && head.iter().chain(tail).all(|byte| *byte == 0)
+    // In stretches that take few instructions each and are left at the first byte that is not zero.
+    page.chunks(256).all(|stretch| stretch.iter().fold(0, |all, byte| all | byte) == 0)
 }

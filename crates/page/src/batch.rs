@@ -1,13 +1,11 @@
-//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their files
-//! untorn (doublewrite, atomic writes, or plainly).
+//! Page images on their way to their files.
 //!
 //! A [`WriteBatch`] holds the page images back to back in one aligned allocation, so that a doublewrite is one
 //! contiguous write of it. The allocation is reused: the writer gives the batch back.
 
-use crate::{AlignedBuf, File, PageId, Result};
-use std::future::Future;
+use crate::PageId;
+use disk::{AlignedBuf, File};
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 
 /// Why pages are written; each purpose has doublewrite segments of its own, so that neither waits for the other.
@@ -33,7 +31,7 @@ pub struct PageWrite {
     pub recreatable: bool,
 }
 
-/// Page images on their way to their files: stamped with their checksums, back to back.
+/// Page images on their way to their files: [sealed](crate::seal), back to back.
 pub struct WriteBatch {
     images: Arc<AlignedBuf>,
     page_size: usize,
@@ -88,7 +86,7 @@ impl WriteBatch {
         self.unsynced = files;
     }
 
-    /// The files that the caller has to sync before it may count on this batch: see [`PageWriter::write`].
+    /// The files that the caller has to sync before it may count on this batch: see [`PageWriter::write`](crate::PageWriter::write).
     pub fn take_unsynced(&mut self) -> Vec<Arc<dyn File>> {
         std::mem::take(&mut self.unsynced)
     }
@@ -129,7 +127,7 @@ impl WriteBatch {
         &self.images[self.range(index)]
     }
 
-    /// The image of page `index`, for stamping it.
+    /// The image of page `index`, for sealing it.
     ///
     /// # Panics
     /// When the batch is still used by a writer.
@@ -150,31 +148,5 @@ impl WriteBatch {
     /// Where in [`WriteBatch::images`] the image of page `index` lies.
     pub fn range(&self, index: usize) -> Range<usize> {
         index * self.page_size..(index + 1) * self.page_size
-    }
-}
-
-/// Future of [`PageWriter::write`].
-pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
-
-/// Which pages that lie next to each other in a file go with one request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stretches {
-    /// Any number.
-    Merged,
-    /// Powers of two that begin at a multiple of their length: halves of one aligned pair, at least.
-    Aligned,
-}
-
-/// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
-pub trait PageWriter: Send + Sync {
-    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old or new, or
-    /// recoverable from the log; gives the batch back (still filled), with the files that it [left
-    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so the log has to be kept.
-    /// An error means that nothing may be assumed about any page of the batch.
-    fn write(&self, batch: WriteBatch) -> PageWriteFuture;
-
-    /// How the next batch for this file is going to be cut into requests, as far as that is known.
-    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
-        Stretches::Merged
     }
 }

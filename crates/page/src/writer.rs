@@ -1,0 +1,34 @@
+//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their files
+//! untorn (doublewrite, atomic writes, or plainly).
+
+use crate::WriteBatch;
+use disk::{File, Result};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Future of [`PageWriter::write`].
+pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
+
+/// Which pages that lie next to each other in a file go with one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stretches {
+    /// Any number.
+    Merged,
+    /// Powers of two that begin at a multiple of their length: halves of one aligned pair, at least.
+    Aligned,
+}
+
+/// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
+pub trait PageWriter: Send + Sync {
+    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old or new, or
+    /// recoverable from the log; gives the batch back (still filled), with the files that it [left
+    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so the log has to be kept.
+    /// An error means that nothing may be assumed about any page of the batch.
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture;
+
+    /// How the next batch for this file is going to be cut into requests, as far as that is known.
+    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
+        Stretches::Merged
+    }
+}
