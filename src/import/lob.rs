@@ -33,7 +33,7 @@ const ENTRY_PAGE: usize = 48;
 const ENTRY_LEN: usize = 52;
 const ENTRY_BYTES: usize = 60;
 /// Offsets in a page of a chain.
-const CHAIN_LEN: usize = 38;
+const CHAIN_LEN: usize = page::HEADER_LEN;
 const CHAIN_NEXT: usize = 42;
 const CHAIN_DATA: usize = 46;
 

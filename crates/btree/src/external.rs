@@ -25,7 +25,7 @@ use crate::record::build::record_size;
 use crate::tree::Tree;
 use crate::without_pin;
 
-const PART_LENGTH: usize = 38;
+const PART_LENGTH: usize = fil::HEADER_LEN;
 const NEXT_PAGE: usize = 42;
 const DATA: usize = 46;
 /// Bit of byte 12 of a reference: another version owns the chain.
