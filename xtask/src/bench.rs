@@ -10,18 +10,39 @@ use anyhow::Result;
 const SCRIPTS: [&str; 5] =
     ["oltp_point_select", "oltp_read_only", "oltp_update_non_index", "oltp_write_only", "oltp_read_write"];
 
-/// Runs both and prints them.
-pub fn run(program: &Program, time: u32) -> Result<()> {
-    cargo(&["bench", "--workspace"], &[])?;
+/// Which figures.
+#[derive(clap::Subcommand)]
+pub enum Benchmark {
+    /// The criterion benchmarks of every crate.
+    Criterion,
+    /// sysbench against this server and a stock MariaDB on the same machine.
+    Compare {
+        /// Seconds per script.
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+        /// Use this server program as it is instead of building one.
+        #[arg(long)]
+        server: Option<std::path::PathBuf>,
+    },
+}
+
+/// Runs the criterion benchmarks.
+pub fn criterion() -> Result<()> {
+    cargo(&["bench", "--workspace"], &[])
+}
+
+/// Runs sysbench against both servers and prints transactions per second and their ratio.
+pub fn compare(program: &Program, seconds: u32) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     println!(
-        "\n{cores} cores, client on the same machine, {time} s per script, 2 tables of 100000 rows, default durability"
+        "\n{cores} cores, client on the same machine, {seconds} s per script, 2 tables of 100000 rows, default durability"
     );
     println!("{:<24}{:>8}{:>12}{:>12}{:>8}", "script", "threads", "untorn/s", "MariaDB/s", "ratio");
+    let mariadb = Program::mariadb()?;
     for threads in [1, 16, 64] {
         for script in SCRIPTS {
-            let ours = measured(program, script, threads, time)?;
-            let theirs = measured(&Program::mariadb()?, script, threads, time)?;
+            let ours = measured(program, script, threads, seconds)?;
+            let theirs = measured(&mariadb, script, threads, seconds)?;
             println!("{script:<24}{threads:>8}{ours:>12.0}{theirs:>12.0}{:>8.2}", ours / theirs);
         }
     }
