@@ -4,36 +4,67 @@
 use crate::scratch::Scratch;
 use crate::server_process::{Program, ServerProcess};
 use crate::steps::cargo;
-use crate::sysbench;
+use crate::sysbench::{self, Summary};
 use anyhow::Result;
 
 const SCRIPTS: [&str; 5] =
     ["oltp_point_select", "oltp_read_only", "oltp_update_non_index", "oltp_write_only", "oltp_read_write"];
 
-/// Runs both and prints them.
-pub fn run(program: &Program, time: u32) -> Result<()> {
-    cargo(&["bench", "--workspace"], &[])?;
+/// Which figures.
+#[derive(clap::Subcommand)]
+pub enum Benchmark {
+    /// The criterion benchmarks of every crate.
+    Criterion,
+    /// sysbench against this server and a stock MariaDB on the same machine.
+    Compare {
+        /// Seconds per script.
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+        /// Use this server program as it is instead of building one.
+        #[arg(long)]
+        server: Option<std::path::PathBuf>,
+    },
+}
+
+/// Runs the criterion benchmarks.
+pub fn criterion() -> Result<()> {
+    cargo(&["bench", "--workspace"], &[])
+}
+
+/// Runs sysbench against both servers and prints queries per second, their ratio and the 99th percentiles.
+pub fn compare(program: &Program, seconds: u32) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     println!(
-        "\n{cores} cores, client on the same machine, {time} s per script, 2 tables of 100000 rows, default durability"
+        "\n{cores} cores, client on the same machine, {seconds} s per script, 2 tables of 100000 rows, default durability"
     );
-    println!("{:<24}{:>8}{:>12}{:>12}{:>8}", "script", "threads", "untorn/s", "MariaDB/s", "ratio");
+    println!(
+        "{:<24}{:>8}{:>12}{:>12}{:>8}{:>12}{:>12}",
+        "script", "threads", "untorn q/s", "MariaDB q/s", "ratio", "p99 ms", "MariaDB"
+    );
+    let mariadb = Program::mariadb()?;
     for threads in [1, 16, 64] {
         for script in SCRIPTS {
-            let ours = measured(program, script, threads, time)?;
-            let theirs = measured(&Program::mariadb()?, script, threads, time)?;
-            println!("{script:<24}{threads:>8}{ours:>12.0}{theirs:>12.0}{:>8.2}", ours / theirs);
+            let ours = measured(program, script, threads, seconds)?;
+            let theirs = measured(&mariadb, script, threads, seconds)?;
+            println!(
+                "{script:<24}{threads:>8}{:>12.0}{:>12.0}{:>8.2}{:>12.2}{:>12.2}",
+                ours.queries_per_second,
+                theirs.queries_per_second,
+                ours.queries_per_second / theirs.queries_per_second,
+                ours.p99_ms,
+                theirs.p99_ms
+            );
         }
     }
     Ok(())
 }
 
-fn measured(program: &Program, script: &str, threads: u32, time: u32) -> Result<f64> {
+fn measured(program: &Program, script: &str, threads: u32, time: u32) -> Result<Summary> {
     Scratch::with("bench", |place| {
         let server = ServerProcess::start(program, place, &["--innodb-buffer-pool-size=512M"])?;
         sysbench::make_database(&server)?;
-        let rate = sysbench::rate(&server, script, threads, time, 100_000)?;
+        let summary = sysbench::measured(&server, script, threads, time, 100_000)?;
         server.stop()?;
-        Ok(rate)
+        Ok(summary)
     })
 }

@@ -35,6 +35,7 @@ mod throttle;
 mod volume;
 
 use anyhow::Result;
+use bench::Benchmark;
 use clap::{Parser, Subcommand};
 use server_process::{Kind, Program};
 use shutdown_cycles::Mode;
@@ -166,11 +167,10 @@ enum Command {
     /// The process behind a disk with a shared cap; started by the experiments themselves.
     #[command(hide = true)]
     ServeVolume(volume::ServeArguments),
-    /// The criterion benchmarks, then sysbench against this server and a stock MariaDB on the same machine.
+    /// Figures: the criterion benchmarks, or sysbench beside a stock MariaDB.
     Bench {
-        /// Seconds per script.
-        #[arg(long, default_value_t = 10)]
-        time: u32,
+        #[command(subcommand)]
+        benchmark: Benchmark,
     },
 }
 
@@ -337,9 +337,12 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("soak of the clean tier", || clean_tier::soak(&program, &settings));
         }
-        Command::Bench { time } => {
-            let program = steps.build_server()?;
-            steps.step("benchmarks", || bench::run(&program, time));
+        Command::Bench { benchmark: Benchmark::Criterion } => {
+            steps.step("criterion benchmarks", bench::criterion);
+        }
+        Command::Bench { benchmark: Benchmark::Compare { seconds, server } } => {
+            let program = Target { server: Kind::Untorn, program: server }.program(&mut steps)?;
+            steps.step("sysbench beside MariaDB", || bench::compare(&program, seconds));
         }
     }
     steps.finish()

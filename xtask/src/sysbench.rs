@@ -329,18 +329,60 @@ pub fn figure(output: &str, name: &str) -> Option<f64> {
     rest[..end].parse().ok()
 }
 
-/// Transactions per second of one script, for comparisons.
-pub fn rate(server: &ServerProcess, script: &str, threads: u32, time: u32, table_size: u64) -> Result<f64> {
+/// What a run of a script shows.
+pub struct Summary {
+    pub queries_per_second: f64,
+    /// 99 % of the transactions took at most this long, in milliseconds.
+    pub p99_ms: f64,
+}
+
+impl Summary {
+    /// Reads the output of a run with `--percentile=99`.
+    fn parse(output: &str) -> Option<Summary> {
+        let queries = output.split_once(" queries:")?.1;
+        let queries_per_second = figure(queries, "(")?;
+        Some(Summary { queries_per_second, p99_ms: figure(output, "99th percentile:")? })
+    }
+}
+
+/// Runs one script on tables of its own, for comparisons.
+pub fn measured(
+    server: &ServerProcess,
+    script: &str,
+    threads: u32,
+    time: u32,
+    table_size: u64,
+) -> Result<Summary> {
     let sysbench = Sysbench::new(server, "auto", threads, table_size);
     sysbench.run(script, "cleanup", &[])?;
     Sysbench { threads: 2, ..sysbench }.run(script, "prepare", &[])?;
-    let output = sysbench.run(script, "run", &[&format!("--time={time}")])?;
-    let transactions = figure(&output, "transactions:").context("no transactions: in the output")?;
+    let output = sysbench.run(script, "run", &[&format!("--time={time}"), "--percentile=99"])?;
     sysbench.run(script, "cleanup", &[])?;
-    Ok(transactions / f64::from(time))
+    Summary::parse(&output).context("no queries or no percentile in the output")
 }
 
 /// Makes the database sysbench works in.
 pub fn make_database(server: &ServerProcess) -> Result<()> {
     server.feed("", &format!("CREATE DATABASE {DATABASE};"))
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::Summary;
+
+    /// What sysbench 1.0.20 printed after a second of oltp_read_write.
+    const READ_WRITE: &str = include_str!("sysbench/read_write.txt");
+
+    #[test]
+    fn the_summary_of_a_run_is_read() {
+        let summary = Summary::parse(READ_WRITE).expect("a whole summary");
+        assert_eq!((summary.queries_per_second, summary.p99_ms), (10167.70, 23.95));
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_has_no_summary() {
+        let (begin, _) = READ_WRITE.split_once("Latency").expect("latencies");
+        assert!(Summary::parse(begin).is_none());
+    }
 }
