@@ -1,4 +1,4 @@
-//! The documents say what is so: links lead somewhere, code is code that compiles, the front page stays short.
+//! The house stays tidy: links lead somewhere, code in documents is code that compiles, files stay short, the map has every room.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const README_LINES_MAX: usize = 130;
+const SOURCE_LINES_MAX: usize = 800;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -75,4 +76,36 @@ fn code_of_the_documents_is_in_the_example() {
 fn the_front_page_is_short() {
     let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
     assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn source_files_have_one_idea_each() {
+    let mut all = Vec::new();
+    for room in ["src", "crates", "tests", "xtask", "fuzz/fuzz_targets", "examples"] {
+        sources(&root().join(room), &mut all);
+    }
+    assert!(all.len() > 300, "{} files", all.len());
+    let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
+    let long: Vec<_> = all.iter().filter(|path| lines(path) > SOURCE_LINES_MAX).collect();
+    assert!(long.is_empty(), "more than {SOURCE_LINES_MAX} lines: {long:?}");
+}
+
+#[test]
+fn the_map_has_every_crate() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(map.contains(&format!("crates/{name}")), "ARCHITECTURE.md does not know crates/{name}");
+    }
 }
