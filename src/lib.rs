@@ -1,15 +1,19 @@
 //! Untorn: an embeddable InnoDB.
 //!
+//! Untorn keeps tables in real `.ibd` files that stock MySQL and MariaDB import, with InnoDB's transactions, isolation levels and
+//! row locks. It runs inside your process: there is no server and no thread to manage.
+//!
 //! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction, [`Database::begin`] gives a
 //! [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the same operations as futures: they run on any
 //! executor, are `Send`, and block no thread but for the files of a definition that changes.
 //!
 //! ```
-//! use untorn::{Database, Options};
-//!
 //! # fn main() -> untorn::Result<()> {
 //! # let directory = untorn::doc_test_directory();
-//! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20))?;
+//! # std::fs::create_dir_all(&directory).and_then(|()| std::env::set_current_dir(&directory)).expect("a directory to work in");
+//! use untorn::{Database, Options};
+//!
+//! let db = Database::open(Options::new("my-data"))?;
 //! let visits = db.key_value::<String, u64>("visits")?;
 //!
 //! // A transaction; run again if it meets a deadlock, durable when it returns.
@@ -20,8 +24,8 @@
 //!     let (name, count) = pair?;
 //!     println!("{name}: {count}");
 //! }
-//! t.rollback()?;
-//! db.close()?;
+//! # t.rollback()?;
+//! # db.close()?;
 //! # std::fs::remove_dir_all(&directory).ok();
 //! # Ok(())
 //! # }
