@@ -15,7 +15,7 @@
 //! - **Nothing waits.** Look-up, offer and invalidation are memory only, behind short mutexes that are never held
 //!   across I/O; what cannot be taken at once is refused.
 //! - **Any error ends it.** One log line, and the tier is off; the server goes on.
-//! - **A restart keeps what is current**, and can prove it: `docs/design.md`, section on the clean tier.
+//! - **A restart keeps what is current**, and can prove it: `docs/internals/extension.md`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod adapt;

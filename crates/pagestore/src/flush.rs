@@ -287,7 +287,7 @@ impl Batch {
                 page::seal(image, lsn);
                 self.newest = self.newest.max(lsn);
                 // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
-                // initialisation in the log and never reads the page (docs/design.md, section 4).
+                // initialisation in the log and never reads the page (docs/internals/page-writes.md).
                 if frame.created.load(Ordering::Relaxed) >= start.0 {
                     write.mark_recreatable();
                 }

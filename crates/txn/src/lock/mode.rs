@@ -1,4 +1,4 @@
-//! Lock modes and their conflicts, as InnoDB defines them (design notes, "Locks").
+//! Lock modes and their conflicts, as InnoDB defines them (docs/internals/row-locks.md).
 
 /// What part of an index entry a lock covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
