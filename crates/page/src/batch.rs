@@ -31,7 +31,7 @@ pub struct PageWrite {
     pub recreatable: bool,
 }
 
-/// Page images on their way to their files: [sealed](crate::seal), back to back.
+/// Page images on their way to their files: [sealed](crate::seal()), back to back.
 pub struct WriteBatch {
     images: Arc<AlignedBuf>,
     page_size: usize,

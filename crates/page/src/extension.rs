@@ -113,7 +113,7 @@ pub trait BufferPoolExtension: Send + Sync {
 
     /// Offers a clean page, under its S latch. The tier copies it or refuses; it never waits. `image` is the page in
     /// memory: its checksum fields and the LSN word of its trailer may be out of date, so the copy has to be
-    /// [sealed](crate::seal). `lsn` is the page's LSN, at least 1.
+    /// [sealed](crate::seal()). `lsn` is the page's LSN, at least 1.
     fn offer(&self, page: PageId, lsn: Lsn, image: &[u8], history: History) -> Offered;
 
     /// The page is about to be changed (under its X latch), or was found in the log by recovery. Short.

@@ -7,7 +7,7 @@
 //!
 //! - [`PageId`], [`PageSize`], [`Lsn`]: which page, how large, as of when.
 //! - `header`: offsets and accessors of the FIL header and trailer; nobody else has numbers for these.
-//! - `seal`: [`seal`] and [`verify`], the only door between the bytes in memory and those in a file.
+//! - `seal`: [`seal()`] and [`verify`], the only door between the bytes in memory and those in a file.
 //! - `batch` and `writer`: pages on their way to their files.
 //! - [`extension`]: what the buffer pool and its extension promise each other.
 
