@@ -1,7 +1,7 @@
 //! Untorn: an embeddable InnoDB.
 //!
-//! Untorn keeps tables in real `.ibd` files that stock MySQL and MariaDB import, with InnoDB's transactions, isolation levels and
-//! row locks. It runs inside your process: there is no server and no thread to manage.
+//! Untorn keeps tables in real `.ibd` files that stock MySQL and MariaDB import, with InnoDB's transactions,
+//! isolation levels and row locks. It runs inside your process: there is no server and no thread to manage.
 //!
 //! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction, [`Database::begin`] gives a
 //! [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the same operations as futures: they run on any
@@ -10,7 +10,8 @@
 //! ```
 //! # fn main() -> untorn::Result<()> {
 //! # let directory = untorn::doc_test_directory();
-//! # std::fs::create_dir_all(&directory).and_then(|()| std::env::set_current_dir(&directory)).expect("a directory to work in");
+//! # std::fs::create_dir_all(&directory).expect("a directory of its own");
+//! # std::env::set_current_dir(&directory).expect("a directory to work in");
 //! use untorn::{Database, Options};
 //!
 //! let db = Database::open(Options::new("my-data"))?;

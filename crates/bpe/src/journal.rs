@@ -8,7 +8,8 @@
 //!
 //! `covered(L)` says: every page changed before LSN L has been dropped by a record before this one, or was added later.
 //! It is written and synced before the checkpoint moves to L ([`Journal::cover`]). Why that is all it takes is in
-//! `docs/internals/extension.md`. Nothing else of a stream is ever synced: adds and drops that a crash loses are safe to lose.
+//! `docs/internals/extension.md`. Nothing else of a stream is ever synced: adds and drops that a crash loses are
+//! safe to lose.
 //!
 //! One write is under way at a time, over both streams, so a stream on disk is always a prefix of what was recorded.
 
