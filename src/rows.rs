@@ -331,7 +331,7 @@ impl Transaction {
         .await?;
         let Some(copied) = copied else { return Ok(None) };
         let mut values = copied?;
-        statement.0.complete_row(&table, &mut values, off_page).await?;
+        statement.0.complete_row(&table, &mut values, &off_page).await?;
         Ok(Some(values))
     }
 
@@ -374,7 +374,7 @@ impl Transaction {
         &mut self,
         table: &Arc<Table>,
         values: &mut OwnedRow,
-        off_page: Vec<OffPage>,
+        off_page: &[OffPage],
     ) -> Result<()> {
         for field in off_page {
             let bytes =
@@ -468,12 +468,19 @@ impl Rows<'_> {
     /// The next row.
     ///
     /// # Errors
-    /// Lock waits, storage errors. The scan is over then.
+    /// Lock waits, storage errors. The scan is over then. A future that is dropped changes nothing: the next one gives the
+    /// row that it would have given.
     pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
         loop {
-            if let Some((mut values, off_page)) = self.batch.rows.pop_front() {
-                self.statement.0.complete_row(&self.table, &mut values, off_page).await?;
-                return Ok(Some(values));
+            if let Some((values, off_page)) = self.batch.rows.front_mut() {
+                // In its place: cut here, it is the next row still.
+                let completed = self.statement.0.complete_row(&self.table, values, off_page).await;
+                let row = self.batch.rows.pop_front();
+                if completed.is_err() {
+                    self.batch.rows.clear();
+                    self.finished = true;
+                }
+                return completed.map(|()| row.map(|(values, _)| values));
             }
             if let Some(error) = self.batch.failure.take() {
                 self.finished = true;
@@ -483,8 +490,9 @@ impl Rows<'_> {
                 return Ok(None);
             }
             let (table, batch) = (&self.table, &mut self.batch);
-            let state = self.scan.run(self.statement.0.rows(), &mut |row| batch.take(table, row)).await?;
-            self.finished = state == ScanState::Finished;
+            let state = self.scan.run(self.statement.0.rows(), &mut |row| batch.take(table, row)).await;
+            self.finished = !matches!(state, Ok(state) if state != ScanState::Finished);
+            state?;
             batch.bytes = 0;
             batch.rows_max = (batch.rows_max * 2).min(self.rows_max);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Error, Range, Table};
+use untorn::{Database, Error, Isolation, Range, Table};
 
 fn table(db: &Database, rows: i64) -> Arc<Table> {
     let def = TableDef::new(vec![
@@ -143,6 +143,29 @@ fn put_is_an_upsert() {
         let value = counters.get(&mut t, &key).unwrap().unwrap();
         // The last of the four puts may come after increments.
         assert!((6..=21).contains(&value), "key {key}: {value}");
+    }
+}
+
+/// A key that is not there cannot be locked at READ COMMITTED: whoever is faster wins, and the others count on from that.
+#[test]
+fn a_change_of_a_key_that_is_not_there_loses_no_other() {
+    const THREADS: u32 = 4;
+    let db = Database::in_memory().unwrap();
+    let counts = db.key_value::<u32, u32>("counts").unwrap();
+    for key in 0..200 {
+        let start = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    let mut t = db.begin_at(Isolation::ReadCommitted);
+                    counts.change(&mut t, &key, |count| Some(count.unwrap_or(0) + 1)).unwrap();
+                    t.commit().unwrap();
+                });
+            }
+        });
+        let found = counts.get(&mut db.begin(), &key).unwrap();
+        assert_eq!(found, Some(THREADS), "key {key}");
     }
 }
 

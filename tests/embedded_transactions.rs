@@ -382,3 +382,54 @@ fn every_future_is_send() {
     assert_send(&Database::open_in(world.environment.clone(), Options::new("/other")));
     let _ = block_on(async { t.rollback().await });
 }
+
+/// A read of the next row that is dropped, wherever it waits, loses none and shows none twice.
+#[test]
+fn a_scan_goes_on_where_it_was_cut() {
+    const ROWS: i64 = 250;
+    let text = |id: i64| vec![id as u8; 9_000 + id as usize];
+    for lock in [Lock::None, Lock::Share] {
+        let world = World::new(21);
+        let table = world.table("t", 0);
+        world.run(async {
+            let mut writer = world.begin(Isolation::RepeatableRead);
+            for id in 1..=ROWS {
+                // Off-page, so that much has to be read.
+                let values = [Value::Int(id), Value::Int(id), Value::bytes(&text(id)).into_owned()];
+                writer.insert(&table, &values).await.unwrap();
+            }
+            writer.commit(Durability::Sync).await.unwrap();
+            world.db.store().flush_all().await.unwrap();
+        });
+        let mut reader = world.begin(Isolation::RepeatableRead);
+        let mut rows = world.run(reader.scan(&table, &Range::all().lock(lock))).unwrap();
+        let (mut seen, mut cut) = (Vec::new(), 0);
+        loop {
+            let mut next: Pin<Box<dyn Future<Output = _> + '_>> = Box::pin(rows.next());
+            let mut polls = 0;
+            // Each row is asked for until it comes within three polls; what it waits for goes on without it.
+            let answer = loop {
+                polls += 1;
+                match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(answer) => break Some(answer.unwrap()),
+                    Poll::Pending if polls == 1 + seen.len() % 3 => break None,
+                    Poll::Pending => _ = world.environment.step(),
+                }
+            };
+            drop(next);
+            match answer {
+                Some(Some(row)) => seen.push(row),
+                Some(None) => break,
+                None => {
+                    cut += 1;
+                    world.environment.run_until_idle();
+                }
+            }
+        }
+        assert!(cut > 50, "only {cut} reads were cut");
+        let wanted: Vec<_> = (1..=ROWS)
+            .map(|id| vec![Value::Int(id), Value::Int(id), Value::bytes(&text(id)).into_owned()])
+            .collect();
+        assert!(seen == wanted, "{lock:?}: {:?}", seen.iter().map(|row| &row[0]).collect::<Vec<_>>());
+    }
+}

@@ -72,7 +72,11 @@ fn a_changed_row_gets_the_time_in_columns_that_are_not_set() {
         assert_ne!(now.micros, 0);
         assert_eq!(row[LATER], Value::DateTime(now));
         assert_eq!(row[AT], Value::DateTime(DateTime { micros: 0, ..now }), "cut off, not rounded");
+        // Nothing is set: nothing is stamped, and a row that is not there is not there.
+        assert!(t.update(&world.table, &[Value::Int(1)], &[]).await.unwrap());
+        assert!(!t.update(&world.table, &[Value::Int(2)], &[]).await.unwrap());
         world.environment.sleep(std::time::Duration::from_secs(100)).await;
+        assert_eq!(t.get(&world.table, &[Value::Int(1)], Lock::None).await.unwrap(), Some(row));
         let early = Value::DateTime(DateTime::from_unix(1_000_000, 0));
         let set = [("n", Value::Int(12)), ("at", early.clone()), ("later", Value::Null)];
         assert!(t.update(&world.table, &[Value::Int(1)], &set).await.unwrap());

@@ -99,11 +99,9 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
             if transaction.update(&self.table, &[K::to_value(key)], &[("v", V::to_value(value))])? {
                 return Ok(false);
             }
-            match transaction.insert_to_put(&self.table, &[K::to_value(key), V::to_value(value)]) {
-                Ok(_) => return Ok(true),
-                // Somebody else has put it in between. It is locked now, so it stays to be updated.
-                Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => {}
-                Err(error) => return Err(error),
+            // Else somebody has put it in between. It is locked now, so it stays to be updated.
+            if self.put_new(transaction, key, value)? {
+                return Ok(true);
             }
         }
     }
@@ -117,28 +115,41 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
     ) -> Result<bool> {
         match transaction.insert(&self.table, &[K::to_value(key), V::to_value(value)]) {
             Ok(_) => Ok(true),
-            Err(Error::Transaction(txn::Error::DuplicateKey { .. })) => Ok(false),
+            Err(error) if error.is_duplicate_key() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. The key is locked meanwhile, so
-    /// this is also compare-and-swap. Returns what is there now.
+    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody else changes the key
+    /// meanwhile, so this is also compare-and-swap. If somebody puts the key that was not there in between, `change` is asked again.
+    /// Returns what is there now.
     pub fn change(
         &self,
         transaction: &mut Transaction,
         key: &K::Borrowed,
-        change: impl FnOnce(Option<V>) -> Option<V>,
+        mut change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Result<Option<V>> {
-        let old = self.get_for_update(transaction, key)?;
-        let was_there = old.is_some();
-        let new = change(old);
-        match &new {
-            Some(value) => _ = self.put(transaction, key, value.borrow())?,
-            None if was_there => _ = self.remove(transaction, key)?,
-            None => {}
+        loop {
+            let old = self.get_for_update(transaction, key)?;
+            let was_there = old.is_some();
+            let new = change(old);
+            match &new {
+                Some(value) if was_there => _ = self.put(transaction, key, value.borrow())?,
+                Some(value) if !self.put_new(transaction, key, value.borrow())? => continue,
+                None if was_there => _ = self.remove(transaction, key)?,
+                _ => {}
+            }
+            return Ok(new);
         }
-        Ok(new)
+    }
+
+    /// Puts a key that is not there; false if somebody was faster. The key is locked then.
+    fn put_new(&self, transaction: &mut Transaction, key: &K::Borrowed, value: &V::Borrowed) -> Result<bool> {
+        match transaction.insert_to_put(&self.table, &[K::to_value(key), V::to_value(value)]) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_duplicate_key() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes a key; false if it was not there.

@@ -175,7 +175,7 @@ impl RowWriter {
     }
 
     /// Changes columns of the row with this clustered key, and those with ON UPDATE. `changes` are real ones: a row that stays as it
-    /// is has none and is not written.
+    /// is has none, and gets no time.
     ///
     /// # Errors
     /// [`txn::Error::RowNotFound`] and those of [`RowWriter::insert`]; the row is as it was.
@@ -190,14 +190,13 @@ impl RowWriter {
         }
         let rows = &self.table.rows;
         let result = match &self.stamps[..] {
-            _ if changes.is_empty() => Ok(()),
-            [] => txn::update(transaction.rows(), rows, key, changes).await,
-            stamps => {
+            stamps if !stamps.is_empty() && !changes.is_empty() => {
                 let stamps = stamps.iter().map(|(column, bytes)| (*column, Some(&bytes[..])));
                 let changes: SmallVec<[(u16, Field<'_>); 8]> =
                     changes.iter().copied().chain(stamps).collect();
                 txn::update(transaction.rows(), rows, key, &changes).await
             }
+            _ => txn::update(transaction.rows(), rows, key, changes).await,
         };
         written(result)
     }

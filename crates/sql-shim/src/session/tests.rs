@@ -317,6 +317,24 @@ fn planning_a_long_text_gives_way() {
     }
 }
 
+/// Also one that comes too late for planning itself to see it.
+#[test]
+fn a_kill_is_remembered_whenever_it_comes_while_a_text_is_planned() {
+    let mut fixture = Fixture::new("late-kills");
+    fixture.good("CREATE TABLE o (id INT PRIMARY KEY)");
+    fixture.measure_in_units(UNITS);
+    let sql = format!("SELECT {} FROM o", vec!["id"; 6 * ROWS].join("+"));
+    let (sink, polls) = fixture.drive(&sql, None);
+    assert!(sink.error.is_none() && polls > 3, "{polls} polls");
+    for kill_before in 2..polls {
+        assert_eq!(
+            fixture.drive(&sql, Some(kill_before)).0.error,
+            Some(1317),
+            "before {kill_before} of {polls}"
+        );
+    }
+}
+
 #[test]
 fn a_kill_is_seen_in_the_slice_it_comes_in() {
     let mut fixture = Fixture::new("kills");

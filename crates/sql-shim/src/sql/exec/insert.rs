@@ -194,7 +194,6 @@ impl<'e> Executor<'e> {
     /// The writer of a statement's rows, and of those that it changes instead.
     fn writer(&self, plan: &InsertPlan, table: &Arc<Table>) -> Result<RowWriter, Failure> {
         let mut writer = RowWriter::new(table.clone());
-        writer.expect_rows(plan.rows.len() as u64);
         if !plan.on_duplicate.is_empty() {
             let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
             writer.assigns(assigned, || self.state.statement_time())?;
