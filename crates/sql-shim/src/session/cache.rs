@@ -22,6 +22,9 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Plans kept for a session.
 const PLANS_MAX: usize = 256;
 
+/// Bytes that the kept plans of a session may have been charged: plans of wide tables.
+const CHARGED_MAX: usize = 8 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiteralKind {
     Integer,
@@ -236,13 +239,24 @@ fn is_shapely(statement: &Statement) -> bool {
 
 /// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are left to the
 /// run with literals, so that their texts are right.
-pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<Plan> {
+pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<SmallPlan> {
     let parsed = parser::parse(&fingerprint.key[..fingerprint.text_length], modes).ok()?;
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
         return None;
     }
     let types = fingerprint.types();
-    Planner { parameter_types: &types, ..Planner::new(state) }.plan(parsed.statement).ok()
+    let mut planner = Planner::brief(state);
+    planner.parameter_types = &types;
+    let plan = planner.plan(parsed.statement).ok()?;
+    let charged = planner.charged();
+    (charged <= CHARGED_MAX / 8).then_some(SmallPlan { plan, charged })
+}
+
+/// A plan that may be kept.
+pub struct SmallPlan {
+    plan: Plan,
+    /// What it has been charged: it keeps that.
+    charged: usize,
 }
 
 struct Entry {
@@ -255,6 +269,8 @@ struct Entry {
 #[derive(Default)]
 pub struct StatementCache {
     entries: HashMap<Vec<u8>, Entry>,
+    /// What the plans have been charged.
+    charged: usize,
     scratch: Option<Fingerprint>,
 }
 
@@ -281,12 +297,15 @@ impl StatementCache {
         key: Vec<u8>,
         version: u64,
         database: Option<Arc<str>>,
-        plan: Option<Plan>,
+        plan: Option<SmallPlan>,
     ) -> Option<Arc<Plan>> {
-        if self.entries.len() >= PLANS_MAX {
+        let charged = plan.as_ref().map_or(0, |plan| plan.charged);
+        if self.entries.len() >= PLANS_MAX || self.charged + charged > CHARGED_MAX {
             self.entries.clear();
+            self.charged = 0;
         }
-        let plan = plan.map(Arc::new);
+        self.charged += charged;
+        let plan = plan.map(|small| Arc::new(small.plan));
         self.entries.insert(key, Entry { plan: plan.clone(), version, database });
         plan
     }

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::{NamedStatement, Outcome, Session, isolation};
+use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
 use crate::auth::accounts::{self, AccountChange, Authority};
 use crate::auth::privilege::{Object, Privileges};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::server::panics::CountedStatement;
 use crate::server::registry::Kill;
-use crate::sql::ast::{
-    self, Account, AccountSpecification, Identification, Scope, Select, SelectItem, SetItem, Statement,
-};
+use crate::sql::ast::{self, Account, AccountSpecification, Identification, Scope, SetItem, Statement};
 use crate::sql::exec::insert::Changed;
 use crate::sql::expr::Context;
 use crate::sql::expr::bind::Binder;
-use crate::sql::plan::{Plan, Planner};
+use crate::sql::plan::{Plan, Planner, ValuePlan};
 use crate::sql::value::Value;
 use crate::variables;
 
@@ -85,8 +83,18 @@ impl Session {
                 Ok(done())
             }
             Statement::Set(items) => {
+                // None is set before all have their values: `SET @x = 1, @y = @x` gives the old one to @y.
+                let mut values = Vec::with_capacity(items.len());
                 for item in items {
-                    self.set_item(item, out).await?;
+                    values.push(match item {
+                        SetItem::User(_, expr) | SetItem::System { value: Some(expr), .. } => {
+                            Some(self.value(expr, out).await?)
+                        }
+                        _ => None,
+                    });
+                }
+                for (item, value) in items.iter().zip(values) {
+                    self.set_item(item, value).await?;
                 }
                 Ok(done())
             }
@@ -229,26 +237,20 @@ impl Session {
     /// locks, needs privileges, runs in the transaction, is killed and undone.
     async fn value<S: ResultSink>(
         &mut self,
-        expr: &ast::Expr,
+        expr: &Arc<ast::Expr>,
         out: &mut S,
     ) -> Result<Value<'static>, Failure> {
-        {
-            let planner = self.planner();
-            let mut binder = Binder::new(&planner, &[]);
-            let (bound, _) = binder.bind(expr)?;
-            if binder.subqueries.is_empty() {
-                let cx = Context::constant(&self.state, &[]);
-                return Ok(bound.eval(&cx).map(Value::into_owned)?);
-            }
-        }
         // No client can name a variable so.
         const TAKEN: &str = "\0";
-        let item = SelectItem::Expr { expr: expr.clone(), alias: None, text: String::new() };
-        let select = Select { items: vec![item], into: vec![TAKEN.to_owned()], ..Select::default() };
-        let query =
-            ast::Query { selects: vec![(true, select)], order_by: Vec::new(), limit: None, locking: None };
-        for _ in 0..8 {
-            let plan = Plan::Select(self.planner().select(&query)?);
+        for _ in 0..REPLANS_MAX {
+            let expr = expr.clone();
+            let plan = match self.planned(move |planner| planner.value(&expr, TAKEN)).await? {
+                ValuePlan::Constant(bound) => {
+                    let cx = Context::constant(&self.state, &[]);
+                    return Ok(bound.eval(&cx).map(Value::into_owned)?);
+                }
+                ValuePlan::Query(plan) => Plan::Select(*plan),
+            };
             match Box::pin(self.run_data(&plan, &[], out)).await {
                 Err(Failure::Stale) => {}
                 Err(failure) => return Err(failure),
@@ -258,19 +260,12 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    async fn set_item<S: ResultSink>(&mut self, item: &SetItem, out: &mut S) -> Result<(), Failure> {
+    async fn set_item(&mut self, item: &SetItem, value: Option<Value<'static>>) -> Result<(), Failure> {
         match item {
-            SetItem::User(name, expr) => {
-                let value = self.value(expr, out).await?;
-                self.state.set_user_variable(name, value)?;
+            SetItem::User(name, _) => {
+                self.state.set_user_variable(name, value.unwrap_or(Value::Null))?;
             }
-            SetItem::System { scope, name, value } => {
-                let value = match value {
-                    Some(expr) => Some(self.value(expr, out).await?),
-                    None => None,
-                };
-                self.set_system(*scope, name, value).await?;
-            }
+            SetItem::System { scope, name, .. } => self.set_system(*scope, name, value).await?,
             SetItem::Names(charset, collation) => {
                 let charset = charset.as_deref().unwrap_or("utf8mb4");
                 for name in ["character_set_client", "character_set_connection", "character_set_results"] {

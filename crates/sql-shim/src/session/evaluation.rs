@@ -32,8 +32,6 @@ pub struct Evaluation {
     slice: RefCell<Arc<TimeSlice>>,
     /// Not yet told to the slice.
     untold: Cell<usize>,
-    /// The same of what is only walked through.
-    walked: Cell<usize>,
     /// Worked since the last look for a kill.
     unlooked: Cell<usize>,
     /// Charged.
@@ -50,7 +48,6 @@ impl Evaluation {
         Evaluation {
             slice: RefCell::new(slice),
             untold: Cell::new(0),
-            walked: Cell::new(0),
             unlooked: Cell::new(0),
             held: Cell::new(0),
             gathered: Cell::new(0),
@@ -85,14 +82,6 @@ impl SessionState {
             Value::Text(text, _) => self.work(text.len()),
             _ => Ok(()),
         }
-    }
-
-    /// Counts bytes that are walked through without a look for a kill: whether it has been enough for the slice.
-    pub fn walked(&self, bytes: usize) -> bool {
-        let walked = self.evaluation.walked.get().saturating_add(bytes);
-        let told = walked / BYTES_PER_UNIT;
-        self.evaluation.walked.set(walked % BYTES_PER_UNIT);
-        told != 0 && self.evaluation.slice.borrow().spend(u32::try_from(told).unwrap_or(u32::MAX))
     }
 
     /// Whether what was worked on has been enough for the slice.

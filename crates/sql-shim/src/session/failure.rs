@@ -28,10 +28,7 @@ impl Failure {
     pub fn into_error(self) -> SqlError {
         match self {
             Failure::Sql(error) | Failure::RolledBack(error) => error,
-            Failure::Stale => errors::error(
-                errors::UNKNOWN_ERROR,
-                &[&"The table changed while the statement started; try again"],
-            ),
+            Failure::Stale => errors::error(errors::TABLE_DEF_CHANGED, &[]),
             Failure::Gone(error) => errors::error(errors::UNKNOWN_ERROR, &[&error]),
         }
     }

@@ -9,6 +9,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
@@ -18,8 +19,9 @@ use super::memory::{StatementCharge, refused};
 use super::resumable::resumable;
 use super::watch::Ended;
 use super::{Session, Watch};
-use crate::discard::discard;
+use crate::discard::{Elsewhere, discard};
 use crate::errors;
+use crate::result::SqlError;
 use crate::sql::ast::Statement;
 use crate::sql::lexer::{Lexer, LexicalModes, TokenKind};
 use crate::sql::parser::{self, ParsedStatement};
@@ -28,11 +30,20 @@ use crate::sql::plan::{Plan, Planner};
 /// Texts from this length on are parsed apart.
 const BYTES_APART: usize = 256 << 10;
 
-/// Texts from this length on are planned by steps: a megabyte takes 20 to 150 ms.
-const BYTES_RESUMABLE: usize = 16 << 10;
+/// Trees and plans of texts from this length on are dropped elsewhere.
+const BYTES_ELSEWHERE: usize = 16 << 10;
+
+/// Texts from this length on are planned by steps from the beginning.
+const BYTES_BY_STEPS: usize = 16 << 10;
+
+/// In texts from this length on the end of the first statement is looked for before it is parsed.
+const BYTES_MEASURED: usize = 16 << 10;
 
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
+
+/// Tokens that are as much work as a row.
+const TOKENS_PER_UNIT: usize = 16;
 
 /// Bytes of a text that are copied in one go.
 const COPIED_AT_ONCE: usize = 1 << 20;
@@ -40,16 +51,36 @@ const COPIED_AT_ONCE: usize = 1 << 20;
 /// Threads that parse at a time.
 static PARSERS: Semaphore = Semaphore::const_new(8);
 
-/// Bytes that reading a text takes, about.
-async fn weight(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -> Result<usize, Failure> {
+/// How far the first statement of a text goes, and how much it is.
+pub(super) struct Extent {
+    /// Where it ends, behind its `;`.
+    pub end: usize,
+    tokens: usize,
+}
+
+impl Extent {
+    /// Bytes that reading it takes, about. The text is copied for the thread that parses, and once more into the literals.
+    fn weight(&self) -> usize {
+        self.tokens * TOKEN_BYTES + 2 * self.end
+    }
+}
+
+async fn first_statement(sql: &[u8], modes: LexicalModes, slice: &TimeSlice) -> Result<Extent, Failure> {
     let mut lexer = Lexer::new(sql, modes);
     let mut tokens = 0;
-    while lexer.next_token().kind != TokenKind::End {
-        tokens += 1;
-        slice.work(1).await?;
+    loop {
+        let token = lexer.next_token();
+        match token.kind {
+            TokenKind::End => return Ok(Extent { end: sql.len(), tokens }),
+            TokenKind::Symbol if lexer.slice(token) == b";" => {
+                return Ok(Extent { end: token.end as usize, tokens });
+            }
+            _ => tokens += 1,
+        }
+        if tokens % TOKENS_PER_UNIT == 0 {
+            slice.work(1).await?;
+        }
     }
-    // The text is copied for the thread that parses, and once more into the literals.
-    Ok(tokens * TOKEN_BYTES + 2 * sql.len())
 }
 
 /// Awaits what others do, unless the task is to stop: then nobody waits for them any more.
@@ -67,9 +98,12 @@ async fn unless_stopped<T>(slice: &TimeSlice, work: impl Future<Output = T>) -> 
 
 /// What is read of a statement that somebody killed meanwhile is not used, though the kill came too late to be seen there:
 /// the statement's next part would not hear of it.
-fn unless_killed<T>((read, ended): (Result<T, Failure>, Ended)) -> Result<T, Failure> {
+fn unless_killed<T: Send + 'static>((read, ended): (Result<T, Failure>, Ended)) -> Result<T, Failure> {
     match (read, ended) {
-        (Ok(_), Ended::Killed) => Err(errors::error(errors::QUERY_INTERRUPTED, &[]).into()),
+        (Ok(unused), Ended::Killed) => {
+            discard(unused);
+            Err(errors::error(errors::QUERY_INTERRUPTED, &[]).into())
+        }
         (read, _) => read,
     }
 }
@@ -104,29 +138,37 @@ async fn parse_apart(
     Ok(unless_stopped(slice, parsed).await?.map_err(stopped)??)
 }
 
-/// Gives back the plan of a text of so many bytes.
-pub(super) fn discard_plan<P: Send + 'static>(plan: P, bytes: usize) {
-    if bytes >= BYTES_APART {
-        discard(plan);
-    }
+/// What is made of a text of so many bytes, which is dropped elsewhere when it is long.
+pub(super) fn made_of_text<T: Send + 'static>(what: T, bytes: usize) -> Elsewhere<T> {
+    Elsewhere::new(what, bytes >= BYTES_ELSEWHERE)
 }
 
 impl Session {
-    /// Charges what a text, its tree and its plan take; `small` ones too.
-    pub(super) async fn charge_text(
-        &mut self,
-        sql: &[u8],
-        small: bool,
-    ) -> Result<Option<Arc<StatementCharge>>, Failure> {
-        let large = sql.len() >= BYTES_APART;
-        if !large && !small {
-            return Ok(None);
-        }
+    /// How far the first statement of a text goes; `None` for a short text, which is not worth the look.
+    pub(super) async fn extent(&mut self, sql: &[u8]) -> Result<Option<Extent>, Failure> {
+        if sql.len() < BYTES_MEASURED { Ok(None) } else { self.measure(sql).await.map(Some) }
+    }
+
+    async fn measure(&mut self, sql: &[u8]) -> Result<Extent, Failure> {
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        let weight = weight(sql, self.modes(), self.transaction.state().slice());
-        let bytes = unless_killed(watch.over(pin!(weight)).await)?;
-        Ok(Some(Arc::new(self.state.memory.statement(bytes)?)))
+        let extent = first_statement(sql, self.modes(), self.transaction.state().slice());
+        unless_killed(watch.over(pin!(extent)).await)
+    }
+
+    /// Charges what a long statement, its tree and its plan take.
+    pub(super) fn charge_text(
+        &self,
+        extent: Option<&Extent>,
+    ) -> Result<Option<Arc<StatementCharge>>, SqlError> {
+        let Some(extent) = extent.filter(|extent| extent.end >= BYTES_APART) else { return Ok(None) };
+        Ok(Some(Arc::new(self.state.memory.statement(extent.weight())?)))
+    }
+
+    /// Charges what a text of any length that stays takes, with its plan.
+    pub(super) async fn charge_kept_text(&mut self, sql: &[u8]) -> Result<Arc<StatementCharge>, Failure> {
+        let extent = self.measure(sql).await?;
+        Ok(Arc::new(self.state.memory.statement(extent.weight())?))
     }
 
     /// Parses the first statement of a text.
@@ -147,17 +189,55 @@ impl Session {
     }
 
     /// Plans a statement that came as text of so many bytes.
-    pub(super) async fn plan_text(&mut self, statement: Statement, bytes: usize) -> Result<Plan, Failure> {
-        if bytes < BYTES_RESUMABLE {
-            return Ok(self.plan(statement, &[])?);
+    pub(super) async fn plan_text(
+        &mut self,
+        statement: Statement,
+        bytes: usize,
+    ) -> Result<Elsewhere<Plan>, Failure> {
+        let limit = match &statement {
+            Statement::Select(_) => self.time_limit(),
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => None,
+            _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
+        };
+        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_BY_STEPS);
+        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree).transpose()).await?;
+        let planned = planned.ok_or_else(|| errors::error(errors::INTERNAL_ERROR, &[&"no plan"]))?;
+        Ok(made_of_text(planned, bytes))
+    }
+
+    /// What `plan` makes with a planner: at once where that takes little time, by steps where it takes more.
+    pub(super) async fn planned<T: Send + 'static>(
+        &mut self,
+        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
+    ) -> Result<T, Failure> {
+        self.planned_in(None, false, plan).await
+    }
+
+    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be `long`.
+    async fn planned_in<T: Send + 'static>(
+        &mut self,
+        limit: Option<Duration>,
+        long: bool,
+        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
+    ) -> Result<T, Failure> {
+        if !long {
+            let brief = Planner::brief(&self.state);
+            match plan(&brief) {
+                Err(_) if brief.is_too_long() => {}
+                planned => return Ok(planned?),
+            }
         }
         self.transaction.rows().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let state = self.state.clone();
+        let deadline = limit.map(|limit| state.database.environment().now() + limit);
+        self.state.evaluation.set_deadline(deadline);
         let planned = resumable(self.transaction.state().slice(), parser::STACK_BYTES, move |give_way| {
-            Planner { give_way: Some(give_way), ..Planner::new(&state) }.plan(statement)
+            plan(&Planner::by_steps(&state, give_way))
         });
-        Ok(unless_killed(watch.over(pin!(planned)).await)??)
+        let planned = watch.over(pin!(planned)).await;
+        self.state.evaluation.set_deadline(None);
+        Ok(unless_killed(planned)??)
     }
 }
 

@@ -192,6 +192,14 @@ pub struct StatementCharge {
     bytes: u64,
 }
 
+impl StatementCharge {
+    /// Takes over what another of the same account has been charged.
+    pub fn join(&mut self, mut other: StatementCharge) {
+        debug_assert!(Arc::ptr_eq(&self.statements, &other.statements), "charged to another account");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
 impl Drop for StatementCharge {
     fn drop(&mut self) {
         self.statements.fetch_sub(self.bytes, Ordering::Relaxed);

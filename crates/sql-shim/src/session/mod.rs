@@ -34,6 +34,7 @@ use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::types;
 
+use crate::discard::Elsewhere;
 use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
@@ -49,7 +50,7 @@ use crate::sql::exec::{Executor, Target};
 use crate::sql::expr::types::Type;
 use crate::sql::lexer::LexicalModes;
 use crate::sql::parser;
-use crate::sql::plan::{Plan, Planner};
+use crate::sql::plan::Plan;
 use crate::sql::value::{Collation, Value, decimal};
 use crate::status::Counter;
 use crate::variables::{self, sql_mode};
@@ -84,20 +85,17 @@ impl SessionFactory for Sessions {
 /// A planned statement with what it was planned for.
 #[derive(Debug)]
 pub struct PlannedStatement {
-    plan: Arc<Plan>,
+    plan: Arc<Elsewhere<Plan>>,
     version: u64,
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
     /// Charged until the client closes it.
-    _charge: Option<Arc<memory::StatementCharge>>,
+    _charge: Arc<memory::StatementCharge>,
 }
 
-impl Drop for PlannedStatement {
-    fn drop(&mut self) {
-        let plan = std::mem::replace(&mut self.plan, Arc::new(Plan::Command(Statement::Empty)));
-        large_text::discard_plan(plan, self.sql.len());
-    }
-}
+/// How often a statement is planned anew because somebody has changed its tables in between. Each time that other has got
+/// something done.
+const REPLANS_MAX: u32 = 100;
 
 /// A statement of PREPARE.
 struct NamedStatement {
@@ -281,11 +279,6 @@ impl Session {
         flags
     }
 
-    /// Plans a statement for the catalog as it is now.
-    fn plan(&self, statement: Statement, types: &[Type]) -> Result<Plan, SqlError> {
-        Planner { parameter_types: types, ..self.planner() }.plan(statement)
-    }
-
     /// Executes a planned statement and answers it.
     async fn run<S: ResultSink>(
         &mut self,
@@ -443,11 +436,7 @@ impl Session {
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
-        let limit_ms = match plan {
-            Plan::Select(_) => self.state.settings().max_execution_time_ms,
-            _ => 0,
-        };
-        let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
+        let limit = if matches!(plan, Plan::Select(_)) { self.time_limit() } else { None };
         let watch = Watch::new(&self.state, &self.transaction, limit);
         self.state
             .evaluation
@@ -465,6 +454,12 @@ impl Session {
             }
             result => result,
         }
+    }
+
+    /// How long a SELECT may take: `max_execution_time`.
+    fn time_limit(&self) -> Option<Duration> {
+        let limit_ms = self.state.settings().max_execution_time_ms;
+        (limit_ms > 0).then(|| Duration::from_millis(limit_ms))
     }
 
     /// Answers a failure. A client that is gone is the caller's business.
@@ -655,9 +650,12 @@ impl Session {
                     if parser::is_blank(rest, self.modes()) {
                         return Ok(());
                     }
+                    // Many short ones are together as long as a long one. A kill meets the next of them.
+                    let slice = self.transaction.state().slice().clone();
+                    _ = slice.give_way().await;
                     self.state.begin_statement();
                 }
-                Err((failure, _)) => {
+                Err(failure) => {
                     self.state.clear_warnings();
                     return self.answer_failure(failure, out);
                 }
@@ -674,7 +672,7 @@ impl Session {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
-        for _ in 0..8 {
+        for _ in 0..REPLANS_MAX {
             if statement.plan.version != self.plan_version()
                 || statement.plan.database != self.state.current_database()
             {
@@ -719,8 +717,8 @@ impl Session {
 
     async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
         let modes = self.modes();
-        let charge = self.charge_text(sql, true).await?;
-        let parsed = self.parse_text(sql, modes, charge.as_ref()).await?;
+        let charge = self.charge_kept_text(sql).await?;
+        let parsed = self.parse_text(sql, modes, Some(&charge)).await?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
         }
@@ -733,7 +731,7 @@ impl Session {
         }
         let version = self.plan_version();
         let plan = self.plan_text(parsed.statement, sql.len()).await?;
-        let columns = match &plan {
+        let columns = match &*plan {
             Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
         };

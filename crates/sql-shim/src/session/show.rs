@@ -122,7 +122,7 @@ impl Session {
                     None => columns,
                 }
             }
-            Statement::Explain(inner) => self.explain(inner)?,
+            Statement::Explain(inner) => self.explain(inner.clone()).await?,
             _ => return Ok(Outcome::Answered),
         };
         let _ = more;
@@ -313,13 +313,9 @@ impl Session {
                     flags: 0,
                     merged: false,
                 });
-                let sources = [Source {
-                    database: String::new(),
-                    alias: String::new(),
-                    table: String::new(),
-                    columns: columns.collect(),
-                    kind: SourceKind::View(catalog_views::all()[0]),
-                }];
+                let kind = SourceKind::View(catalog_views::all()[0]);
+                let (database, alias, table) = Default::default();
+                let sources = [Source::new(database, alias, table, columns.collect(), kind)];
                 let planner = self.planner();
                 let mut binder = Binder::new(&planner, &sources);
                 binder.clause = "where clause";
@@ -529,29 +525,29 @@ impl Session {
     }
 
     /// EXPLAIN of a query: a row for each step of the join.
-    fn explain(&self, statement: &Statement) -> Result<Answer, SqlError> {
-        let plan = self.planner().plan(statement.clone())?;
+    async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
+        let plan = self.planned(move |planner| planner.data(&statement).transpose()).await?;
         let mut rows = Vec::new();
         match &plan {
-            Plan::Select(select) => explain_select(select, 1, &mut rows),
-            Plan::Update(update) => rows.push(explain_path(
+            None | Some(Plan::Command(_)) => {}
+            Some(Plan::Select(select)) => explain_select(select, 1, &mut rows),
+            Some(Plan::Update(update)) => rows.push(explain_path(
                 1,
                 "UPDATE",
                 &update.target.source,
                 &update.target.path,
                 "Using where",
             )),
-            Plan::Delete(delete) => rows.push(explain_path(
+            Some(Plan::Delete(delete)) => rows.push(explain_path(
                 1,
                 "DELETE",
                 &delete.target.source,
                 &delete.target.path,
                 "Using where",
             )),
-            Plan::Insert(insert) => {
+            Some(Plan::Insert(insert)) => {
                 rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), ""))
             }
-            Plan::Command(_) => {}
         }
         let answer = Answer::texts(
             &[

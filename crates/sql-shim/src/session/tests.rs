@@ -6,6 +6,7 @@
 
 mod catalog;
 mod expressions;
+mod planning;
 
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use super::cache::{self, Fingerprint};
 use super::failure::Failure;
 use super::memory::StatementCharge;
-use super::{Changed, Session, keeps_warnings, large_text};
+use super::{Changed, REPLANS_MAX, Session, keeps_warnings};
 use crate::errors;
 use crate::result::ResultSink;
 use crate::sql::ast::Statement;
 use crate::sql::parser;
+
+/// What a syntax error quotes may reach into the next statement.
+const NEAR_BYTES: usize = 128;
 
 impl Session {
     /// Runs one statement of text that is not in the cache; returns the bytes it took.
@@ -18,52 +21,54 @@ impl Session {
         sql: &[u8],
         many: bool,
         out: &mut S,
-    ) -> Result<usize, (Failure, usize)> {
-        let charge = self.charge_text(sql, false).await.map_err(|failure| (failure, sql.len()))?;
-        self.run_charged_text(sql, many, charge.as_ref(), out).await
+    ) -> Result<usize, Failure> {
+        let extent = self.extent(sql).await?;
+        let charge = self.charge_text(extent.as_ref())?;
+        let end = extent.map_or(sql.len(), |extent| extent.end);
+        self.run_charged_text(sql, end, many, charge.as_ref(), out).await
     }
 
+    /// Runs the statement that ends at `end` or before.
     async fn run_charged_text<S: ResultSink>(
         &mut self,
         sql: &[u8],
+        end: usize,
         many: bool,
         charge: Option<&Arc<StatementCharge>>,
         out: &mut S,
-    ) -> Result<usize, (Failure, usize)> {
+    ) -> Result<usize, Failure> {
         let modes = self.modes();
-        let parsed = self.parse_text(sql, modes, charge).await.map_err(|failure| (failure, sql.len()))?;
+        let text = &sql[..sql.len().min(end + NEAR_BYTES)];
+        let parsed = self.parse_text(text, modes, charge).await?;
         let consumed = parsed.consumed;
         let rest = sql.get(consumed..).unwrap_or_default();
         let more = !parser::is_blank(rest, modes);
-        let fail = |failure: Failure| (failure, sql.len());
         if more && !many {
-            return Err(fail(errors::syntax(rest.trim_ascii_start(), 1).into()));
+            return Err(errors::syntax(rest.trim_ascii_start(), 1).into());
         }
         if parsed.parameters > 0 {
-            return Err(fail(errors::syntax(b"?", 1).into()));
+            return Err(errors::syntax(b"?", 1).into());
         }
         if matches!(parsed.statement, Statement::Empty) {
             // Only a comment: MySQL answers OK to a comment that was executable, 1065 to nothing at all.
             if sql.trim_ascii().is_empty() {
-                return Err(fail(errors::error(errors::EMPTY_QUERY, &[]).into()));
+                return Err(errors::error(errors::EMPTY_QUERY, &[]).into());
             }
             out.ok(&self.completion(&Changed::default(), more));
             return Ok(consumed);
         }
         let mut statement = parsed.statement;
-        for attempt in 0..8 {
-            let plan = self.plan_text(statement, sql.len()).await.map_err(fail)?;
+        for attempt in 0..=REPLANS_MAX {
+            let plan = self.plan_text(statement, end).await?;
             if !keeps_warnings(&plan) {
                 self.state.clear_warnings();
             }
-            let result = self.run(&plan, &[], out, more).await;
-            large_text::discard_plan(plan, sql.len());
-            match result {
-                Err(Failure::Stale) if attempt < 7 => {}
-                Err(failure) => return Err(fail(failure)),
+            match self.run(&plan, &[], out, more).await {
+                Err(Failure::Stale) if attempt < REPLANS_MAX => {}
+                Err(failure) => return Err(failure),
                 Ok(()) => break,
             }
-            statement = self.parse_text(sql, modes, charge).await.map_err(fail)?.statement;
+            statement = self.parse_text(text, modes, charge).await?.statement;
         }
         Ok(consumed)
     }
@@ -89,7 +94,7 @@ impl Session {
     ) -> Option<Result<(), Failure>> {
         let version = self.plan_version();
         let database = self.state.current_database();
-        for _ in 0..8 {
+        for _ in 0..REPLANS_MAX {
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
                 Some(plan) => plan?,
                 None => {

@@ -156,7 +156,7 @@ fn preparing_a_long_text_takes_turns_and_is_charged_until_it_is_closed() {
         }))
         .unwrap()
     };
-    assert!(polls >= rows(2 * tokens), "{polls} polls");
+    assert!(polls >= bound(2 * tokens), "{polls} polls");
     let kept = fixture.session.state.memory.kept();
     assert!(kept >= 2 * tokens as u64 * 40, "{kept} bytes");
     drop(prepared);

@@ -3,15 +3,17 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
 use super::{Expr, Limit, Scope, TableName};
 
 /// One element of SET.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetItem {
     /// `@x = …`.
-    User(String, Expr),
+    User(String, Arc<Expr>),
     /// `[scope] x = …`; `None` as value: DEFAULT.
-    System { scope: Option<Scope>, name: String, value: Option<Expr> },
+    System { scope: Option<Scope>, name: String, value: Option<Arc<Expr>> },
     /// `NAMES x [COLLATE y]` (`None`: DEFAULT).
     Names(Option<String>, Option<String>),
     /// `CHARACTER SET x`.

@@ -6,6 +6,8 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
 mod administration;
 mod change;
 mod definition;
@@ -28,7 +30,7 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    Explain(Box<Statement>),
+    Explain(Arc<Statement>),
     CreateDatabase {
         name: String,
         if_not_exists: bool,
@@ -127,7 +129,7 @@ pub enum Statement {
     },
     Grant(Grant),
     Revoke(Grant),
-    Do(Vec<Expr>),
+    Do(Vec<Arc<Expr>>),
     Prepare {
         name: String,
         source: Expr,

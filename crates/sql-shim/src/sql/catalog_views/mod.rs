@@ -83,13 +83,9 @@ impl View {
 
     /// As a source of a query.
     pub fn source(&'static self, alias: &str) -> Source {
-        Source {
-            database: self.database.to_owned(),
-            alias: alias.to_owned(),
-            table: self.name.to_owned(),
-            columns: source_columns(self.columns),
-            kind: SourceKind::View(self),
-        }
+        let columns = source_columns(self.columns);
+        let (database, name) = (self.database.to_owned(), self.name.to_owned());
+        Source::new(database, alias.to_owned(), name, columns, SourceKind::View(self))
     }
 }
 

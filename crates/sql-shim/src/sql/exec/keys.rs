@@ -19,11 +19,17 @@ use crate::sql::plan::access::{Alternative, Path};
 use crate::sql::store::{self, Storing};
 use crate::sql::value::{Value, collation, compare, decimal};
 
-/// From so many alternatives on ranges are made in slices of time.
-pub const MANY: usize = 256;
+/// More alternatives than this become ranges in slices of time.
+pub const FEW: usize = 16;
+
+/// Intervals that are sorted in one go.
+const RUN: usize = 256;
 
 /// Bytes that a range takes while it is made and kept.
 pub const RANGE_BYTES: usize = 256;
+
+/// How often a key is copied on the way from a value to both ends of a range.
+const KEY_COPIES: usize = 4;
 
 /// What a value is as a key.
 enum Piece {
@@ -54,6 +60,17 @@ type Edge = Option<(Option<Vec<u8>>, bool)>;
 struct Interval {
     lower: Edge,
     upper: Edge,
+}
+
+impl Interval {
+    /// Bytes of its keys.
+    fn bytes(&self) -> usize {
+        [&self.lower, &self.upper]
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.as_ref().map_or(0, Vec::len))
+            .sum()
+    }
 }
 
 /// The ranges of a path.
@@ -177,22 +194,23 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
     if whole { Piece::Key(bytes) } else { Piece::Inside(bytes) }
 }
 
-fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Piece {
+fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Result<Piece, SqlError> {
     if value.is_null() {
-        return Piece::Nothing;
+        return Ok(Piece::Nothing);
     }
     if let Some((width, unsigned)) = column.kind.integer() {
-        return integer_piece(value, width, unsigned, side);
+        return Ok(integer_piece(value, width, unsigned, side));
     }
     if column.kind.is_string() {
         let rule = column.kind.collation();
-        return match value {
-            Value::Text(text, of_value) if collation::common(rule, *of_value) == rule => {
-                Piece::Key(text.to_vec())
+        return Ok(match value {
+            Value::Text(text, of_value) => {
+                cx.state.hold(KEY_COPIES * text.len())?;
+                let exact = collation::common(rule, *of_value) == rule;
+                if exact { Piece::Key(text.to_vec()) } else { Piece::Near(text.to_vec()) }
             }
-            Value::Text(text, _) => Piece::Near(text.to_vec()),
             _ => Piece::Unknown,
-        };
+        });
     }
     let mut bytes = Vec::new();
     let storing = Storing { state: cx.state, row: 1, lenient: false };
@@ -200,10 +218,10 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
     let stored =
         storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
     let back = store::decode(&bytes, &column.kind, cx.state.time_zone_offset());
-    match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
+    Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
         false => Piece::Unknown,
-    }
+    })
 }
 
 /// A lower or upper edge; `Err` when nothing can match.
@@ -216,7 +234,7 @@ fn edge(
 ) -> Result<Result<Edge, ()>, SqlError> {
     let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
     let Some((expr, inclusive)) = end else { return Ok(Ok(unlimited())) };
-    Ok(Ok(match piece(&expr.eval(cx)?, column, side, cx) {
+    Ok(Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
         Piece::Key(bytes) => Some((Some(bytes), *inclusive)),
         Piece::Near(bytes) => {
             *exact = false;
@@ -240,7 +258,7 @@ fn interval(
 ) -> Result<Option<Interval>, SqlError> {
     Ok(Some(match one {
         Alternative::Null => Interval { lower: Some((None, true)), upper: Some((None, true)) },
-        Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
+        Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
             Piece::Nothing => return Ok(None),
             Piece::Key(bytes) => point(bytes),
             Piece::Near(bytes) | Piece::Inside(bytes) => {
@@ -329,12 +347,13 @@ async fn sort_in_turns(
     let mut runs = VecDeque::new();
     let mut left = intervals.into_iter();
     loop {
-        let mut run: Vec<Interval> = left.by_ref().take(MANY).collect();
+        let mut run: Vec<Interval> = left.by_ref().take(RUN).collect();
         if run.is_empty() {
             break;
         }
         run.sort_by(|left, right| lower_order(left, right, column));
-        slice.work(run.len() as u32).await?;
+        let bytes: usize = run.iter().map(Interval::bytes).sum();
+        slice.work(u32::try_from(run.len() + bytes / 1024).unwrap_or(u32::MAX)).await?;
         runs.push_back(run);
     }
     while runs.len() > 1 {
@@ -393,7 +412,7 @@ fn start<'c>(
         let Some(column) = columns.get(usize::from(*number)) else { break };
         match one {
             Alternative::Null => prefix.push(None),
-            Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx) {
+            Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
                 Piece::Key(bytes) => prefix.push(Some(bytes)),
                 Piece::Near(bytes) => {
                     *exact = false;
@@ -413,6 +432,8 @@ fn start<'c>(
     let Some(column) = last.filter(|_| whole_prefix && !path.last.is_empty()) else {
         return Ok(Start::Prefix(prefix, None));
     };
+    let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
+    cx.state.hold(2 * path.last.len() * prefix_bytes)?;
     if let [Alternative::AnyOf(constants)] = &path.last[..] {
         let (constants, integer) = (constants.clone(), column.kind.integer());
         let left = 0..constants.distinct();
@@ -438,7 +459,7 @@ impl Ranges {
     }
 }
 
-/// The ranges of `path`; `None` when no row can match. Of [`MANY`] alternatives by [`many_ranges`].
+/// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
 pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
     let mut exact = true;
     let (prefix, column) = match start(path, columns, cx, &mut exact)? {

@@ -232,14 +232,25 @@ impl<'e> Executor<'e> {
         cx: &Context<'_>,
         charge: &mut Charge<'_>,
     ) -> Result<Option<Ranges>, Failure> {
-        let count = path.last.len();
-        if count < keys::MANY {
-            return Ok(keys::ranges(path, columns, cx)?);
+        let (state, held, count) = (self.state, self.state.held(), path.last.len());
+        let (made, bytes) = if count <= keys::FEW {
+            (keys::ranges(path, columns, cx)?, 0)
+        } else {
+            let bytes = count * keys::RANGE_BYTES;
+            if !charge.reach(bytes) {
+                return Err(refused().into());
+            }
+            (keys::many_ranges(path, columns, cx, self.slice()).await?, bytes)
+        };
+        // What long keys were charged while they were made is charged for as long as the ranges last.
+        let keys = state.held().saturating_sub(held);
+        if keys > 0 {
+            state.give_back_to(held);
+            if !charge.reach(bytes + keys) {
+                return Err(refused().into());
+            }
         }
-        if !charge.reach(count * keys::RANGE_BYTES) {
-            return Err(refused().into());
-        }
-        keys::many_ranges(path, columns, cx, self.slice()).await
+        Ok(made)
     }
 
     /// The context of expressions without rows.

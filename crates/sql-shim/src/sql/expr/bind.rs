@@ -1,6 +1,7 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are collected,
 //! subqueries are planned, types are inferred.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use untorn::types::Collation;
@@ -33,8 +34,8 @@ pub struct Binder<'p, 'a> {
     pub aggregates_allowed: bool,
     /// Subqueries found so far.
     pub subqueries: Vec<SelectPlan>,
-    /// Select list entries by alias, for GROUP BY, HAVING and ORDER BY.
-    pub aliases: Vec<(String, Bound)>,
+    /// Select list entries by alias in lower case, for GROUP BY, HAVING and ORDER BY.
+    pub aliases: HashMap<String, Bound>,
     /// Whether aliases win over columns (ORDER BY) or lose (GROUP BY, HAVING).
     pub aliases_first: bool,
     /// Name of the clause for error 1054.
@@ -53,7 +54,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             aggregates: Vec::new(),
             aggregates_allowed: false,
             subqueries: Vec::new(),
-            aliases: Vec::new(),
+            aliases: HashMap::new(),
             aliases_first: false,
             clause: "field list",
             inserted: None,
@@ -184,15 +185,16 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
-        list.iter().map(|item| self.bind(item).map(|bound| bound.0)).collect()
+        let mut bound = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for item in list {
+            bound.push(self.bind(item)?.0);
+        }
+        Ok(bound.into_inner())
     }
 
     fn column(&mut self, database: Option<&str>, table: Option<&str>, name: &str) -> Result<Bound, SqlError> {
-        let alias = if table.is_none() {
-            self.aliases
-                .iter()
-                .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
-                .map(|(_, bound)| bound.clone())
+        let alias = if table.is_none() && !self.aliases.is_empty() {
+            self.aliases.get(&name.to_ascii_lowercase()).cloned()
         } else {
             None
         };
@@ -201,6 +203,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         {
             return Ok(bound);
         }
+        self.planner.work(self.visible * NODE_BYTES)?;
         let mut found = None;
         for (at, source) in self.sources.iter().take(self.visible).enumerate() {
             if !source.answers_to(database, table) {
@@ -350,14 +353,14 @@ impl<'p, 'a> Binder<'p, 'a> {
         list: &[ast::Expr],
         open: fn(Expr) -> Result<Vec<Expr>, Expr>,
     ) -> Result<Vec<Expr>, SqlError> {
-        let mut flat = Vec::with_capacity(list.len());
+        let mut flat = self.planner.elsewhere(Vec::with_capacity(list.len()));
         for operand in list {
             match open(self.bind(operand)?.0) {
                 Ok(inner) => flat.extend(inner),
                 Err(single) => flat.push(single),
             }
         }
-        Ok(flat)
+        Ok(flat.into_inner())
     }
 
     fn date_shift(
@@ -433,24 +436,25 @@ impl<'p, 'a> Binder<'p, 'a> {
             let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
             return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
         }
-        let function = functions::find(name);
-        let taken = match (name.as_str(), function) {
-            ("COALESCE", _) => 1..=usize::MAX,
-            ("IFNULL" | "NVL" | "NULLIF", _) => 2..=2,
-            ("IF", _) => 3..=3,
-            (_, Some(function)) => function.least.into()..=function.most.into(),
-            (_, None) => 0..=usize::MAX,
+        let Some(taken) = functions::arguments_of(name) else {
+            let shown = match self.planner.state.current_database() {
+                Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
+                None => name.clone(),
+            };
+            return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
         };
+        // The parser has looked at what it was told; this is for the evaluation, which indexes.
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
-        let mut bound = Vec::with_capacity(arguments.len());
+        let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let (expr, ty) = self.bind(argument)?;
             bound.push(expr);
             types.push(ty);
         }
+        let mut bound = bound.into_inner();
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
@@ -472,12 +476,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             _ => {}
         }
-        let Some(function) = function else {
-            let shown = match self.planner.state.current_database() {
-                Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
-                None => name.clone(),
-            };
-            return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
+        let Some(function) = functions::find(name) else {
+            return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
         };
         let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
         Ok((Expr::Call(function, bound), ty))

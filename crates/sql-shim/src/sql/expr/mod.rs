@@ -35,6 +35,9 @@ pub use value_set::ValueSet;
 /// Work that an item of a list counts for: lists may have millions.
 pub(crate) const NODE_BYTES: usize = 64;
 
+/// The values of so many arguments of a function are not worth a charge.
+const ARGUMENTS_FEW: usize = 32;
+
 /// What evaluation may fail with.
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
 
@@ -117,6 +120,8 @@ pub enum Expr {
     Call(&'static Function, Vec<Expr>),
     /// `(a, b)` compared with another row, element by element.
     Row(Vec<Expr>),
+    /// An expression that stands in several places: a select list entry that ORDER BY names.
+    Shared(Arc<Expr>),
 }
 
 /// Where the columns of a source are read.
@@ -195,6 +200,7 @@ impl Expr {
     pub fn eval<'a>(&'a self, cx: &Context<'a>) -> Evaluated<'a> {
         match self {
             Expr::Literal(value) => Ok(value.borrowed()),
+            Expr::Shared(inner) => inner.eval(cx),
             Expr::Parameter(index) => {
                 Ok(cx.parameters.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v)))
             }
@@ -289,6 +295,10 @@ impl Expr {
             }
             Expr::Call(function, arguments) => {
                 let held = cx.state.held();
+                if arguments.len() > ARGUMENTS_FEW {
+                    cx.state.work(arguments.len() * NODE_BYTES)?;
+                    cx.state.hold(arguments.len() * size_of::<Value<'_>>())?;
+                }
                 let mut values: smallvec::SmallVec<[Value<'a>; 4]> = smallvec::SmallVec::new();
                 for argument in arguments {
                     let value = argument.eval(cx)?;
@@ -436,6 +446,25 @@ impl Expr {
         constant
     }
 
+    /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not copied.
+    pub fn share(&mut self) -> Expr {
+        let leaf = match self {
+            Expr::Literal(value) => !matches!(value, Value::Text(..)),
+            Expr::Parameter(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate(_)
+            | Expr::Subquery(_)
+            | Expr::Exists(_)
+            | Expr::Shared(_) => true,
+            _ => false,
+        };
+        if !leaf {
+            let expr = std::mem::replace(self, Expr::Literal(Value::Null));
+            *self = Expr::Shared(Arc::new(expr));
+        }
+        self.clone()
+    }
+
     /// Whether it reads a column of `source`.
     pub fn reads(&self, source: u16) -> bool {
         let mut found = false;
@@ -483,6 +512,7 @@ impl Expr {
                 left.visit(see);
                 right.visit(see);
             }
+            Expr::Shared(inner) => inner.visit(see),
             Expr::Chain(first, links) => {
                 first.visit(see);
                 links.iter().for_each(|(_, operand)| operand.visit(see));

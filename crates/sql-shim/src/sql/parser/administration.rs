@@ -1,5 +1,7 @@
 //! Transaction control, locks, accounts, maintenance and the rest.
 
+use std::sync::Arc;
+
 use super::super::ast::{Account, Flush, Grant, GrantObject, LockTable, Maintenance, Statement, TableName};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -103,7 +105,7 @@ impl Parser<'_> {
             "GRANT" | "REVOKE" => self.grant(),
             "DO" => {
                 self.advance();
-                Ok(Statement::Do(self.list(Self::expr)?))
+                Ok(Statement::Do(self.list(|parser| parser.expr().map(Arc::new))?))
             }
             "PREPARE" => {
                 self.advance();

@@ -481,8 +481,8 @@ impl Parser<'_> {
             return Ok(function(&word, Vec::new()));
         }
         if call && (!reserved::is_reserved(self.slice()) || is_function_word(&word)) {
-            self.advance();
-            return self.function_call(&word);
+            let typed = self.advance();
+            return self.function_call(&word, typed);
         }
         let qualified_call = self.column()?;
         Ok(qualified_call)

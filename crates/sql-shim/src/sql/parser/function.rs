@@ -1,19 +1,25 @@
 //! Function calls: those with a grammar of their own, aggregates, CAST's types.
 
 use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
+use super::super::expr::functions;
+use super::super::lexer::Token;
 use super::expression::{aggregate, binary, function};
 use super::{Parsed, Parser};
 use crate::errors;
 
 impl Parser<'_> {
     /// Behind the function's name, at `(`.
-    pub(super) fn function_call(&mut self, name: &str) -> Parsed<Expr> {
+    pub(super) fn function_call(&mut self, name: &str, typed: Token) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
         let mut arguments = Vec::new();
         if !self.is_symbol(b")") {
             arguments = self.list(Self::expr)?;
         }
         self.expect_symbol(b")")?;
+        if functions::arguments_of(name).is_some_and(|taken| !taken.contains(&arguments.len())) {
+            let typed = String::from_utf8_lossy(self.token_bytes(typed));
+            return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&typed]));
+        }
         if self.is_word("OVER") {
             return Err(errors::unsupported("window functions"));
         }
@@ -66,9 +72,10 @@ impl Parser<'_> {
             "TIMESTAMPDIFF" => {
                 let unit = self.interval_unit()?;
                 self.expect_symbol(b",")?;
-                let mut arguments = self.list(Self::expr)?;
-                arguments.insert(0, Expr::Interval { amount: Box::new(Expr::Integer(1)), unit });
-                function(name, arguments)
+                let from = self.expr()?;
+                self.expect_symbol(b",")?;
+                let unit = Expr::Interval { amount: Box::new(Expr::Integer(1)), unit };
+                function(name, vec![unit, from, self.expr()?])
             }
             "CHAR" => {
                 let arguments = self.list(Self::expr)?;
@@ -95,7 +102,8 @@ impl Parser<'_> {
         }
         let distinct = self.accept("DISTINCT");
         let _ = !distinct && self.accept("ALL");
-        let arguments = self.list(Self::expr)?;
+        let many = name == "GROUP_CONCAT" || (name == "COUNT" && distinct);
+        let arguments = if many { self.list(Self::expr)? } else { vec![self.expr()?] };
         let mut result = aggregate(name, arguments, distinct, false);
         if name == "GROUP_CONCAT" {
             let order = if self.accept("ORDER") {
@@ -141,7 +149,9 @@ impl Parser<'_> {
                 arguments.push(self.expr()?);
             }
         } else {
-            while self.accept_symbol(b",") {
+            self.expect_symbol(b",")?;
+            arguments.push(self.expr()?);
+            if self.accept_symbol(b",") {
                 arguments.push(self.expr()?);
             }
         }

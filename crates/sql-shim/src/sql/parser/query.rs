@@ -359,7 +359,7 @@ impl Parser<'_> {
 
 /// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in one packet.
 fn cut_name(mut text: String) -> String {
-    const CHARS_MAX: usize = 256;
+    const CHARS_MAX: usize = 255;
     if text.len() > CHARS_MAX
         && let Some((end, _)) = text.char_indices().nth(CHARS_MAX)
     {

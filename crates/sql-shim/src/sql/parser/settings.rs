@@ -1,5 +1,7 @@
 //! SET, SHOW and DESCRIBE.
 
+use std::sync::Arc;
+
 use super::super::ast::{Expr, Isolation, Scope, SetItem, Show, ShowFilter, ShowKind, Statement, TableName};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -61,7 +63,7 @@ impl Parser<'_> {
             let token = self.advance();
             let name = self.user_variable_name(token)?;
             self.assignment_sign()?;
-            return Ok(SetItem::User(name, self.expr()?));
+            return Ok(SetItem::User(name, Arc::new(self.expr()?)));
         }
         if self.accept("NAMES") {
             if self.accept("DEFAULT") {
@@ -101,7 +103,7 @@ impl Parser<'_> {
             (scope, name)
         };
         self.assignment_sign()?;
-        Ok(SetItem::System { scope, name, value: self.set_value()? })
+        Ok(SetItem::System { scope, name, value: self.set_value()?.map(Arc::new) })
     }
 
     fn assignment_sign(&mut self) -> Parsed<()> {
@@ -358,7 +360,7 @@ impl Parser<'_> {
             || self.is_symbol(b"(")
         {
             let statement = self.statement()?;
-            return Ok(Statement::Explain(Box::new(statement)));
+            return Ok(Statement::Explain(Arc::new(statement)));
         }
         let table = self.table_name()?;
         let column = match self.current.kind {

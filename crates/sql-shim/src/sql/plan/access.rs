@@ -30,6 +30,9 @@ pub type End = (Expr, bool);
 /// `optimizer_max_sel_args` is 16,000, MySQL's `range_optimizer_max_mem_size` about 36,000.)
 const KEYS_MAX: usize = 65_536;
 
+/// A value with more nodes than this is no key: it would be copied for each index.
+const KEY_NODES_MAX: usize = 4096;
+
 /// What a column may be.
 #[derive(Clone, Debug)]
 pub enum Alternative {
@@ -77,6 +80,11 @@ impl Path {
             backward: false,
             consumed: Vec::new(),
         }
+    }
+
+    /// What it gains over reading everything: the more, the earlier it stands in a join.
+    pub fn rank(&self) -> u32 {
+        self.equal.len() as u32 * 10 + u32::from(!self.last.is_empty()) * 5 + u32::from(self.unique) * 1000
     }
 
     /// Whether it reads the whole index.
@@ -131,10 +139,12 @@ pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
 
 impl Question<'_> {
     fn is_known(&self, expr: &Expr) -> bool {
-        let mut known = true;
+        let (mut known, mut nodes) = (true, 0);
         expr.visit(&mut |inner| {
-            self.planner.walk();
+            nodes += 1;
+            known &= nodes <= KEY_NODES_MAX && self.planner.walk();
             match inner {
+                _ if !known => {}
                 Expr::Column { source, .. } => known &= self.bound.contains(source),
                 Expr::Aggregate(_) | Expr::Assign(..) => known = false,
                 Expr::Call(function, _) if function.volatile => known = false,
@@ -190,7 +200,9 @@ impl Question<'_> {
     /// What `expr` says of `column` alone, or `None` when it says more or something else.
     fn alternatives(&self, expr: &Expr, column: u16) -> Option<Vec<Alternative>> {
         use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual, NullSafeEqual};
-        self.planner.walk();
+        if !self.planner.walk() {
+            return None;
+        }
         match expr {
             Expr::Compare(operator, left, right) => {
                 let (operator, value) = if self.is_column(left, column) {
@@ -223,11 +235,8 @@ impl Question<'_> {
             Expr::InList { operand, list, negated: false }
                 if self.is_column(operand, column) && list.iter().all(|item| self.fits(column, item)) =>
             {
-                let equal = |item: &Expr| {
-                    self.planner.walk();
-                    Alternative::Equal(item.clone())
-                };
-                Some(list.iter().map(equal).collect())
+                let equal = |item: &Expr| self.planner.walk().then(|| Alternative::Equal(item.clone()));
+                list.iter().map(equal).collect()
             }
             Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {
                 if self.has_keys(column, constants) {

@@ -159,7 +159,7 @@ impl Planner<'_> {
 
     fn engine_source(&self, name: &ast::TableName, wanted: Privileges) -> Result<Source, SqlError> {
         self.require_on(name, wanted)?;
-        Ok(Source::table(self.engine_table(name)?, None))
+        self.table_source(name, None)
     }
 
     /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
@@ -199,7 +199,7 @@ impl Planner<'_> {
         }
         let sources = [source];
         let mut binder = Binder::new(self, &sources);
-        let mut rows = Vec::new();
+        let mut rows = self.elsewhere(Vec::new());
         let mut query = None;
         match &insert.source {
             InsertSource::Values(values) => {
@@ -238,7 +238,7 @@ impl Planner<'_> {
         Ok(InsertPlan {
             source,
             columns,
-            rows,
+            rows: rows.into_inner(),
             query,
             ignore: insert.ignore,
             replace: insert.replace,
@@ -359,6 +359,7 @@ impl Planner<'_> {
         for expr in conjuncts.chain(parts.order.iter().map(|(expr, _)| expr)) {
             self.note_columns(expr, &mut needed);
         }
+        self.outcome()?;
         self.require_reading_columns(&source, &needed[0])?;
         let mut path = Path::everything();
         let mut order = parts.order;
@@ -373,6 +374,7 @@ impl Planner<'_> {
                 hints,
             };
             path = question.answer();
+            self.outcome()?;
             // The rows themselves are wanted, not only the index.
             path.covering = false;
             if path.is_full_scan() {

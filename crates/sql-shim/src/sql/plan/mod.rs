@@ -10,15 +10,17 @@ pub mod change;
 mod query;
 pub mod source;
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use untorn::Table;
 use untorn::types::Collation;
 
 use crate::auth::privilege::Privileges;
-use crate::discard::discard;
+use crate::discard::Elsewhere;
 use crate::errors;
 use crate::result::{ResultColumns, SqlError};
+use crate::session::memory::StatementCharge;
 use crate::session::state::SessionState;
 use crate::sql::ast;
 use crate::sql::expr::bind::value_type;
@@ -96,9 +98,34 @@ pub struct SelectPlan {
     pub unions: Vec<(bool, SelectPlan)>,
     /// Source columns of the items, when all are plain columns of one stored table.
     pub plain_columns: Option<Vec<u16>>,
+    /// What it takes beyond the text it was made of.
+    pub charge: Option<StatementCharge>,
 }
 
 impl SelectPlan {
+    /// A query of nothing but these columns.
+    fn of_items(items: Vec<Expr>, types: Vec<Type>, columns: Arc<ResultColumns>) -> SelectPlan {
+        SelectPlan {
+            sources: Vec::new(),
+            steps: Vec::new(),
+            needed: Vec::new(),
+            constant_conditions: Vec::new(),
+            grouping: None,
+            items,
+            types,
+            columns,
+            distinct: false,
+            order: Vec::new(),
+            limit: None,
+            locking: None,
+            subqueries: Vec::new(),
+            into: Vec::new(),
+            unions: Vec::new(),
+            plain_columns: None,
+            charge: None,
+        }
+    }
+
     /// All tables it reads, for metadata locks.
     pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
         for source in &self.sources {
@@ -111,6 +138,15 @@ impl SelectPlan {
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));
     }
+}
+
+/// A planned value that stands alone.
+#[derive(Debug)]
+pub enum ValuePlan {
+    /// It needs no table.
+    Constant(Expr),
+    /// It is a query.
+    Query(Box<SelectPlan>),
 }
 
 /// A planned statement.
@@ -153,20 +189,62 @@ impl Plan {
     }
 }
 
+/// Bytes of work that are done in one go where planning may be begun again by steps: about a millisecond.
+const BRIEF_BYTES: usize = 256 << 10;
+
+/// What stars and tables add to a plan is charged in portions of so many bytes.
+const EXPANDED_AT_ONCE: usize = 64 << 10;
+
+/// How long planning goes on before others run.
+pub enum Pace<'a> {
+    /// To its end.
+    InOneGo,
+    /// To its end, unless that is far: then it fails, to be begun again by steps. So many bytes of work are left.
+    Brief(Cell<usize>),
+    /// Until the slice of time is over; then this is called.
+    BySteps(&'a dyn Fn()),
+}
+
 /// Makes plans.
 pub struct Planner<'a> {
     /// The session.
     pub state: &'a SessionState,
     /// Types of parameters that are known (literals lifted from a text statement).
     pub parameter_types: &'a [Type],
-    /// Called when the slice of time is over; who plans in one go has none.
-    pub give_way: Option<&'a dyn Fn()>,
+    /// How long it goes on.
+    pub pace: Pace<'a>,
+    /// Why it is to stop, found on a walk that cannot fail.
+    stopped: RefCell<Option<SqlError>>,
+    /// Bytes that the plan has grown by and that are not charged yet.
+    expanded: Cell<usize>,
+    /// Bytes charged for it.
+    charged: Cell<usize>,
+    /// The charge, as long as no plan has it.
+    charge: RefCell<Option<StatementCharge>>,
 }
 
 impl<'a> Planner<'a> {
     /// Plans for this session, in one go.
     pub fn new(state: &'a SessionState) -> Planner<'a> {
-        Planner { state, parameter_types: &[], give_way: None }
+        Planner {
+            state,
+            parameter_types: &[],
+            pace: Pace::InOneGo,
+            stopped: RefCell::new(None),
+            expanded: Cell::new(0),
+            charged: Cell::new(0),
+            charge: RefCell::new(None),
+        }
+    }
+
+    /// Plans what takes little time; of the rest it says so ([`Planner::is_too_long`]).
+    pub fn brief(state: &'a SessionState) -> Planner<'a> {
+        Planner { pace: Pace::Brief(Cell::new(BRIEF_BYTES)), ..Planner::new(state) }
+    }
+
+    /// Plans by steps: `give_way` is called when the slice of time is over.
+    pub fn by_steps(state: &'a SessionState, give_way: &'a dyn Fn()) -> Planner<'a> {
+        Planner { pace: Pace::BySteps(give_way), ..Planner::new(state) }
     }
 }
 
@@ -177,45 +255,87 @@ impl Planner<'_> {
     /// When the statement is to stop.
     pub fn work(&self, bytes: usize) -> Result<(), SqlError> {
         self.state.work(bytes)?;
-        if let Some(give_way) = self.give_way
-            && self.state.slice_is_over()
-        {
-            give_way();
+        match &self.pace {
+            Pace::InOneGo => {}
+            Pace::Brief(left) => match left.get().checked_sub(bytes) {
+                Some(rest) => left.set(rest),
+                None => {
+                    left.set(0);
+                    return Err(errors::error(errors::INTERNAL_ERROR, &[&"planning takes long"]));
+                }
+            },
+            Pace::BySteps(give_way) => {
+                if self.state.slice_is_over() {
+                    give_way();
+                }
+            }
         }
         Ok(())
     }
 
-    /// Plans a statement.
-    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
-        Ok(match statement {
-            ast::Statement::Select(query) => Plan::Select(self.planned(query, |tree| self.select(tree))?),
-            ast::Statement::Insert(insert) => Plan::Insert(self.planned(insert, |tree| self.insert(tree))?),
-            ast::Statement::Update(update) => Plan::Update(self.planned(update, |tree| self.update(tree))?),
-            ast::Statement::Delete(delete) => Plan::Delete(self.planned(delete, |tree| self.delete(tree))?),
-            other => Plan::Command(other),
+    /// Whether it failed because it would have taken long.
+    pub fn is_too_long(&self) -> bool {
+        matches!(&self.pace, Pace::Brief(left) if left.get() == 0)
+    }
+
+    /// A step of a walk through a bound tree: whether to go on. When not, [`Planner::outcome`] says why.
+    fn walk(&self) -> bool {
+        match self.work(NODE_BYTES) {
+            Ok(()) => true,
+            Err(error) => {
+                *self.stopped.borrow_mut() = Some(error);
+                false
+            }
+        }
+    }
+
+    /// The error of a walk that was to stop.
+    fn outcome(&self) -> Result<(), SqlError> {
+        self.stopped.take().map_or(Ok(()), Err)
+    }
+
+    /// What the plan has been charged so far.
+    pub fn charged(&self) -> usize {
+        self.charged.get()
+    }
+
+    /// Works on so many columns that the text does not name one by one, and charges what they take each.
+    pub(crate) fn expand(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
+        self.work(columns * NODE_BYTES)?;
+        let expanded = self.expanded.get() + columns * bytes;
+        if expanded < EXPANDED_AT_ONCE {
+            self.expanded.set(expanded);
+            return Ok(());
+        }
+        let more = self.state.memory.statement(expanded)?;
+        self.expanded.set(0);
+        self.charged.set(self.charged.get() + expanded);
+        match &mut *self.charge.borrow_mut() {
+            Some(charge) => charge.join(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+
+    /// What is dropped elsewhere when planning takes long.
+    pub(crate) fn elsewhere<T: Send + 'static>(&self, what: T) -> Elsewhere<T> {
+        Elsewhere::new(what, matches!(self.pace, Pace::BySteps(_)))
+    }
+
+    /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
+    pub fn data(&self, statement: &ast::Statement) -> Option<Result<Plan, SqlError>> {
+        Some(match statement {
+            ast::Statement::Select(query) => self.select(query).map(Plan::Select),
+            ast::Statement::Insert(insert) => self.insert(insert).map(Plan::Insert),
+            ast::Statement::Update(update) => self.update(update).map(Plan::Update),
+            ast::Statement::Delete(delete) => self.delete(delete).map(Plan::Delete),
+            _ => return None,
         })
     }
 
-    /// A step of a walk through a bound tree: lets others run when it has been long enough.
-    fn walk(&self) {
-        if let Some(give_way) = self.give_way
-            && self.state.walked(NODE_BYTES)
-        {
-            give_way();
-        }
-    }
-
-    /// What is made of a tree, which is not needed any more.
-    fn planned<T: Send + 'static, P>(
-        &self,
-        tree: T,
-        plan: impl FnOnce(&T) -> Result<P, SqlError>,
-    ) -> Result<P, SqlError> {
-        let planned = plan(&tree);
-        if self.give_way.is_some() {
-            discard(tree);
-        }
-        planned
+    /// Plans a statement.
+    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
+        self.data(&statement).unwrap_or(Ok(Plan::Command(statement)))
     }
 
     /// What a parameter counts as before it is known.

@@ -1,28 +1,38 @@
 //! Planning SELECT.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::access::{Path, Question, order_of};
 use super::source::{Source, SourceColumn, SourceKind};
-use super::{Condition, Grouping, Planner, SelectPlan, Step};
+use super::{Condition, Grouping, Planner, SelectPlan, Step, ValuePlan};
 use crate::errors;
-use crate::result::{ResultColumns, SqlError};
+use crate::result::{ColumnMeta, ResultColumns, SqlError};
 use crate::sql::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
 use crate::sql::catalog_views;
-use crate::sql::expr::Expr;
 use crate::sql::expr::bind::{Binder, Bound};
 use crate::sql::expr::types::Type;
+use crate::sql::expr::{Expr, NODE_BYTES};
 use crate::variables::sql_mode;
+
+/// What a column of a result takes: the expression, its type, and its definition for the client with five names.
+const ITEM_BYTES: usize = size_of::<Expr>() + size_of::<Type>() + size_of::<ColumnMeta>() + 160;
+
+/// What an equality of USING or NATURAL takes.
+const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
+
+/// Columns of one SELECT are numbered with 16 bits.
+const ITEMS_MAX: usize = u16::MAX as usize;
 
 /// FROM, flattened.
 #[derive(Default)]
-struct From {
+struct From<'q> {
     sources: Vec<Source>,
     hints: Vec<Vec<(HintKind, Vec<String>)>>,
     /// ON of inner joins, with how many sources it may see.
-    conditions: Vec<(ast::Expr, usize)>,
+    conditions: Vec<(&'q ast::Expr, usize)>,
     /// LEFT JOINs: source and ON.
-    outer: Vec<(usize, Option<ast::Expr>)>,
+    outer: Vec<(usize, Option<&'q ast::Expr>)>,
     /// Equalities of USING and NATURAL.
     equalities: Vec<(Expr, Option<usize>)>,
     straight: bool,
@@ -55,10 +65,18 @@ impl Planner<'_> {
         plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
         plan.types = types;
         // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
+        let mut by_name: HashMap<String, usize> = HashMap::new();
+        if !query.order_by.is_empty() {
+            self.work(names.len() * NODE_BYTES)?;
+            for (at, name) in names.iter().enumerate() {
+                by_name.entry(name.to_ascii_lowercase()).or_insert(at);
+            }
+        }
         for item in &query.order_by {
+            self.work(NODE_BYTES)?;
             let position = match &item.expr {
                 ast::Expr::Integer(n) => usize::try_from(*n).ok().and_then(|n| n.checked_sub(1)),
-                ast::Expr::Column { name, .. } => names.iter().position(|n| n.eq_ignore_ascii_case(name)),
+                ast::Expr::Column { name, .. } => by_name.get(&name.to_ascii_lowercase()).copied(),
                 _ => None,
             };
             let position = position.filter(|at| *at < names.len());
@@ -67,6 +85,20 @@ impl Planner<'_> {
         }
         plan.limit = self.limit(query.limit.as_ref())?;
         Ok(plan)
+    }
+
+    /// Plans a value that stands alone, as in SET; with subqueries it is a query, whose result goes into a variable.
+    pub fn value(&self, expr: &ast::Expr, into: &str) -> Result<ValuePlan, SqlError> {
+        let mut binder = Binder::new(self, &[]);
+        let (bound, ty) = binder.bind(expr)?;
+        if binder.subqueries.is_empty() {
+            return Ok(ValuePlan::Constant(bound));
+        }
+        let columns = ResultColumns::new(vec![ty.meta("")]);
+        let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
+        plan.subqueries = binder.subqueries;
+        plan.into = vec![into.to_owned()];
+        Ok(ValuePlan::Query(Box::new(plan)))
     }
 
     pub(crate) fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
@@ -124,17 +156,23 @@ impl Planner<'_> {
         // Output.
         binder.clause = "field list";
         binder.aggregates_allowed = true;
-        let (bound, names, metas) = self.items(&mut binder, select)?;
-        binder.aliases = named(select, &bound);
+        let Items { mut bound, metas, aliased } = self.items(&mut binder, select)?;
+        if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
+            for (alias, at) in aliased {
+                self.work(NODE_BYTES)?;
+                let (expr, ty) = &mut bound[at];
+                binder.aliases.entry(alias.to_ascii_lowercase()).or_insert_with(|| (expr.share(), *ty));
+            }
+        }
         binder.aggregates_allowed = false;
         binder.clause = "group statement";
         let mut keys = Vec::new();
         for key in &select.group_by {
-            keys.push(position(key, &bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0);
+            keys.push(position(key, &mut bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0);
         }
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
-        let having = match &select.having {
+        let mut having = match &select.having {
             Some(having) => Some(binder.bind(having)?.0),
             None => None,
         };
@@ -142,50 +180,57 @@ impl Planner<'_> {
         binder.aliases_first = true;
         let mut order = Vec::new();
         for item in order_by {
-            let expr =
-                position(&item.expr, &bound, "order clause")?.map_or_else(|| binder.bind(&item.expr), Ok)?.0;
+            let expr = position(&item.expr, &mut bound, "order clause")?
+                .map_or_else(|| binder.bind(&item.expr), Ok)?
+                .0;
             if !expr.is_constant() {
                 order.push((expr, item.descending));
             }
         }
         let (aggregates, subqueries) = (binder.aggregates, binder.subqueries);
         let (items, types): (Vec<Expr>, Vec<Type>) = bound.into_iter().unzip();
-        let grouped = !aggregates.is_empty() || !keys.is_empty() || having.is_some();
-        if grouped && keys.is_empty() && !aggregates.is_empty() {
-            self.check_full_group(&items, &names, &sources)?;
+        let grouped = !aggregates.is_empty() || !keys.is_empty();
+        if !grouped && let Some(having) = having.take() {
+            // Of single rows it says what WHERE says, and knows the aliases.
+            push_conjuncts(having, &mut conjuncts);
+        }
+        if grouped && keys.is_empty() {
+            self.check_full_group(&items, &metas, &sources)?;
         }
         let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas);
         let mut plan = SelectPlan {
-            needed: Vec::new(),
-            steps: Vec::new(),
-            constant_conditions: Vec::new(),
+            sources,
             grouping,
-            items,
-            types,
-            columns,
             distinct: select.distinct,
             order,
             limit: self.limit(limit)?,
             locking,
             subqueries,
             into: select.into.clone(),
-            unions: Vec::new(),
-            plain_columns: None,
-            sources,
+            ..SelectPlan::of_items(items, types, columns)
         };
-        self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight);
+        self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
+        plan.charge = self.charge.take();
         Ok(plan)
     }
 
     /// ONLY_FULL_GROUP_BY without GROUP BY: no bare columns beside aggregates.
-    fn check_full_group(&self, items: &[Expr], names: &[String], sources: &[Source]) -> Result<(), SqlError> {
+    fn check_full_group(
+        &self,
+        items: &[Expr],
+        metas: &[ColumnMeta],
+        sources: &[Source],
+    ) -> Result<(), SqlError> {
         if self.state.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY == 0 {
             return Ok(());
         }
-        for (number, (item, name)) in items.iter().zip(names).enumerate() {
+        for (number, (item, ColumnMeta { name, .. })) in items.iter().zip(metas).enumerate() {
             let mut bare = None;
             item.visit(&mut |expr| {
+                if !self.walk() {
+                    return;
+                }
                 if let Expr::Column { source, column } = expr {
                     bare = Some((*source, *column));
                 }
@@ -196,59 +241,70 @@ impl Planner<'_> {
                 let shown = format!("{}.{}.{}", source.database, source.alias, name);
                 return Err(errors::error(errors::MIX_OF_GROUP_FUNC_AND_FIELDS, &[&(number + 1), &shown]));
             }
+            self.outcome()?;
         }
         Ok(())
     }
 
-    #[allow(clippy::type_complexity)]
-    fn items(
-        &self,
-        binder: &mut Binder<'_, '_>,
-        select: &ast::Select,
-    ) -> Result<(Vec<Bound>, Vec<String>, Vec<crate::result::ColumnMeta>), SqlError> {
-        let (mut bound, mut names, mut metas) = (Vec::new(), Vec::new(), Vec::new());
-        let sources = binder.sources;
+    /// The select list, stars expanded.
+    fn items<'q>(&self, binder: &mut Binder<'_, '_>, select: &'q ast::Select) -> Result<Items<'q>, SqlError> {
+        let mut items = Items::default();
         for item in &select.items {
             match item {
                 SelectItem::Star { database, table } => {
-                    let mut any = false;
-                    for (at, source) in sources.iter().enumerate() {
-                        if !source.answers_to(database.as_deref(), table.as_deref()) {
-                            continue;
-                        }
-                        any = true;
-                        for (number, column) in source.columns.iter().enumerate() {
-                            if column.merged && table.is_none() {
-                                continue;
-                            }
-                            bound
-                                .push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
-                            names.push(column.name.clone());
-                            metas.push(source.meta(number as u16, &column.name));
-                        }
-                    }
-                    match table {
-                        Some(table) if !any => return Err(errors::error(errors::BAD_TABLE, &[table])),
-                        None if !any => return Err(errors::error(errors::NO_TABLES_USED, &[])),
-                        _ => {}
-                    }
+                    self.star(binder.sources, database.as_deref(), table.as_deref(), &mut items)?;
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let (expr, ty) = binder.bind(expr)?;
-                    let name = alias.as_ref().unwrap_or(text).clone();
-                    metas.push(match &expr {
-                        Expr::Column { source, column } => sources[usize::from(*source)].meta(*column, &name),
-                        _ => ty.meta(&name),
+                    let name = alias.as_ref().unwrap_or(text);
+                    items.metas.push(match &expr {
+                        Expr::Column { source, column } => {
+                            binder.sources[usize::from(*source)].meta(*column, name)
+                        }
+                        _ => ty.meta(name),
                     });
-                    bound.push((expr, ty));
-                    names.push(name);
+                    items.aliased.extend(alias.as_deref().map(|alias| (alias, items.bound.len())));
+                    items.bound.push((expr, ty));
                 }
             }
+            if items.bound.len() > ITEMS_MAX {
+                return Err(errors::error(errors::TOO_MANY_FIELDS, &[]));
+            }
         }
-        Ok((bound, names, metas))
+        Ok(items)
     }
 
-    fn from(&self, table: &TableRef, from: &mut From) -> Result<(), SqlError> {
+    /// `*`, `table.*`.
+    fn star(
+        &self,
+        sources: &[Source],
+        database: Option<&str>,
+        table: Option<&str>,
+        items: &mut Items<'_>,
+    ) -> Result<(), SqlError> {
+        let mut any = false;
+        for (at, source) in sources.iter().enumerate() {
+            if !source.answers_to(database, table) {
+                continue;
+            }
+            any = true;
+            self.expand(source.columns.len(), ITEM_BYTES)?;
+            for (number, column) in source.columns.iter().enumerate() {
+                if column.merged && table.is_none() {
+                    continue;
+                }
+                items.bound.push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
+                items.metas.push(source.meta(number as u16, &column.name));
+            }
+        }
+        match table {
+            Some(table) if !any => Err(errors::error(errors::BAD_TABLE, &[&table])),
+            None if !any => Err(errors::error(errors::NO_TABLES_USED, &[])),
+            _ => Ok(()),
+        }
+    }
+
+    fn from<'q>(&self, table: &'q TableRef, from: &mut From<'q>) -> Result<(), SqlError> {
         match table {
             TableRef::Table { name, alias, hints } => {
                 self.require_reading(name, from.locks)?;
@@ -261,6 +317,7 @@ impl Planner<'_> {
             }
             TableRef::Derived { query, alias } => {
                 let plan = self.select(query)?;
+                self.expand(plan.types.len(), SourceColumn::BYTES)?;
                 let columns = plan.columns.metas().iter().zip(&plan.types);
                 let columns = columns
                     .map(|(meta, ty)| SourceColumn {
@@ -270,13 +327,8 @@ impl Planner<'_> {
                         merged: false,
                     })
                     .collect();
-                let source = Source {
-                    database: String::new(),
-                    alias: alias.clone(),
-                    table: alias.clone(),
-                    columns,
-                    kind: SourceKind::Derived(Box::new(plan)),
-                };
+                let kind = SourceKind::Derived(Box::new(plan));
+                let source = Source::new(String::new(), alias.clone(), alias.clone(), columns, kind);
                 self.add_source(source, from)?;
             }
             TableRef::Join { left, right, kind, on, using, natural } => {
@@ -292,8 +344,8 @@ impl Planner<'_> {
                 }
                 self.join_columns(from, middle, using, *natural, is_outer)?;
                 match (is_outer, on) {
-                    (true, on) => from.outer.push((middle, on.clone())),
-                    (false, Some(on)) => from.conditions.push((on.clone(), from.sources.len())),
+                    (true, on) => from.outer.push((middle, on.as_ref())),
+                    (false, Some(on)) => from.conditions.push((on, from.sources.len())),
                     (false, None) => {}
                 }
             }
@@ -304,7 +356,7 @@ impl Planner<'_> {
     /// Equalities of USING and NATURAL; the right side's columns are merged into the left's.
     fn join_columns(
         &self,
-        from: &mut From,
+        from: &mut From<'_>,
         middle: usize,
         using: &[String],
         natural: bool,
@@ -314,6 +366,7 @@ impl Planner<'_> {
         if natural {
             for source in &from.sources[middle..] {
                 for column in &source.columns {
+                    self.work(middle * NODE_BYTES)?;
                     let in_left =
                         from.sources[..middle].iter().any(|left| left.column_number(&column.name).is_some());
                     if in_left {
@@ -323,6 +376,8 @@ impl Planner<'_> {
             }
         }
         for name in &names {
+            self.work(middle * NODE_BYTES)?;
+            self.expand(1, EQUALITY_BYTES)?;
             let find = |range: std::ops::Range<usize>| {
                 range.clone().find_map(|at| from.sources[at].column_number(name).map(|column| (at, column)))
             };
@@ -342,7 +397,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn add_source(&self, source: Source, from: &mut From) -> Result<(), SqlError> {
+    fn add_source(&self, source: Source, from: &mut From<'_>) -> Result<(), SqlError> {
         let same = |other: &Source| {
             other.alias.eq_ignore_ascii_case(&source.alias) && other.database == source.database
         };
@@ -364,7 +419,18 @@ impl Planner<'_> {
             view.require_reading(self.state)?;
             return Ok(view.source(alias.unwrap_or(&name.name)));
         }
-        Ok(Source::table(self.engine_table(name)?, alias))
+        self.table_source(name, alias)
+    }
+
+    /// A table of the engine as a source.
+    pub(super) fn table_source(
+        &self,
+        name: &ast::TableName,
+        alias: Option<&str>,
+    ) -> Result<Source, SqlError> {
+        let table = self.engine_table(name)?;
+        self.expand(table.def.columns.len(), SourceColumn::BYTES)?;
+        Ok(Source::table(table, alias))
     }
 
     fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
@@ -379,31 +445,23 @@ impl Planner<'_> {
 }
 
 /// `ORDER BY 2`: the select list entry of that position.
-fn position(expr: &ast::Expr, items: &[Bound], clause: &str) -> Result<Option<Bound>, SqlError> {
+fn position(expr: &ast::Expr, items: &mut [Bound], clause: &str) -> Result<Option<Bound>, SqlError> {
     let ast::Expr::Integer(number) = expr else { return Ok(None) };
     let at = usize::try_from(*number).ok().and_then(|n| n.checked_sub(1));
-    match at.and_then(|at| items.get(at)) {
-        Some(bound) => Ok(Some(bound.clone())),
+    match at.and_then(|at| items.get_mut(at)) {
+        Some((expr, ty)) => Ok(Some((expr.share(), *ty))),
         None => Err(errors::error(errors::BAD_FIELD, &[number, &clause])),
     }
 }
 
-/// Aliases of the select list.
-fn named(select: &ast::Select, bound: &[Bound]) -> Vec<(String, Bound)> {
-    // Stars expand to several entries; aliases are matched from the end of each run, so count by position only when
-    // there is no star.
-    let stars = select.items.iter().any(|item| matches!(item, SelectItem::Star { .. }));
-    let mut result = Vec::new();
-    let offset = bound.len() - select.items.len().min(bound.len());
-    for (at, item) in select.items.iter().enumerate() {
-        if let SelectItem::Expr { alias: Some(alias), .. } = item {
-            let index = if stars && at > 0 { at + offset } else { at };
-            if let Some(bound) = bound.get(index) {
-                result.push((alias.clone(), bound.clone()));
-            }
-        }
-    }
-    result
+/// The select list.
+#[derive(Default)]
+struct Items<'q> {
+    bound: Vec<Bound>,
+    /// Their definitions for the client.
+    metas: Vec<ColumnMeta>,
+    /// Those that have an alias, by their place in `bound`.
+    aliased: Vec<(&'q str, usize)>,
 }
 
 /// Splits at AND.
@@ -414,16 +472,22 @@ pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
     }
 }
 
+/// Sources of one FROM, a bit for each: there are 61 at most.
+type Sources = u64;
+
+fn only(source: u16) -> Sources {
+    1 << source
+}
+
 impl Planner<'_> {
-    /// Sources that an expression reads.
-    fn read_sources(&self, expr: &Expr) -> Vec<u16> {
-        let mut found = Vec::new();
+    /// Sources that an expression reads, a bit for each.
+    fn read_sources(&self, expr: &Expr) -> Sources {
+        let mut found = 0;
         expr.visit(&mut |inner| {
-            self.walk();
-            if let Expr::Column { source, .. } = inner
-                && !found.contains(source)
+            if self.walk()
+                && let Expr::Column { source, .. } = inner
             {
-                found.push(*source);
+                found |= only(*source);
             }
         });
         found
@@ -432,8 +496,8 @@ impl Planner<'_> {
     /// Adds the columns that an expression reads to those needed of each source.
     pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
         expr.visit(&mut |inner| {
-            self.walk();
-            if let Expr::Column { source, column } = inner
+            if self.walk()
+                && let Expr::Column { source, column } = inner
                 && let Some(columns) = needed.get_mut(usize::from(*source))
                 && !columns.contains(column)
             {
@@ -450,70 +514,54 @@ impl Planner<'_> {
         outer: Vec<(usize, Vec<Condition>)>,
         hints: &[Vec<(HintKind, Vec<String>)>],
         straight: bool,
-    ) {
+    ) -> Result<(), SqlError> {
         plan.needed = self.needed_columns(plan, &conjuncts, &outer);
-        let (constant, mut conjuncts): (Vec<_>, Vec<_>) =
-            conjuncts.into_iter().partition(|c| self.read_sources(c).is_empty());
-        plan.constant_conditions = constant;
+        let read = conjuncts.into_iter().map(|condition| (self.read_sources(&condition), condition));
+        let (constant, mut conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
+        self.outcome()?;
+        plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
+        let on = |source: u16| outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
+        // The conditions that say something of a source, to compare what reading it next would gain.
+        let mut about: Vec<Vec<Condition>> = vec![Vec::new(); plan.sources.len()];
+        if plan.sources.len() > 1 {
+            for (sources, condition) in &conjuncts {
+                let of = about.iter_mut().enumerate().filter(|(s, _)| sources & only(*s as u16) != 0);
+                of.for_each(|(_, list)| list.push(condition.clone()));
+                self.work(NODE_BYTES)?;
+            }
+        }
         let fixed_order = straight || !outer.is_empty();
         let mut bound: Vec<u16> = Vec::new();
         while bound.len() < plan.sources.len() {
             let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
-            let candidates = if fixed_order { &left[..1] } else { &left[..] };
-            let mut best: Option<(u16, Path, u32)> = None;
-            for &source in candidates {
-                let on = outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
-                let path =
-                    self.choose(plan, source, on.unwrap_or(&conjuncts), &bound, &hints[usize::from(source)]);
-                let rank = path.equal.len() as u32 * 10
-                    + u32::from(!path.last.is_empty()) * 5
-                    + u32::from(path.unique) * 1000;
-                if best.as_ref().is_none_or(|(_, _, found)| rank > *found) {
-                    best = Some((source, path, rank));
+            let candidates = if fixed_order || left.len() == 1 { &left[..1] } else { &left[..] };
+            let mut best = (candidates[0], 0);
+            for &source in candidates.iter().filter(|_| candidates.len() > 1) {
+                let at = usize::from(source);
+                let rank = self.choose(plan, source, &about[at], &bound, &hints[at])?.rank();
+                if rank > best.1 {
+                    best = (source, rank);
                 }
             }
-            let Some((source, path, _)) = best else { break };
+            let source = best.0;
+            let hints = &hints[usize::from(source)];
+            let known = bound.iter().fold(only(source), |known, s| known | only(*s));
+            let (usable, rest): (Vec<_>, Vec<_>) =
+                conjuncts.into_iter().partition(|(sources, _)| sources & !known == 0);
+            let usable: Vec<Condition> = usable.into_iter().map(|(_, condition)| condition).collect();
+            let conditions = on(source).unwrap_or(&usable);
+            let path = self.choose(plan, source, conditions, &bound, hints)?;
+            let filter = without(conditions, &path.consumed);
+            let all_conditions = conditions.clone();
+            let outer = on(source).is_some();
+            let after = if outer { usable } else { Vec::new() };
+            plan.steps.push(Step { source: source.into(), path, filter, all_conditions, outer, after });
             bound.push(source);
-            let ready = |conjunct: &Condition| self.read_sources(conjunct).iter().all(|s| bound.contains(s));
-            let (mut usable, rest): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut conjuncts).into_iter().partition(ready);
-            let step = match outer.iter().find(|(s, _)| *s == usize::from(source)) {
-                Some((_, on)) => {
-                    let filter = without(on, &path.consumed);
-                    Step {
-                        source: source.into(),
-                        path,
-                        filter,
-                        all_conditions: on.clone(),
-                        outer: true,
-                        after: usable,
-                    }
-                }
-                None => {
-                    let path = self.choose(
-                        plan,
-                        source,
-                        &usable,
-                        &bound[..bound.len() - 1],
-                        &hints[usize::from(source)],
-                    );
-                    let all = usable.clone();
-                    usable = without(&usable, &path.consumed);
-                    Step {
-                        source: source.into(),
-                        path,
-                        filter: usable,
-                        all_conditions: all,
-                        outer: false,
-                        after: Vec::new(),
-                    }
-                }
-            };
-            plan.steps.push(step);
             conjuncts = rest;
         }
         use_index_order(plan);
         plain_output(plan);
+        Ok(())
     }
 
     fn choose(
@@ -523,15 +571,17 @@ impl Planner<'_> {
         conjuncts: &[Condition],
         bound: &[u16],
         hints: &[(HintKind, Vec<String>)],
-    ) -> Path {
+    ) -> Result<Path, SqlError> {
         let at = usize::from(source);
-        match plan.sources[at].engine_table() {
+        let path = match plan.sources[at].engine_table() {
             Some(table) => {
                 Question { planner: self, table, source, conjuncts, bound, needed: &plan.needed[at], hints }
                     .answer()
             }
             None => Path::everything(),
-        }
+        };
+        self.outcome()?;
+        Ok(path)
     }
 
     fn needed_columns(

@@ -1,6 +1,7 @@
 //! The sources of a query: tables of the engine, virtual tables, derived tables.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
 use untorn::schema::KeyKind;
@@ -21,6 +22,11 @@ pub struct SourceColumn {
     pub flags: u16,
     /// Merged with a column of the same name by USING or NATURAL.
     pub merged: bool,
+}
+
+impl SourceColumn {
+    /// What one takes with its name, and the name once more in the index of names.
+    pub const BYTES: usize = 2 * size_of::<SourceColumn>();
 }
 
 /// What a source is.
@@ -55,11 +61,27 @@ pub struct Source {
     pub table: String,
     /// Columns.
     pub columns: Vec<SourceColumn>,
+    /// Their numbers by name, in lower case: made when the first name is looked for among many.
+    numbers: OnceLock<HashMap<String, u16>>,
     /// What it is.
     pub kind: SourceKind,
 }
 
+/// Names are looked for one by one among so few.
+const COLUMNS_FEW: usize = 24;
+
 impl Source {
+    /// What a statement knows as `alias`.
+    pub fn new(
+        database: String,
+        alias: String,
+        table: String,
+        columns: Vec<SourceColumn>,
+        kind: SourceKind,
+    ) -> Source {
+        Source { database, alias, table, columns, numbers: OnceLock::new(), kind }
+    }
+
     /// A table of the engine.
     pub fn table(table: Arc<Table>, alias: Option<&str>) -> Source {
         let mut columns: Vec<SourceColumn> = Vec::with_capacity(table.def.columns.len());
@@ -89,13 +111,9 @@ impl Source {
             let ty = Type::of_column(&column.kind, column.nullable);
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, merged: false });
         }
-        Source {
-            database: table.database.clone(),
-            alias: alias.unwrap_or(&table.name).to_owned(),
-            table: table.name.clone(),
-            columns,
-            kind: SourceKind::Table(TableHandle(table)),
-        }
+        let (database, name) = (table.database.clone(), table.name.clone());
+        let alias = alias.unwrap_or(&name).to_owned();
+        Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
     }
 
     /// The engine's table, when it is one.
@@ -115,7 +133,18 @@ impl Source {
 
     /// Number of the column of this name.
     pub fn column_number(&self, name: &str) -> Option<u16> {
-        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name)).map(|at| at as u16)
+        if self.columns.len() <= COLUMNS_FEW {
+            let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+            return Some(at as u16);
+        }
+        let numbers = self.numbers.get_or_init(|| {
+            let mut numbers = HashMap::with_capacity(self.columns.len());
+            for (at, column) in self.columns.iter().enumerate() {
+                numbers.entry(column.name.to_ascii_lowercase()).or_insert(at as u16);
+            }
+            numbers
+        });
+        numbers.get(&name.to_ascii_lowercase()).copied()
     }
 
     /// Whether this column was merged away by USING.

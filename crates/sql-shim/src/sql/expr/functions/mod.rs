@@ -8,6 +8,7 @@ mod temporal;
 mod text;
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use untorn::types::Collation;
 
@@ -25,9 +26,9 @@ pub struct Function {
     /// Upper-case name.
     pub name: &'static str,
     /// Fewest arguments.
-    pub least: u8,
+    pub least: usize,
     /// Most arguments.
-    pub most: u8,
+    pub most: usize,
     /// Not the same for all rows of a statement (RAND, UUID).
     pub volatile: bool,
     /// Its type from those of the arguments.
@@ -53,8 +54,21 @@ fn tables() -> impl Iterator<Item = &'static Function> {
     tables.into_iter().flatten()
 }
 
+/// How many arguments a function takes; `None` when there is none of this (upper-case) name.
+pub fn arguments_of(name: &str) -> Option<RangeInclusive<usize>> {
+    Some(match name {
+        "COALESCE" => 1..=usize::MAX,
+        "IFNULL" | "NVL" | "NULLIF" => 2..=2,
+        "IF" => 3..=3,
+        name => find(name).map(|function| function.least..=function.most)?,
+    })
+}
+
 macro_rules! function {
-    ($name:literal, $least:literal..=$most:literal, $result:expr, $eval:expr) => {
+    ($name:literal, $least:literal.., $result:expr, $eval:expr) => {
+        function!($name, $least..=usize::MAX, $result, $eval)
+    };
+    ($name:literal, $least:literal..=$most:expr, $result:expr, $eval:expr) => {
         Function { name: $name, least: $least, most: $most, volatile: false, result: $result, eval: $eval }
     };
 }

@@ -25,6 +25,14 @@ fn double(values: &[Value<'_>], apply: impl Fn(f64) -> f64) -> Evaluated<'static
     }
 }
 
+/// The angle of a slope, or of the point (x, y) that is given as y, x.
+fn arc_tangent(values: &[Value<'_>]) -> Evaluated<'static> {
+    match values {
+        [y, x] if !y.is_null() && !x.is_null() => Ok(Value::Double(y.to_double().atan2(x.to_double()))),
+        values => double(values, f64::atan),
+    }
+}
+
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[
     function!("ABS", 1..=1, number_like, |v, _| Ok(match &v[0] {
@@ -70,20 +78,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("SIN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::sin)),
     function!("COS", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::cos)),
     function!("TAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::tan)),
-    function!("ATAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::atan)),
+    function!("ATAN", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
+    function!("ATAN2", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
     function!("PI", 0..=0, |_| Type::DOUBLE, |_, _| Ok(Value::Double(std::f64::consts::PI))),
     function!("CRC32", 1..=1, |_| Type::UINT, |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
         false => Value::UInt(u64::from(crc32(&v[0].to_text()))),
     })),
-    function!("GREATEST", 2..=255, widest, |v, _| extreme(v, std::cmp::Ordering::Greater)),
-    function!("LEAST", 2..=255, widest, |v, _| extreme(v, std::cmp::Ordering::Less)),
+    function!("GREATEST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Greater)),
+    function!("LEAST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Less)),
     function!("BIT_COUNT", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
         false => Value::Int(i64::from(v[0].to_bits().count_ones())),
     })),
     function!("ISNULL", 1..=1, |_| Type::BOOL, |v, _| Ok(Value::truth_value(v[0].is_null()))),
-    function!("INTERVAL", 2..=255, |_| Type::INT, |v, _| {
+    function!("INTERVAL", 2.., |_| Type::INT, |v, _| {
         if v[0].is_null() {
             return Ok(Value::Int(-1));
         }

@@ -70,7 +70,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("RTRIM", 1..=1, text_like, |v, _| text(v, |t| {
         t[..t.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)].to_vec()
     })),
-    function!("CONCAT", 1..=255, text_sum, |v, cx| {
+    function!("CONCAT", 1.., text_sum, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
@@ -80,7 +80,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let bytes = texts.iter().map(|text| text.len()).sum();
         made(bytes, "concat", rule, cx, || texts.concat())
     }),
-    function!("CONCAT_WS", 2..=255, text_sum, |v, cx| {
+    function!("CONCAT_WS", 2.., text_sum, |v, cx| {
         if v[0].is_null() {
             return Ok(Value::Null);
         }
@@ -149,7 +149,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             text.iter().take(if text.is_ascii() { 1 } else { 4 }).fold(0, |n, b| n << 8 | usize::from(*b))
         }))
     }),
-    function!("CHAR", 1..=255, |t| Type::bytes(4 * t.len() as u32), |v, _| {
+    function!("CHAR", 1.., |t| Type::bytes(4 * t.len() as u32), |v, _| {
         let mut bytes = Vec::new();
         for value in v.iter().filter(|value| !value.is_null()) {
             let code = (value.to_bits() as u32).to_be_bytes();
@@ -190,7 +190,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             compare::compare(&a, &b).map_or(Value::Null, |o| Value::Int(o as i64))
         })
     }),
-    function!("ELT", 2..=255, |t| text_sum(&t[1..]), |v, _| {
+    function!("ELT", 2.., |t| text_sum(&t[1..]), |v, _| {
         let at = index(v, 0);
         Ok(usize::try_from(at)
             .ok()
@@ -199,7 +199,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             .cloned()
             .unwrap_or(Value::Null))
     }),
-    function!("FIELD", 2..=255, |_| Type::INT, |v, _| {
+    function!("FIELD", 2.., |_| Type::INT, |v, _| {
         let wanted = compare::Wanted::new(&v[0]);
         let at = v[1..].iter().position(|x| wanted.is_equal(x) == Some(true));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
@@ -230,7 +230,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             index(v, 1).clamp(0, 30)
         )))),
     })),
-    function!("JSON_EXTRACT", 2..=255, |_| Type::text(65_535), |_, _| Ok(Value::Null)),
+    function!("JSON_EXTRACT", 2.., |_| Type::text(65_535), |_, _| Ok(Value::Null)),
     function!("JSON_UNQUOTE", 1..=1, |_| Type::text(65_535), |v, _| Ok(v[0].clone())),
 ];
 
