@@ -351,6 +351,13 @@ pub fn processor_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
 }
 
+/// The bytes a process gave to the block layer so far, or to the page cache where it writes through that.
+pub fn bytes_written(process: u32) -> Result<u64> {
+    let io = std::fs::read_to_string(format!("/proc/{process}/io"))?;
+    let bytes = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+    Ok(bytes.context("no write_bytes in /proc/*/io")?.trim().parse()?)
+}
+
 /// The value of a status variable that is a number.
 pub fn status_number(connection: &mut Conn, name: &str) -> Result<u64> {
     let row: Option<(String, String)> =
