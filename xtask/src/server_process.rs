@@ -385,3 +385,21 @@ fn install_mariadb(data: &Path) -> Result<()> {
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_written, processor_time};
+
+    #[test]
+    fn the_figures_of_a_process_are_read() {
+        let process = std::process::id();
+        assert!(processor_time(process).is_ok());
+        assert!(bytes_written(process).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_figures() {
+        // Beyond the greatest process id of Linux.
+        assert!(processor_time(1 << 23).is_err() && bytes_written(1 << 23).is_err());
+    }
+}

@@ -11,7 +11,8 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The mean for ratios: twice as much and half as much come to 1. `None` without values, or when one is not positive.
+/// The mean for ratios: twice as much and half as much come to 1. `None` without values, or when one is not
+/// positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let usable = !values.is_empty() && values.iter().all(|value| value.is_finite() && *value > 0.0);
     usable.then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())

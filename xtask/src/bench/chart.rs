@@ -1,4 +1,5 @@
-//! The chart of a record: queries per second of each script, a bar for each server, for a light and a dark page.
+//! The chart of a record: queries per second of each script, a bar for each server, for a light and a dark
+//! page.
 
 use super::record::Record;
 use super::table::thousands;
@@ -122,7 +123,8 @@ fn label(record: &Record) -> String {
     format!("sysbench: queries per second of {}", names.join(", "))
 }
 
-/// Adds a label, and a style that replaces each ink: a rule of CSS comes before the attribute `fill` that plotters writes.
+/// Adds a label, and a style that replaces each ink: a rule of CSS comes before the attribute `fill` that
+/// plotters writes.
 fn for_dark_pages(svg: &str, label: &str) -> String {
     let hex = |color: RGBColor| format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2);
     let rules: String = [&OURS, &TEXT, &NOTE]
@@ -146,7 +148,8 @@ mod tests {
     #[test]
     fn the_chart_has_a_bar_for_each_script_and_server_as_long_as_its_median() {
         let chart = svg(&example()).expect("a chart");
-        // The fastest median is 600 of B in the second script; two scripts of three servers, and three squares of the legend.
+        // The fastest median is 600 of B in the second script; two scripts of three servers, and three
+        // squares of the legend.
         assert_eq!(chart.matches("<rect").count(), 2 * 3 + 3);
         let widths: Vec<&str> = chart
             .split("width=\"")

@@ -4,7 +4,7 @@ use super::contestant::{Contestant, OURS, Peer};
 use super::load::Load;
 use super::measure::{load_tables, sample};
 use super::provenance::{Machine, commit, now};
-use super::record::{FORMAT, Record, Sample};
+use super::record::{FORMAT, Record, Sample, Server};
 use super::{draw, history, table};
 use crate::scratch::Scratch;
 use crate::server_process::{Program, ServerProcess};
@@ -12,7 +12,7 @@ use crate::steps::{captured, root};
 use crate::sysbench::DATABASE;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -25,7 +25,8 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// What is compared, and how.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
-    /// A running MySQL or MariaDB of this machine; with its process id, processor time and written bytes are measured too.
+    /// A running MySQL or MariaDB of this machine; with its process id, processor time and written bytes are
+    /// measured too.
     #[arg(long, value_name = "NAME:PORT[:PID]")]
     peer: Vec<Peer>,
     /// User of the peers.
@@ -42,7 +43,8 @@ pub struct Arguments {
     /// Use this server program as it is instead of building one; the record is marked as not of a commit.
     #[arg(long, value_name = "PATH")]
     pub server_binary: Option<PathBuf>,
-    /// Where the record goes (runs/), its chart, and a line for each script (history.csv); docs/benchmarks by default.
+    /// Where the record goes (runs/), its chart, and a line for each script (history.csv); docs/benchmarks by
+    /// default.
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
 }
@@ -55,10 +57,6 @@ impl Arguments {
         ensure!(distinct(&self.load.scripts), "a script is named twice: {}", self.load.scripts.join(", "));
         Ok(())
     }
-
-    fn out(&self) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| root().join("docs/benchmarks"))
-    }
 }
 
 fn distinct<T: Ord>(values: &[T]) -> bool {
@@ -67,71 +65,69 @@ fn distinct<T: Ord>(values: &[T]) -> bool {
 
 /// Measures, prints the table, and writes the record, the history and the chart.
 pub fn run(program: &Program, arguments: &Arguments) -> Result<()> {
-    let (began, (commit, changed)) = (now()?, commit()?);
-    let dirty = changed || arguments.server_binary.is_some();
-    let runs = arguments.out().join("runs");
+    let out = arguments.out.clone().unwrap_or_else(|| root().join("docs/benchmarks"));
+    let runs = out.join("runs");
     std::fs::create_dir_all(&runs).with_context(|| runs.display().to_string())?;
-    let path = Record::path(&runs, &began, &commit, dirty);
+    let mut record = unmeasured(arguments)?;
+    let path = runs.join(record.file_name());
     // Before the measurement, not after it.
     ensure!(!path.exists(), "{} exists; a record is never overwritten", path.display());
 
-    let record = Scratch::with("bench", |place| {
-        let server = ServerProcess::start(program, place, &SETTINGS)?;
-        let ours = Peer { name: OURS.to_owned(), port: server.port, process: Some(server.id()) };
-        let mut contestants = vec![Contestant::new(&ours, "root", "", DATABASE)?];
-        for peer in &arguments.peer {
-            contestants.push(Contestant::new(
-                peer,
-                &arguments.user,
-                &arguments.password,
-                &arguments.database,
-            )?);
-        }
-        let mut record = Record {
-            format: FORMAT,
-            began,
-            commit,
-            dirty,
-            machine: Machine::here()?,
-            page_protection: String::new(),
-            sysbench: sysbench_version()?,
-            load: arguments.load.clone(),
-            servers: contestants.iter_mut().map(Contestant::describe).collect::<Result<_>>()?,
-            samples: Vec::new(),
-        };
-        print_servers(&record, &contestants);
-        // By name, because the order of the contestants changes.
-        record.samples = measure(&mut contestants, &record.load)?;
-        let ours = contestants.iter_mut().find(|contestant| contestant.name == OURS);
-        let protection = ours.map(|ours| ours.status("Untorn_page_protection")).transpose()?;
-        record.page_protection = protection.flatten().context("no status of the page protection")?;
-        drop(contestants);
-        server.stop()?;
-        Ok(record)
-    })?;
-
+    Scratch::with("bench", |place| fill(&mut record, program, arguments, place))?;
     record.write(&path)?;
     println!("\n{}\n{}", table::markdown(&record), path.display());
-    history::append(&arguments.out().join("history.csv"), &record)?;
+    history::append(&out.join("history.csv"), &record)?;
     draw(&record, &path.with_extension("svg"))
 }
 
-fn sysbench_version() -> Result<String> {
-    let output = captured(Command::new("sysbench").arg("--version"))?;
-    Ok(output.trim().trim_start_matches("sysbench ").to_owned())
+/// The record of a run that begins now.
+fn unmeasured(arguments: &Arguments) -> Result<Record> {
+    let (commit, changed) = commit()?;
+    let sysbench = captured(Command::new("sysbench").arg("--version"))?;
+    Ok(Record {
+        format: FORMAT,
+        began: now()?,
+        commit,
+        dirty: changed || arguments.server_binary.is_some(),
+        machine: Machine::here()?,
+        page_protection: String::new(),
+        sysbench: sysbench.trim().trim_start_matches("sysbench ").to_owned(),
+        load: arguments.load.clone(),
+        servers: Vec::new(),
+        samples: Vec::new(),
+    })
 }
 
-fn print_servers(record: &Record, contestants: &[Contestant]) {
-    for (server, contestant) in record.servers.iter().zip(contestants) {
-        let process = contestant.process.map_or_else(
-            || "process unknown: no processor time, no written bytes".to_owned(),
-            |process| format!("process {process} ({})", program_name(process)),
-        );
-        println!("{}: {}, {process}", server.name, server.version);
-        let settings: Vec<String> =
-            server.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        println!("    {}", settings.join(" "));
+/// Starts ours on a fresh data directory and measures all servers.
+fn fill(record: &mut Record, program: &Program, arguments: &Arguments, place: &Path) -> Result<()> {
+    let server = ServerProcess::start(program, place, &SETTINGS)?;
+    let ours = Peer { name: OURS.to_owned(), port: server.port, process: Some(server.id()) };
+    let mut contestants = vec![Contestant::new(&ours, "root", "", DATABASE)?];
+    let Arguments { user, password, database, .. } = arguments;
+    for peer in &arguments.peer {
+        contestants.push(Contestant::new(peer, user, password, database)?);
     }
+    for contestant in &mut contestants {
+        let described = contestant.describe()?;
+        print_server(&described, contestant.process);
+        record.servers.push(described);
+    }
+    record.samples = measure(&mut contestants, &record.load)?;
+    let protection = contestants.first_mut().map(|ours| ours.status("Untorn_page_protection")).transpose()?;
+    record.page_protection = protection.flatten().context("no status of the page protection")?;
+    drop(contestants);
+    server.stop().map(drop)
+}
+
+fn print_server(server: &Server, process: Option<u32>) {
+    let process = process.map_or_else(
+        || "process unknown: no processor time, no written bytes".to_owned(),
+        |process| format!("process {process} ({})", program_name(process)),
+    );
+    println!("{}: {}, {process}", server.name, server.version);
+    let settings: Vec<String> =
+        server.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    println!("    {}", settings.join(" "));
 }
 
 fn program_name(process: u32) -> String {
@@ -139,8 +135,8 @@ fn program_name(process: u32) -> String {
         .map_or_else(|_| "not there".to_owned(), |name| name.trim().to_owned())
 }
 
-/// All rounds. Within a round the servers take turns in each script; who begins changes from script to script and, for the
-/// same script, from round to round.
+/// All rounds. Within a round the servers take turns in each script; who begins changes from script to script
+/// and, for the same script, from round to round.
 fn measure(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
     let all = load.rounds as usize * load.scripts.len() * contestants.len();
     let begin = Instant::now();
@@ -174,14 +170,11 @@ fn turns(servers: usize, round: u32, script: usize) -> impl Iterator<Item = usiz
 
 fn print_progress(sample: &Sample, load: &Load, done: usize, all: usize, elapsed: Duration) {
     let left = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
+    let Sample { script, server, round, queries_per_second, p99_ms, .. } = sample;
     println!(
-        "{done:>3}/{all} round {}/{} {:<22} {:<14} {:>8.0} queries/s  p99 {:>7.2} ms  CPU {:>6} µs/query  {:>7} KiB and {:>6} syncs/query  {:>3.0} min left",
-        sample.round,
+        "{done:>3}/{all} round {round}/{} {script:<22} {server:<14} {queries_per_second:>8.0} queries/s  \
+         p99 {p99_ms:>7.2} ms  CPU {:>6} µs/query  {:>7} KiB and {:>6} syncs/query  {:>3.0} min left",
         load.rounds,
-        sample.script,
-        sample.server,
-        sample.queries_per_second,
-        sample.p99_ms,
         table::figure(sample.processor_us_per_query(), 1),
         table::figure(sample.kib_written_per_query(), 2),
         table::figure(sample.syncs_per_query(), 3),

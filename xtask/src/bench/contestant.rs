@@ -1,7 +1,7 @@
 //! A server that takes part in a comparison: ours, or a peer that is running already.
 //!
-//! A peer is an address and, for figures of its process, a process id. How it was started is nobody's business here; what
-//! it was started with is read from its system variables into the record.
+//! A peer is an address and, for figures of its process, a process id. How it was started is nobody's
+//! business here; what it was started with is read from its system variables into the record.
 
 use super::record::Server;
 use crate::sysbench::Account;

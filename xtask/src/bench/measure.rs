@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-/// Counters that a server may have. [`SYNCS`] includes the syncs of the redo log; `Innodb_data_written` includes its bytes
-/// here and in MySQL, not in MariaDB.
+/// Counters that a server may have. [`SYNCS`] includes the syncs of the redo log; `Innodb_data_written`
+/// includes its bytes here and in MySQL, not in MariaDB.
 const COUNTERS: [&str; 4] = ["Innodb_data_written", SYNCS, "Innodb_os_log_fsyncs", "Innodb_os_log_written"];
 
 /// What a server has done so far.

@@ -1,8 +1,9 @@
-//! Benchmarks: the criterion benches of every crate, and sysbench on this server beside running stock servers.
+//! Benchmarks: the criterion benches of every crate, and sysbench on this server beside running stock
+//! servers.
 //!
-//! A comparison measures ([`compare`], [`measure`]) and writes down everything it saw as a [`record`], which nobody edits
-//! afterwards. What people read is made from the record: the [`table`], the [`chart`], and the lines of the [`history`].
-//! The method is in `docs/benchmarks/method.md`.
+//! A comparison measures ([`compare`], [`measure`]) and writes down everything it saw as a [`record`], which
+//! nobody edits afterwards. What people read is made from the record: the [`table`], the [`chart`], and the
+//! lines of the [`history`]. The method is in `docs/benchmarks/method.md`.
 
 mod chart;
 mod compare;
@@ -27,7 +28,8 @@ use std::path::{Path, PathBuf};
 pub enum Benchmark {
     /// The criterion benchmarks of every crate.
     Criterion,
-    /// sysbench on this server and on running stock servers, in turn: a table, a record, the history, a chart.
+    /// sysbench on this server and on running stock servers, in turn: a table, a record, the history, a
+    /// chart.
     Compare(compare::Arguments),
     /// Draws the chart of a record.
     Chart {

@@ -43,8 +43,8 @@ fn kib(size: &str) -> Option<u64> {
     size.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The commit that is checked out, and whether the sources differ from it. Documents do not count: a run writes its record
-/// and its history there.
+/// The commit that is checked out, and whether the sources differ from it. Documents do not count: a run
+/// writes its record and its history there.
 pub fn commit() -> Result<(String, bool)> {
     let git = |arguments: &[&str]| captured(Command::new("git").args(arguments).current_dir(root()));
     let commit = git(&["rev-parse", "--short=7", "HEAD"])?.trim().to_owned();

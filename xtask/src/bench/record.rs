@@ -1,7 +1,7 @@
 //! The record of a comparison: every figure of every round, and what is needed to judge it.
 //!
-//! One JSON file for a run, written once. Totals are kept as they were counted; what is per query is computed by whoever
-//! reads the record.
+//! One JSON file for a run, written once. Totals are kept as they were counted; what is per query is computed
+//! by whoever reads the record.
 
 use super::load::Load;
 use super::provenance::Machine;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The layout that this program reads and writes.
 pub const FORMAT: u32 = 1;
@@ -64,17 +64,17 @@ pub struct Sample {
     pub ignored_errors: u64,
     /// Processor time of the server, user and system, in microseconds; `None` where its process is not known.
     pub processor_us: Option<u64>,
-    /// Bytes that the server's process gave to the block layer; `None` where its process is not known, or another user's.
+    /// Bytes that the server's process gave to the block layer; `None` where its process is not known, or
+    /// another user's.
     pub bytes_written: Option<u64>,
     /// What the server's own counters moved by, for those that it has.
     pub status: BTreeMap<String, u64>,
 }
 
 impl Record {
-    /// The file of a run in a directory of runs: the day, the commit, and whether the sources were the commit's.
-    pub fn path(runs: &Path, began: &str, commit: &str, dirty: bool) -> PathBuf {
-        let day = began.split_once('T').map_or(began, |(day, _)| day);
-        runs.join(format!("{day}-{}.json", commit_name(commit, dirty)))
+    /// The name of its file: the day, the commit, and whether the sources were the commit's.
+    pub fn file_name(&self) -> String {
+        format!("{}-{}.json", self.day(), self.commit_name())
     }
 
     /// Writes a new file. One that exists already is left as it is, which is an error.
@@ -107,17 +107,13 @@ impl Record {
 
     /// The commit, marked when the sources were not exactly its.
     pub fn commit_name(&self) -> String {
-        commit_name(&self.commit, self.dirty)
+        format!("{}{}", self.commit, if self.dirty { "-dirty" } else { "" })
     }
 
     /// The servers that ours is compared with.
     pub fn peers(&self) -> &[Server] {
         self.servers.get(1..).unwrap_or_default()
     }
-}
-
-fn commit_name(commit: &str, dirty: bool) -> String {
-    format!("{commit}{}", if dirty { "-dirty" } else { "" })
 }
 
 #[cfg(test)]
@@ -128,10 +124,10 @@ pub mod tests {
     use crate::bench::provenance::Machine;
     use crate::scratch::Scratch;
     use std::collections::BTreeMap;
-    use std::path::Path;
 
-    /// Two rounds of two scripts on ours and two peers. Ours does 100 and 400 queries/s; A half of it in the first script and
-    /// as much in the second; B a quarter and the double. Each query takes ours 10 µs, A 20 µs; B's process is not known.
+    /// Two rounds of two scripts on ours and two peers. Ours does 100 and 400 queries/s; A half of it in the
+    /// first script and as much in the second; B a quarter and the double. Each query takes ours 10 µs, A 20
+    /// µs; B's process is not known.
     pub fn example() -> Record {
         let server = |name: &str| Server {
             name: name.to_owned(),
@@ -217,8 +213,7 @@ pub mod tests {
 
     #[test]
     fn the_file_is_named_by_day_and_commit() {
-        let path = |dirty| Record::path(Path::new("runs"), "2026-11-23T12:40:00Z", "0123abc", dirty);
-        assert_eq!(path(false), Path::new("runs/2026-11-23-0123abc.json"));
-        assert_eq!(path(true), Path::new("runs/2026-11-23-0123abc-dirty.json"));
+        assert_eq!(example().file_name(), "2026-11-23-0123abc.json");
+        assert_eq!(Record { dirty: true, ..example() }.file_name(), "2026-11-23-0123abc-dirty.json");
     }
 }

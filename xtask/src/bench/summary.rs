@@ -1,7 +1,7 @@
 //! What the samples of a record come to: medians over the rounds, and ratios to the peers.
 //!
-//! A ratio is taken within each round, whose samples lie minutes apart at most, and then averaged over the rounds: a
-//! machine that is slower in one round than in another moves both sides.
+//! A ratio is taken within each round, whose samples lie minutes apart at most, and then averaged over the
+//! rounds: a machine that is slower in one round than in another moves both sides.
 
 use super::record::{Record, Sample};
 use crate::statistics::{geometric_mean, median};
@@ -97,8 +97,8 @@ impl Record {
         self.mean_over_scripts(|script| self.ratios(script, peer))
     }
 
-    /// Geometric means over all scripts of the ratios to the peer that is the fastest in the script, and to the one that is
-    /// the most frugal in it.
+    /// Geometric means over all scripts of the ratios to the peer that is the fastest in the script, and to
+    /// the one that is the most frugal in it.
     pub fn mean_ratios_to_the_best(&self) -> Ratios {
         self.mean_over_scripts(|script| {
             let ratios: Vec<Ratios> =

@@ -47,7 +47,8 @@ fn description(record: &Record) -> String {
     let servers: Vec<String> =
         record.servers.iter().map(|server| format!("{} {}", server.name, server.version)).collect();
     format!(
-        "{}, commit {}. {}; sysbench {}. {} tables × {} rows, {} threads; medians of {} {} of {} s per script and server, in turn. {} cores ({}), {:.0} GiB, Linux {}; page protection of Untorn: {}.",
+        "{}, commit {}. {}; sysbench {}. {} tables × {} rows, {} threads; medians of {} {} of {} s per script and \
+         server, in turn. {} cores ({}), {:.0} GiB, Linux {}; page protection of Untorn: {}.",
         record.day(),
         record.commit_name(),
         servers.join(", "),
