@@ -49,35 +49,65 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-impl Arguments {
-    /// Refuses what would waste a run.
-    pub fn check(&self) -> Result<()> {
-        let names: Vec<&str> = self.peer.iter().map(|peer| peer.name.as_str()).collect();
+/// A comparison that has not been measured yet.
+pub struct Comparison<'a> {
+    arguments: &'a Arguments,
+    record: Record,
+    /// Where the record goes.
+    path: PathBuf,
+    history: PathBuf,
+}
+
+impl<'a> Comparison<'a> {
+    /// Looks at the sources and the machine. What would waste a run is refused here, before anything is built.
+    pub fn new(arguments: &'a Arguments) -> Result<Comparison<'a>> {
+        let names: Vec<&str> = arguments.peer.iter().map(|peer| peer.name.as_str()).collect();
         ensure!(distinct(&names), "two peers have the same name: {}", names.join(", "));
-        ensure!(distinct(&self.load.scripts), "a script is named twice: {}", self.load.scripts.join(", "));
-        Ok(())
+        let scripts = &arguments.load.scripts;
+        ensure!(distinct(scripts), "a script is named twice: {}", scripts.join(", "));
+        let record = unmeasured(arguments)?;
+        let out = arguments.out.clone().unwrap_or_else(|| root().join("docs/benchmarks"));
+        let runs = out.join("runs");
+        std::fs::create_dir_all(&runs).with_context(|| runs.display().to_string())?;
+        let path = runs.join(record.file_name());
+        ensure!(!path.exists(), "{} exists; a record is never overwritten", path.display());
+        Ok(Comparison { arguments, record, path, history: out.join("history.csv") })
+    }
+
+    /// Measures, prints the table, and writes the record, the history and the chart.
+    pub fn run(mut self, program: &Program) -> Result<()> {
+        Scratch::with("bench", |place| self.measure(program, place))?;
+        self.record.write(&self.path)?;
+        println!("\n{}\n{}", table::markdown(&self.record), self.path.display());
+        history::append(&self.history, &self.record)?;
+        draw(&self.record, &self.path.with_extension("svg"))
+    }
+
+    /// Starts ours on a fresh data directory and measures all servers.
+    fn measure(&mut self, program: &Program, place: &Path) -> Result<()> {
+        let server = ServerProcess::start(program, place, &SETTINGS)?;
+        let ours = Peer { name: OURS.to_owned(), port: server.port, process: Some(server.id()) };
+        let mut contestants = vec![Contestant::new(&ours, "root", "", DATABASE)?];
+        let Arguments { user, password, database, .. } = self.arguments;
+        for peer in &self.arguments.peer {
+            contestants.push(Contestant::new(peer, user, password, database)?);
+        }
+        for contestant in &mut contestants {
+            let described = contestant.describe()?;
+            print_server(&described, contestant.process);
+            self.record.servers.push(described);
+        }
+        self.record.samples = samples(&mut contestants, &self.record.load)?;
+        let ours = contestants.first_mut().context("no server")?;
+        let protection = ours.status("Untorn_page_protection")?;
+        self.record.page_protection = protection.context("no status of the page protection")?;
+        drop(contestants);
+        server.stop().map(drop)
     }
 }
 
 fn distinct<T: Ord>(values: &[T]) -> bool {
     values.iter().collect::<BTreeSet<_>>().len() == values.len()
-}
-
-/// Measures, prints the table, and writes the record, the history and the chart.
-pub fn run(program: &Program, arguments: &Arguments) -> Result<()> {
-    let out = arguments.out.clone().unwrap_or_else(|| root().join("docs/benchmarks"));
-    let runs = out.join("runs");
-    std::fs::create_dir_all(&runs).with_context(|| runs.display().to_string())?;
-    let mut record = unmeasured(arguments)?;
-    let path = runs.join(record.file_name());
-    // Before the measurement, not after it.
-    ensure!(!path.exists(), "{} exists; a record is never overwritten", path.display());
-
-    Scratch::with("bench", |place| fill(&mut record, program, arguments, place))?;
-    record.write(&path)?;
-    println!("\n{}\n{}", table::markdown(&record), path.display());
-    history::append(&out.join("history.csv"), &record)?;
-    draw(&record, &path.with_extension("svg"))
 }
 
 /// The record of a run that begins now.
@@ -98,27 +128,6 @@ fn unmeasured(arguments: &Arguments) -> Result<Record> {
     })
 }
 
-/// Starts ours on a fresh data directory and measures all servers.
-fn fill(record: &mut Record, program: &Program, arguments: &Arguments, place: &Path) -> Result<()> {
-    let server = ServerProcess::start(program, place, &SETTINGS)?;
-    let ours = Peer { name: OURS.to_owned(), port: server.port, process: Some(server.id()) };
-    let mut contestants = vec![Contestant::new(&ours, "root", "", DATABASE)?];
-    let Arguments { user, password, database, .. } = arguments;
-    for peer in &arguments.peer {
-        contestants.push(Contestant::new(peer, user, password, database)?);
-    }
-    for contestant in &mut contestants {
-        let described = contestant.describe()?;
-        print_server(&described, contestant.process);
-        record.servers.push(described);
-    }
-    record.samples = measure(&mut contestants, &record.load)?;
-    let protection = contestants.first_mut().map(|ours| ours.status("Untorn_page_protection")).transpose()?;
-    record.page_protection = protection.flatten().context("no status of the page protection")?;
-    drop(contestants);
-    server.stop().map(drop)
-}
-
 fn print_server(server: &Server, process: Option<u32>) {
     let process = process.map_or_else(
         || "process unknown: no processor time, no written bytes".to_owned(),
@@ -137,7 +146,7 @@ fn program_name(process: u32) -> String {
 
 /// All rounds. Within a round the servers take turns in each script; who begins changes from script to script
 /// and, for the same script, from round to round.
-fn measure(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
+fn samples(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
     let all = load.rounds as usize * load.scripts.len() * contestants.len();
     let begin = Instant::now();
     let mut samples = Vec::with_capacity(all);
@@ -152,10 +161,8 @@ fn measure(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
                 let Some(contestant) = contestants.get_mut(turn) else { continue };
                 let sample = sample(contestant, script, load, round)
                     .with_context(|| format!("{script} on {}, round {round}", contestant.name))?;
+                print_progress(&sample, load, samples.len() + 1, all, begin.elapsed());
                 samples.push(sample);
-                if let Some(sample) = samples.last() {
-                    print_progress(sample, load, samples.len(), all, begin.elapsed());
-                }
             }
         }
     }

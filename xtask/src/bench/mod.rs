@@ -54,13 +54,13 @@ pub fn run(benchmark: &Benchmark, steps: &mut Steps) -> Result<()> {
             Ok(())
         }
         Benchmark::Compare(arguments) => {
-            arguments.check()?;
+            steps.step("packages", packages::install_missing);
+            let comparison = compare::Comparison::new(arguments)?;
             let program = match &arguments.server_binary {
                 Some(path) => Program::new(Kind::Untorn, path.clone()),
                 None => steps.build_server()?,
             };
-            steps.step("packages", packages::install_missing);
-            steps.step("sysbench beside the peers", || compare::run(&program, arguments));
+            steps.step("sysbench beside the peers", || comparison.run(&program));
             Ok(())
         }
         Benchmark::Chart { record, output } => {
