@@ -21,6 +21,11 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
+/// A number and what it counts.
+fn counted(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The whole text.
 pub fn markdown(record: &Record) -> String {
     let speed = Table::new(
@@ -47,17 +52,16 @@ fn description(record: &Record) -> String {
     let servers: Vec<String> =
         record.servers.iter().map(|server| format!("{} {}", server.name, server.version)).collect();
     format!(
-        "{}, commit {}. {}; sysbench {}. {} tables × {} rows, {} threads; medians of {} {} of {} s per script and \
+        "{}, commit {}. {}; sysbench {}. {} × {} rows, {}; medians of {} of {} s per script and \
          server, in turn. {} cores ({}), {:.0} GiB, Linux {}; page protection of Untorn: {}.",
         record.day(),
         record.commit_name(),
         servers.join(", "),
         record.sysbench,
-        load.tables,
+        counted(load.tables, "table"),
         thousands(load.rows as f64),
-        load.threads,
-        load.rounds,
-        if load.rounds == 1 { "round" } else { "rounds" },
+        counted(load.threads, "thread"),
+        counted(load.rounds, "round"),
         load.seconds,
         machine.cores,
         machine.processor,
@@ -147,7 +151,7 @@ mod tests {
     fn the_tables_have_a_row_for_each_script_and_the_means() {
         let text = markdown(&example());
         assert!(
-            text.contains("2026-11-23, commit 0123abc. Untorn 1.0, A 1.0, B 1.0; sysbench 1.0.20."),
+            text.contains("2026-11-23, commit 0123abc. Untorn 1.0, A 1.0, B 1.0; sysbench 1.0.20. 4 tables × 100,000 rows, 16 threads; medians of 2 rounds of 10 s"),
             "{text}"
         );
         assert!(
