@@ -9,6 +9,7 @@ use crate::block_device::Counters;
 use crate::file_system::{FileSystem, FileSystemKind};
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess, processor_time};
+use crate::statistics;
 use crate::sysbench::{self, Sysbench};
 use crate::throttle::{Cap, Throttle};
 use anyhow::{Context, Result, ensure};
@@ -209,15 +210,7 @@ fn measure(
 }
 
 fn median(figures: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
-    let mut values: Vec<f64> = figures.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match (values.len() % 2, values.get(middle), middle.checked_sub(1).and_then(|before| values.get(before)))
-    {
-        (0, Some(above), Some(below)) => f64::midpoint(*below, *above),
-        (_, Some(value), _) => *value,
-        _ => f64::NAN,
-    }
+    statistics::median(figures.iter().map(of).collect())
 }
 
 fn print_table(setup: &Setup, contestants: &[Contestant], figures: &[Vec<Figures>]) {

@@ -28,6 +28,7 @@ mod redo_capacity;
 mod scratch;
 mod server_process;
 mod shutdown_cycles;
+mod statistics;
 mod steps;
 mod sysbench;
 mod terminal;
@@ -167,7 +168,7 @@ enum Command {
     /// The process behind a disk with a shared cap; started by the experiments themselves.
     #[command(hide = true)]
     ServeVolume(volume::ServeArguments),
-    /// Figures: the criterion benchmarks, or sysbench beside a stock MariaDB.
+    /// Figures: the criterion benchmarks, sysbench beside running stock servers, tables and charts of recorded runs.
     Bench {
         #[command(subcommand)]
         benchmark: Benchmark,
@@ -337,13 +338,7 @@ fn main() -> Result<()> {
             let program = target.program(&mut steps)?;
             steps.step("soak of the clean tier", || clean_tier::soak(&program, &settings));
         }
-        Command::Bench { benchmark: Benchmark::Criterion } => {
-            steps.step("criterion benchmarks", bench::criterion);
-        }
-        Command::Bench { benchmark: Benchmark::Compare { seconds, server } } => {
-            let program = Target { server: Kind::Untorn, program: server }.program(&mut steps)?;
-            steps.step("sysbench beside MariaDB", || bench::compare(&program, seconds));
-        }
+        Command::Bench { benchmark } => bench::run(&benchmark, &mut steps)?,
     }
     steps.finish()
 }

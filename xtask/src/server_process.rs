@@ -351,6 +351,13 @@ pub fn processor_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
 }
 
+/// The bytes a process gave to the block layer so far, or to the page cache where it writes through that.
+pub fn bytes_written(process: u32) -> Result<u64> {
+    let io = std::fs::read_to_string(format!("/proc/{process}/io"))?;
+    let bytes = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+    Ok(bytes.context("no write_bytes in /proc/*/io")?.trim().parse()?)
+}
+
 /// The value of a status variable that is a number.
 pub fn status_number(connection: &mut Conn, name: &str) -> Result<u64> {
     let row: Option<(String, String)> =
@@ -377,4 +384,22 @@ fn install_mariadb(data: &Path) -> Result<()> {
 
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_written, processor_time};
+
+    #[test]
+    fn the_figures_of_a_process_are_read() {
+        let process = std::process::id();
+        assert!(processor_time(process).is_ok());
+        assert!(bytes_written(process).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_figures() {
+        // Beyond the greatest process id of Linux.
+        assert!(processor_time(1 << 23).is_err() && bytes_written(1 << 23).is_err());
+    }
 }

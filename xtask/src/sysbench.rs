@@ -69,31 +69,16 @@ impl<'s> Sysbench<'s> {
 
     /// Runs one command (`prepare`, `run`, …) of a script; any error a client sees makes it fail.
     pub fn run(&self, script: &str, command: &str, more: &[&str]) -> Result<String> {
-        let output = captured(&mut self.command(script, command, more))?;
-        if let Some(line) = output.lines().find(|line| line.contains("FATAL")) {
-            bail!("sysbench {script} {command}: {line}");
-        }
-        Ok(output)
+        succeeded(&mut self.command(script, command, more))
     }
 
     /// The program with its arguments, for callers that start it themselves.
     pub fn command(&self, script: &str, command: &str, more: &[&str]) -> Command {
-        // A server that hangs must not keep the campaign for ever.
-        let time: u64 =
-            more.iter().find_map(|option| option.strip_prefix("--time=")?.parse().ok()).unwrap_or(0);
-        let mut sysbench = Command::new("timeout");
+        let time = more.iter().find_map(|option| option.strip_prefix("--time=")?.parse().ok()).unwrap_or(0);
+        let root = Account { port: self.server.port, user: "root", password: "", database: DATABASE };
+        let mut sysbench = connected(script, root, time);
         sysbench
-            .arg((PATIENCE_S + time).to_string())
-            .args([
-                "sysbench",
-                script,
-                "--db-driver=mysql",
-                "--mysql-host=127.0.0.1",
-                "--mysql-user=root",
-                "--rand-seed=17",
-            ])
-            .arg(format!("--mysql-port={}", self.server.port))
-            .arg(format!("--mysql-db={DATABASE}"))
+            .arg("--rand-seed=17")
             .arg(format!("--db-ps-mode={}", self.statement_mode))
             .arg(format!("--threads={}", self.threads))
             .args(more);
@@ -110,6 +95,38 @@ impl<'s> Sysbench<'s> {
     pub fn check_rows(&self, table: u32, rows: Rows) -> Result<()> {
         check_rows(self.server, table, self.table_size, rows)
     }
+}
+
+/// Where sysbench connects to on this machine, and as whom.
+#[derive(Clone, Copy)]
+pub struct Account<'a> {
+    pub port: u16,
+    pub user: &'a str,
+    pub password: &'a str,
+    pub database: &'a str,
+}
+
+/// sysbench with a script on an account. It is ended when it takes much longer than `seconds`: a server that hangs
+/// must not keep its caller for ever.
+pub fn connected(script: &str, account: Account<'_>, seconds: u64) -> Command {
+    let mut sysbench = Command::new("timeout");
+    sysbench
+        .arg((PATIENCE_S + seconds).to_string())
+        .args(["sysbench", script, "--db-driver=mysql", "--mysql-host=127.0.0.1"])
+        .arg(format!("--mysql-port={}", account.port))
+        .arg(format!("--mysql-user={}", account.user))
+        .arg(format!("--mysql-password={}", account.password))
+        .arg(format!("--mysql-db={}", account.database));
+    sysbench
+}
+
+/// What a run of sysbench printed; an error when a client saw one.
+pub fn succeeded(sysbench: &mut Command) -> Result<String> {
+    let output = captured(sysbench)?;
+    if let Some(line) = output.lines().find(|line| line.contains("FATAL")) {
+        bail!("{sysbench:?}: {line}");
+    }
+    Ok(output)
 }
 
 /// Everything, or only one script, on a fresh server.
@@ -329,60 +346,7 @@ pub fn figure(output: &str, name: &str) -> Option<f64> {
     rest[..end].parse().ok()
 }
 
-/// What a run of a script shows.
-pub struct Summary {
-    pub queries_per_second: f64,
-    /// 99 % of the transactions took at most this long, in milliseconds.
-    pub p99_ms: f64,
-}
-
-impl Summary {
-    /// Reads the output of a run with `--percentile=99`.
-    fn parse(output: &str) -> Option<Summary> {
-        let queries = output.split_once(" queries:")?.1;
-        let queries_per_second = figure(queries, "(")?;
-        Some(Summary { queries_per_second, p99_ms: figure(output, "99th percentile:")? })
-    }
-}
-
-/// Runs one script on tables of its own, for comparisons.
-pub fn measured(
-    server: &ServerProcess,
-    script: &str,
-    threads: u32,
-    time: u32,
-    table_size: u64,
-) -> Result<Summary> {
-    let sysbench = Sysbench::new(server, "auto", threads, table_size);
-    sysbench.run(script, "cleanup", &[])?;
-    Sysbench { threads: 2, ..sysbench }.run(script, "prepare", &[])?;
-    let output = sysbench.run(script, "run", &[&format!("--time={time}"), "--percentile=99"])?;
-    sysbench.run(script, "cleanup", &[])?;
-    Summary::parse(&output).context("no queries or no percentile in the output")
-}
-
 /// Makes the database sysbench works in.
 pub fn make_database(server: &ServerProcess) -> Result<()> {
     server.feed("", &format!("CREATE DATABASE {DATABASE};"))
-}
-
-#[cfg(test)]
-#[allow(clippy::expect_used)]
-mod tests {
-    use super::Summary;
-
-    /// What sysbench 1.0.20 printed after a second of oltp_read_write.
-    const READ_WRITE: &str = include_str!("sysbench/read_write.txt");
-
-    #[test]
-    fn the_summary_of_a_run_is_read() {
-        let summary = Summary::parse(READ_WRITE).expect("a whole summary");
-        assert_eq!((summary.queries_per_second, summary.p99_ms), (10167.70, 23.95));
-    }
-
-    #[test]
-    fn a_run_that_was_cut_off_has_no_summary() {
-        let (begin, _) = READ_WRITE.split_once("Latency").expect("latencies");
-        assert!(Summary::parse(begin).is_none());
-    }
 }

@@ -3,8 +3,9 @@
 use super::chart::line;
 use super::load::{Load, Run, status};
 use super::stage::Stage;
-use super::{MIB, Settings, describe_machine, median, write_chart};
+use super::{MIB, Settings, describe_machine, write_chart};
 use crate::server_process::{Kind, Program, ServerProcess};
+use crate::statistics::median;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 

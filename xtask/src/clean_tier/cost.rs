@@ -7,8 +7,9 @@
 use super::load::{Background, Load};
 use super::stage::Stage;
 use super::stretch::Stretch;
-use super::{MIB, Settings, describe_machine, median};
+use super::{MIB, Settings, describe_machine};
 use crate::server_process::Program;
+use crate::statistics::median;
 use anyhow::{Result, ensure};
 use mysql::Conn;
 use std::process::Stdio;

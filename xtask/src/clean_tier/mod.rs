@@ -79,17 +79,6 @@ pub struct Settings {
     pub chart: PathBuf,
 }
 
-/// The middle one, which a value disturbed by something else does not move. 0 of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => (values[middle - 1] + values[middle]) / 2.0,
-        _ => values[middle],
-    }
-}
-
 fn describe_machine(settings: &Settings) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
