@@ -256,8 +256,10 @@ impl<A: Key, B: Key, C: Key, V: Columns> KeyValue<(A, B, C), V> {
 }
 
 fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
-    let value = value.into_iter().map(|value| -> Value<'v> { value });
-    key.into_iter().map(|key| -> Value<'v> { key }).chain(value).collect()
+    let mut row = Values::new();
+    key.into_iter().for_each(|value| row.push(value));
+    value.into_iter().for_each(|value| row.push(value));
+    row
 }
 
 fn owned(values: Values<'_>) -> Vec<Value<'static>> {
