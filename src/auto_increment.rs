@@ -9,6 +9,7 @@
 //!
 //! The stored value is read when the counter is wanted for the first time: opening a table reads no page.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -87,30 +88,30 @@ impl AutoIncrement {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Takes `count` values in a row and returns the first.
+    /// Takes up to `count` values in a row, as many as are left.
     ///
     /// # Errors
     /// [`Error::AutoIncrementExhausted`] when the column's type has no greater value.
-    pub async fn take(&self, store: &PageStore, count: u64) -> Result<u64> {
+    pub async fn take(&self, store: &PageStore, count: u64) -> Result<Range<u64>> {
         self.load(store).await?;
-        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            let end = next.checked_add(count)?;
-            (end - 1 <= self.value_max).then_some(end)
-        });
+        let end = |next: u64| next.saturating_add(count).min(self.value_max.saturating_add(1));
+        let taken = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| (end(next) > next).then(|| end(next)));
         let first = taken.map_err(|_| Error::AutoIncrementExhausted)?;
-        self.cover(store, first + count - 1).await?;
-        Ok(first)
+        let taken = first..end(first);
+        self.cover(store, taken.end - 1).await?;
+        Ok(taken)
     }
 
     /// Notes that a row was given this value explicitly: the counter goes on behind it.
     pub async fn used(&self, store: &PageStore, value: u64) -> Result<()> {
         self.load(store).await?;
         let value = value.min(self.value_max);
-        if value < self.next.load(Ordering::Relaxed) {
-            return Ok(());
-        }
+        // Stored first: whoever finds the counter behind the value relies on that.
+        self.cover(store, value).await?;
         self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
-        self.cover(store, value).await
+        Ok(())
     }
 
     /// Goes on with `next`, which may be less than before. Nobody else may use the table, and it must have no greater value.

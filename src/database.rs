@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use disk::{Environment, RealEnvironment, RealOptions};
+use disk::{Environment, Event, RealEnvironment, RealOptions};
 use pagestore::PageStore;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
@@ -46,11 +46,12 @@ pub(crate) struct Inner {
     pub force_recovery: u8,
     /// Sizes below the least are taken too.
     pub unchecked_sizes: bool,
+    /// Nothing new is begun.
     pub closed: AtomicBool,
+    /// What a close has come to.
+    pub closing: Closing,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
-    /// Dropped last: until then nobody else may open the directory.
-    pub _lock: Box<dyn Send + Sync>,
 }
 
 /// The open tables.
@@ -218,6 +219,11 @@ impl Database {
         if self.0.closed.load(Ordering::Acquire) { Err(Error::Closed) } else { Ok(()) }
     }
 
+    /// Whether a handle is of a table of this database, as it is open now.
+    pub(crate) fn owns(&self, table: &Table) -> bool {
+        Arc::ptr_eq(table.rows.clustered.store(), &self.0.store)
+    }
+
     /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or emptied.
     ///
     /// # Errors
@@ -236,9 +242,15 @@ impl Database {
     /// Transactions still open are rolled back at the next start; what they, or anybody, would do afterwards fails with
     /// [`Error::Closed`].
     pub async fn close(&self) -> Result<()> {
-        if self.0.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+        self.0.closed.store(true, Ordering::Release);
+        // One at a time; what was cut or has failed is begun again by the next.
+        let Some(turn) = self.0.closing.turn().await else { return Ok(()) };
+        self.close_in_turn().await?;
+        turn.done();
+        Ok(())
+    }
+
+    async fn close_in_turn(&self) -> Result<()> {
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
@@ -268,7 +280,65 @@ impl Database {
         if let Some(environment) = self.0.own_environment.get() {
             environment.shutdown();
         }
+        // Handles may be kept; they write no more.
+        self.0.redo.let_go();
         Ok(())
+    }
+}
+
+/// Whether the database is being closed, or has been.
+#[derive(Default)]
+pub(crate) struct Closing(Mutex<ClosingState>);
+
+#[derive(Default)]
+enum ClosingState {
+    #[default]
+    No,
+    /// Somebody is at it; the event is set when that has ended, however it has.
+    Now(Event),
+    Done,
+}
+
+/// The right to close.
+struct ClosingTurn<'c>(&'c Closing);
+
+impl Closing {
+    /// Waits for others; `None` when it is closed.
+    async fn turn(&self) -> Option<ClosingTurn<'_>> {
+        loop {
+            let under_way = {
+                let mut state = self.0.lock();
+                match &*state {
+                    ClosingState::Done => return None,
+                    ClosingState::Now(event) => event.clone(),
+                    ClosingState::No => {
+                        *state = ClosingState::Now(Event::new());
+                        return Some(ClosingTurn(self));
+                    }
+                }
+            };
+            under_way.wait().await;
+        }
+    }
+}
+
+impl ClosingTurn<'_> {
+    fn end(&self, as_what: ClosingState) {
+        if let ClosingState::Now(event) = std::mem::replace(&mut *self.0.0.lock(), as_what) {
+            event.set();
+        }
+    }
+
+    fn done(self) {
+        self.end(ClosingState::Done);
+    }
+}
+
+impl Drop for ClosingTurn<'_> {
+    fn drop(&mut self) {
+        if matches!(*self.0.0.lock(), ClosingState::Now(_)) {
+            self.end(ClosingState::No);
+        }
     }
 }
 

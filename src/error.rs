@@ -52,9 +52,11 @@ pub enum Error {
         /// Version that wrote it.
         written_by: String,
     },
-    /// Another process works on the data directory.
+    /// Another process works on the data directory, or this one: a database that was dropped without a close lives on in handles of its
+    /// tables, in its transactions, and until a transaction that was dropped has been rolled back.
     #[error(
-        "the data directory {0} is in use by another process: stop that one first, or choose another directory"
+        "the data directory {0} is in use by another process, or by tables and transactions of this one that outlive their \
+         database: stop that one, drop these, or choose another directory"
     )]
     DirectoryInUse(PathBuf),
     /// A page that the start needs is damaged and cannot be restored.
@@ -178,6 +180,22 @@ pub enum Error {
     /// A metadata lock was not had in time (`lock_wait_timeout`).
     #[error("lock wait timeout exceeded: the table is in use by other transactions; end them or wait longer")]
     MetadataLockTimeout,
+    /// A row is found by a whole primary key, and a range begins and ends with no more values than the index has columns.
+    #[error("{given} values for a key of {columns} columns")]
+    WrongKeyLength {
+        /// Values given.
+        given: usize,
+        /// Columns of the key.
+        columns: usize,
+    },
+    /// Where a range begins or ends cannot be told by an index that has the first characters of a column only.
+    #[error("index '{0}' has a prefix of a column only: read all of it, or another index")]
+    PrefixIndex(String),
+    /// A table and a transaction of different databases, or a handle from before the database was closed.
+    #[error(
+        "the handle of table '{0}.{1}' is of another database, or of one that was closed: open the table again"
+    )]
+    ForeignTable(String, String),
     /// AUTO_INCREMENT has reached the end of its column's type.
     #[error(
         "failed to read auto-increment value from storage engine: the column's type has no greater value"
@@ -204,8 +222,18 @@ impl Error {
     /// Whether the same transaction, begun again, may well succeed: it met a deadlock, or waited too long for a lock of another one.
     /// [`Database::transact`](crate::Database::transact) repeats it.
     pub fn is_retryable(&self) -> bool {
-        use txn::Error::{Deadlock, LockWaitTimeout, NoWaitLocked, RolledBack};
-        matches!(self, Error::Transaction(Deadlock | RolledBack | LockWaitTimeout | NoWaitLocked))
+        use txn::Error::{Deadlock, NoWaitLocked, RolledBack};
+        self.is_timeout() || matches!(self, Error::Transaction(Deadlock | RolledBack | NoWaitLocked))
+    }
+
+    /// Whether a lock was waited for, in vain, as long as the settings say.
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Error::MetadataLockTimeout | Error::Transaction(txn::Error::LockWaitTimeout))
+    }
+
+    /// Whether a row was refused because another one has its primary key.
+    pub(crate) fn is_duplicate_primary_key(&self) -> bool {
+        matches!(self, Error::Transaction(txn::Error::DuplicateKey { index, .. }) if index == "PRIMARY")
     }
 
     /// Whether a row was refused because another one has its key.

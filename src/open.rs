@@ -14,7 +14,7 @@ use txn::TransactionSystem;
 use crate::buffer_pool;
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::clean_tier::Tier;
-use crate::database::{Database, Inner, Tables};
+use crate::database::{Closing, Database, Inner, Tables};
 use crate::error::{Error, Result};
 use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
@@ -78,6 +78,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let identity = Identity::of(&catalog, &environment);
     let log =
         open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
+    // Whatever writes here, now or in the background later, holds the log.
+    log.keep(lock);
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && level < 5 {
@@ -174,7 +176,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
         own_environment: OnceLock::new(),
-        _lock: lock,
+        closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
     let opened = Database(Arc::new(inner));

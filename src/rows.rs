@@ -145,12 +145,25 @@ fn clustered_parts(table: &Table) -> Result<&KeyDef> {
     })
 }
 
+/// The whole key of one row.
+fn encode_row_key(table: &Table, values: &[Value<'_>]) -> Result<OwnedKey> {
+    let key = clustered_parts(table)?;
+    if values.len() != key.parts.len() {
+        return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
+    }
+    encode_key(table, key, values)
+}
+
+/// The leading columns of a key.
 fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<OwnedKey> {
     if values.len() > key.parts.len() {
-        return Err(Error::WrongRowLength { given: values.len(), columns: key.parts.len() });
+        return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
     }
     let mut encoded = EncodedRow::default();
     for (part, value) in key.parts.iter().zip(values) {
+        if part.prefix_chars.is_some() {
+            return Err(Error::PrefixIndex(key.name.clone()));
+        }
         let def = &table.def.columns[usize::from(part.column)];
         if value.is_null() && !def.nullable {
             return Err(Error::NullValue(def.name.clone()));
@@ -219,7 +232,7 @@ struct Batch {
 /// Rows of the first batch; each one after may have twice as many, up to the second number.
 const BATCH_ROWS: (usize, usize) = (4, 128);
 /// A batch ends with the row that makes it so large.
-const BATCH_BYTES: usize = 64 << 10;
+pub(crate) const BATCH_BYTES: usize = 64 << 10;
 
 impl Batch {
     fn take(&mut self, table: &Table, row: &Row<'_>) -> Control {
@@ -238,7 +251,7 @@ impl Batch {
     }
 }
 
-fn value_bytes(value: &Value<'_>) -> usize {
+pub(crate) fn value_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Bytes(bytes) => bytes.len(),
         _ => size_of::<Value<'_>>(),
@@ -249,6 +262,9 @@ impl Transaction {
     /// Begins a statement on a table: waits for DDL that is at work on it, and finds what it has become.
     async fn statement(&mut self, table: &Arc<Table>) -> Result<(Statement<'_>, Arc<Table>)> {
         self.database().refuse_after_close()?;
+        if !self.database().owns(table) {
+            return Err(Error::ForeignTable(table.database.clone(), table.name.clone()));
+        }
         let statement = Statement(self);
         let mut table = table.clone();
         let mut deadline = None;
@@ -357,6 +373,10 @@ impl Transaction {
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
+        let columns = clustered_parts(&table)?.parts.len();
+        if key.len() != columns {
+            return Err(Error::WrongKeyLength { given: key.len(), columns });
+        }
         let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock)?).wait(wait);
         let mut scan = statement.0.open_scan(&table, &range)?;
         let mut off_page = Vec::new();
@@ -459,7 +479,7 @@ impl Transaction {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let table = &table;
-        let key = encode_key(table, clustered_parts(table)?, key)?;
+        let key = encode_row_key(table, key)?;
         let mut encoded = EncodedRow::default();
         let mut columns = Vec::with_capacity(changes.len());
         for (name, value) in changes {
@@ -484,7 +504,7 @@ impl Transaction {
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
-        let key = encode_key(&table, clustered_parts(&table)?, key)?;
+        let key = encode_row_key(&table, key)?;
         let mut writer = RowWriter::new(table);
         let deleted = found(writer.delete(statement.0, &key.fields()).await)?;
         writer.finish();

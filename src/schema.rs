@@ -188,6 +188,11 @@ pub enum SchemaError {
     /// A primary key over a prefix of a column; not supported.
     #[error("primary key over a prefix of column '{0}': not supported, use the whole column")]
     PrimaryPrefix(String),
+    /// A column of the primary key may be NULL.
+    #[error(
+        "all parts of a PRIMARY KEY must be NOT NULL, and '{0}' may be NULL; if you need NULL in a key, use UNIQUE instead"
+    )]
+    NullablePrimary(String),
     /// More than 1017 columns, 64 keys or 16 parts of a key.
     #[error("too many {0}")]
     TooMany(&'static str),
@@ -361,7 +366,16 @@ impl TableDef {
             if key.parts.is_empty() || key.parts.len() > 16 {
                 return Err(SchemaError::TooMany("key parts"));
             }
-            for part in &key.parts {
+            for (at, part) in key.parts.iter().enumerate() {
+                let Some(column) = self.columns.get(usize::from(part.column)) else {
+                    return Err(SchemaError::NoSuchColumn(format!("#{}", part.column)));
+                };
+                if key.parts[..at].iter().any(|other| other.column == part.column) {
+                    return Err(SchemaError::DuplicateColumn(column.name.clone()));
+                }
+                if key.kind == KeyKind::Primary && column.nullable {
+                    return Err(SchemaError::NullablePrimary(column.name.clone()));
+                }
                 if let (KeyKind::Primary, Some(_), Some(column)) =
                     (key.kind, part.prefix_chars, self.columns.get(usize::from(part.column)))
                 {

@@ -27,7 +27,14 @@ use crate::types::Collation;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often [`Database::transact`] begins before it gives up.
-const ATTEMPTS_MAX: usize = 100;
+const ATTEMPTS_MAX: u32 = 100;
+
+/// How often it begins again after a wait for a lock that was in vain.
+const TIMEOUTS_MAX: u32 = 1;
+
+/// Up to this long it waits before it begins for the second time, and twice as long before each time after, up to the other.
+const PAUSE: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// Where `Database::in_memory` keeps its files, if it is there: Linux mounts a file system in memory on it.
 const MEMORY: &str = "/dev/shm";
@@ -55,8 +62,6 @@ const MEMORY: &str = "/dev/shm";
 #[derive(Clone)]
 pub struct Database {
     inner: asynchronous::Database,
-    /// Dropped last.
-    _directory: Option<Arc<TemporaryDirectory>>,
 }
 
 struct TemporaryDirectory(PathBuf);
@@ -71,7 +76,7 @@ impl Drop for TemporaryDirectory {
 
 impl From<asynchronous::Database> for Database {
     fn from(inner: asynchronous::Database) -> Database {
-        Database { inner, _directory: None }
+        Database { inner }
     }
 }
 
@@ -86,7 +91,7 @@ impl Database {
     }
 
     /// An empty database for tests. Its files lie in a file system in memory where the system has one, else in the directory for
-    /// temporary files, and are removed with the last clone.
+    /// temporary files, and are removed when it is closed, or with the last of its clones, handles and transactions.
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {
@@ -107,9 +112,10 @@ impl Database {
         let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
         let directory = parent.join(format!("untorn-{}-{number}-{nanos}", std::process::id()));
         let options = Options::new(&directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(8 << 20);
-        let directory = Arc::new(TemporaryDirectory(directory));
+        let directory = TemporaryDirectory(directory);
         let inner = block_on(asynchronous::Database::open(Options { direct_io: false, ..options }))?;
-        Ok(Database { inner, _directory: Some(directory) })
+        inner.redo().keep(Box::new(directory));
+        Ok(Database { inner })
     }
 
     /// The same database for futures.
@@ -160,13 +166,13 @@ impl Database {
         Transaction::begin_in(&self.inner, snapshot)
     }
 
-    /// Runs `work` in a transaction and commits it durably. After a deadlock, or when a lock was not granted in time, everything is
-    /// rolled back and `work` runs again, up to 100 times.
+    /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and `work` runs again after a
+    /// pause, which grows, up to 100 times. When a lock was not granted in time it runs once more.
     ///
     /// # Errors
     /// The error of `work` or of the commit; nothing is changed then.
     pub fn transact<T>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        let mut attempt = 1;
+        let (mut attempts, mut timeouts) = (1, 0);
         loop {
             let mut transaction = self.begin();
             let error = match work(&mut transaction) {
@@ -175,14 +181,22 @@ impl Database {
                     Err(error) => error,
                 },
                 Err(error) => {
-                    transaction.rollback()?;
+                    if let Err(error) = transaction.rollback() {
+                        tracing::warn!(%error, "a transaction that failed is rolled back in the background");
+                    }
                     error
                 }
             };
-            if !error.is_retryable() || attempt == ATTEMPTS_MAX {
+            timeouts += u32::from(error.is_timeout());
+            if !error.is_retryable() || attempts == ATTEMPTS_MAX || timeouts > TIMEOUTS_MAX {
                 return Err(error);
             }
-            attempt += 1;
+            // Those who met each other would meet again: each waits for a time of its own.
+            let environment = self.inner.environment();
+            let most = PAUSE_MAX.min(PAUSE * 2u32.saturating_pow(attempts - 1));
+            let pause = most.mul_f64((environment.random_u64() >> 11) as f64 / (1u64 << 53) as f64);
+            block_on(environment.sleep(pause));
+            attempts += 1;
         }
     }
 
@@ -216,13 +230,21 @@ impl Database {
     /// # Errors
     /// As [`Database::create_table`].
     pub fn create_table_if_missing(&self, database: &str, name: &str, def: TableDef) -> Result<Arc<Table>> {
-        if let Ok(table) = self.table(database, name) {
-            return Ok(table);
+        use crate::Error::{DatabaseExists, NoSuchDatabase, NoSuchTable, TableExists};
+        // Others may create and drop it meanwhile.
+        loop {
+            match self.table(database, name) {
+                Err(NoSuchTable(..)) => match self.create_table(database, name, def.clone()) {
+                    Err(TableExists(..) | NoSuchTable(..) | NoSuchDatabase(..)) => {}
+                    created => return created,
+                },
+                Err(NoSuchDatabase(..)) => match self.create_database(database, def.collation) {
+                    Err(DatabaseExists(..)) => {}
+                    created => created?,
+                },
+                found => return found,
+            }
         }
-        if self.inner.database(database).is_none() {
-            self.create_database(database, def.collation)?;
-        }
-        self.create_table(database, name, def)
     }
 
     /// Drops a table.

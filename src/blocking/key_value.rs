@@ -72,8 +72,10 @@ impl Database {
         let columns = [keys.clone(), V::columns("v")].concat();
         let wanted = TableDef::new(columns.clone()).primary_key(&names);
         let table = self.create_table_if_missing(DATABASE, name, wanted)?;
-        let key_columns = table.def.clustered_key().map_or(0, |key| key.parts.len());
-        if table.def.columns != columns || key_columns != keys.len() {
+        let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
+        let is_key = key.len() == keys.len()
+            && key.iter().enumerate().all(|(at, part)| usize::from(part.column) == at);
+        if table.def.columns != columns || !is_key {
             return Err(Error::Setting {
                 setting: "key_value",
                 why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
@@ -132,7 +134,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     pub fn insert(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
         match transaction.insert(&self.table, &row(K::values(key), V::values(value))) {
             Ok(_) => Ok(true),
-            Err(error) if error.is_duplicate_key() => Ok(false),
+            Err(error) if error.is_duplicate_primary_key() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -178,7 +180,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     fn put_new(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
         match transaction.insert_to_put(&self.table, &row(K::values(key), V::values(value))) {
             Ok(_) => Ok(true),
-            Err(error) if error.is_duplicate_key() => Ok(false),
+            Err(error) if error.is_duplicate_primary_key() => Ok(false),
             Err(error) => Err(error),
         }
     }

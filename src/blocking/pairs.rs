@@ -12,7 +12,7 @@ use super::columns::Columns;
 use super::key_value::pair;
 use super::transaction::Transaction;
 use crate::error::Result;
-use crate::rows::{OwnedRow, Range};
+use crate::rows::{BATCH_BYTES, OwnedRow, Range, value_bytes};
 use crate::table::Table;
 use crate::types::Value;
 
@@ -78,13 +78,22 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         range.descending = from_the_end;
         let most = self.batch_rows;
         let read = self.transaction.scan(&self.table, &range).and_then(|scan| {
-            for row in scan.take(most) {
-                rows.push(row?);
+            let mut bytes = 0;
+            for row in scan {
+                let row = row?;
+                bytes += row.iter().map(value_bytes).sum::<usize>();
+                rows.push(row);
+                if rows.len() == most || bytes >= BATCH_BYTES {
+                    return Ok(true);
+                }
             }
-            Ok(())
+            Ok(false)
         });
-        self.exhausted = read.is_err() || rows.len() < most;
-        read?;
+        self.exhausted = !matches!(read, Ok(true));
+        if let Err(error) = read {
+            self.end();
+            return Err(error);
+        }
         self.batch_rows = (most * 2).min(BATCH_ROWS.1);
         let columns = self.table.def.clustered_key().map_or(1, |key| key.parts.len());
         if let Some(key) = rows.last().and_then(|row| row.get(..columns)) {
@@ -94,8 +103,19 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         Ok(rows)
     }
 
-    fn shown(&self, row: Option<OwnedRow>) -> Option<Result<(K, V)>> {
-        row.map(|row| pair(&self.table, row))
+    /// There are no more pairs.
+    fn end(&mut self) {
+        self.exhausted = true;
+        self.front.clear();
+        self.back.clear();
+    }
+
+    fn shown(&mut self, row: Option<OwnedRow>) -> Option<Result<(K, V)>> {
+        let pair = pair(&self.table, row?);
+        if pair.is_err() {
+            self.end();
+        }
+        Some(pair)
     }
 }
 
@@ -124,5 +144,25 @@ impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
         }
         let row = self.back.pop_back().or_else(|| self.front.pop_back());
         self.shown(row)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Database;
+
+    #[test]
+    fn a_batch_is_bounded_by_bytes_too() {
+        let db = Database::in_memory().unwrap();
+        let values = db.key_value::<u32, Vec<u8>>("values").unwrap();
+        db.transact(|t| (0..40).try_for_each(|key| values.put(t, key, &[7; 30_000]).map(drop))).unwrap();
+        let mut t = db.begin();
+        let mut pairs = values.iter(&mut t);
+        pairs.batch_rows = BATCH_ROWS.1;
+        assert_eq!(pairs.read(false).unwrap().len(), 3);
+        assert_eq!(pairs.read(true).unwrap().len(), 3);
+        assert_eq!(pairs.count(), 34);
     }
 }

@@ -125,8 +125,7 @@ impl RowWriter {
         if self.generated.is_empty() {
             let counter = self.table.auto_increment.as_ref().ok_or(Error::AutoIncrementExhausted)?;
             let count = self.rows_to_come.max(1);
-            let first = counter.take(self.table.rows.clustered.store(), count).await?;
-            self.generated = first..first + count;
+            self.generated = counter.take(self.table.rows.clustered.store(), count).await?;
         }
         let value = self.generated.start;
         self.generated.start += 1;

@@ -160,7 +160,9 @@ impl Scheduler {
             )
         };
         self.changed.notify_all();
-        drop((ready, timers));
+        drop(ready);
+        // Who waits with a deadline, a thread of the embedding program perhaps, would wait for ever.
+        timers.values().for_each(Event::set);
         for task in tasks.into_values() {
             let future = task.future.lock().take();
             drop(future);
@@ -238,6 +240,11 @@ impl Scheduler {
         let mut state = self.state.lock();
         let key = (deadline, state.next_number);
         state.next_number += 1;
+        if state.stopped {
+            drop(state);
+            event.set();
+            return key;
+        }
         let earliest = state.timers.first_key_value().is_none_or(|(first, _)| key < *first);
         state.timers.insert(key, event);
         drop(state);

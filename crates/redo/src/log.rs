@@ -99,6 +99,8 @@ pub struct RedoLog {
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
     pub(crate) state: Mutex<State>,
+    /// Dropped last, see [`RedoLog::keep`].
+    kept: Mutex<Vec<Box<dyn Send + Sync>>>,
 }
 
 /// Where the log is in its life.
@@ -235,6 +237,7 @@ impl RedoLog {
             waits: AtomicU64::new(0),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
+            kept: Mutex::default(),
             state: Mutex::new(state),
             options,
         });
@@ -384,6 +387,18 @@ impl RedoLog {
 
     pub(crate) fn set_checkpoint_lsn(&self, lsn: Lsn) {
         self.checkpoint.store(lsn.0, Ordering::Release);
+    }
+
+    /// Keeps something, the lock of the directory say, for as long as anybody may write: everything that writes holds the log.
+    /// [`RedoLog::let_go`] gives it back before.
+    pub fn keep(&self, what: Box<dyn Send + Sync>) {
+        self.kept.lock().push(what);
+    }
+
+    /// Drops what is kept: nothing more will be written.
+    pub fn let_go(&self) {
+        let kept = std::mem::take(&mut *self.kept.lock());
+        drop(kept);
     }
 
     /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait.

@@ -287,17 +287,17 @@ impl<'e> Executor<'e> {
         let path = Path { index: scan_index, ..Path::everything() };
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &path, RangeList::one(range), mode, &all);
-        let mut key = OwnedKey::default();
-        let mut has_key = false;
+        let (mut key, mut last) = (OwnedKey::default(), OwnedKey::default());
         let mut values = Vec::new();
         let zone = self.state.time_zone_offset();
         let mut found = false;
         while !found
             && cursor
-                .run(self.transaction.rows(), &mut |view, row| {
-                    if let Some(row) = row {
-                        row.clustered_key(&mut key);
-                        has_key = true;
+                .run_with_keys(self.transaction.rows(), &mut last, &mut |view, row, copied| {
+                    // A row that was copied because of a long column comes with its key.
+                    match row {
+                        Some(row) => row.clustered_key(&mut key),
+                        None => key.clone_from(copied),
                     }
                     values = all.iter().map(|column| view.column(*column, zone).into_owned()).collect();
                     found = true;
@@ -305,10 +305,6 @@ impl<'e> Executor<'e> {
                 })
                 .await?
         {}
-        if found && !has_key {
-            // The row was copied because of a long column: its key comes from the values.
-            key = key_of_values(table, &values, self.state)?;
-        }
         Ok(found.then_some((key, values)))
     }
 
@@ -374,23 +370,6 @@ impl<'e> Executor<'e> {
 enum Given<'g> {
     Values(&'g [Value<'static>]),
     Expressions(&'g [Assigned]),
-}
-
-fn key_of_values(
-    table: &Table,
-    values: &[Value<'static>],
-    state: &crate::session::state::SessionState,
-) -> Result<OwnedKey, SqlError> {
-    let storing = Storing { state, row: 1, lenient: true };
-    let mut encoded = Vec::new();
-    for part in table.def.clustered_key().map_or(&[][..], |key| &key.parts) {
-        let at = usize::from(part.column);
-        let mut bytes = Vec::new();
-        storing.encode(&values[at], &table.def.columns[at], &mut bytes)?;
-        encoded.push(bytes);
-    }
-    let fields: Vec<Option<&[u8]>> = encoded.iter().map(|bytes| Some(&bytes[..])).collect();
-    Ok(OwnedKey::from_fields(&fields))
 }
 
 fn push_default(
