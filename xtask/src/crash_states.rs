@@ -1,4 +1,4 @@
-//! `cargo xtask crash`: the crash campaign, built for release and run. What it does is in `crates/torture`.
+//! `cargo xtask crash`: the crash campaign, built for release and run. What it does is in `testing/torture`.
 
 use crate::steps::{checked, root};
 use anyhow::Result;
