@@ -4,8 +4,8 @@
 //! Only what needs no system call that Miri does not know: no io_uring, no O_DIRECT. The latches' and the pins' interleavings are
 //! loom's, in the test command. Miri comes with a nightly compiler: `rustup toolchain install nightly --component miri,rust-src`.
 
-use crate::steps::{checked, root, target_directory};
 use anyhow::{Context, Result};
+use lab::command::{checked, root, target_directory};
 use std::process::Command;
 
 /// Crates with `unsafe` in them, and the modules whose tests can be interpreted.
