@@ -91,8 +91,8 @@ pub fn files_of_others(program: &Program, place: &Path, _seed: u64) -> Result<()
     std::fs::create_dir(&fast)?;
     let named = fast.join("named-by-mistake");
     std::fs::write(&named, vec![b'x'; 100_000])?;
-    let tier = format!("--untorn-bpe-file={}", named.display());
-    let server = ServerProcess::start(program, place, &[&tier])?;
+    let extension = format!("--untorn-bpe-file={}", named.display());
+    let server = ServerProcess::start(program, place, &[&extension])?;
     server.feed("", "CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY); INSERT INTO shop.item VALUES (1);")?;
     let accounts = server.data.join("untorn-accounts.json");
     let before = std::fs::read(&accounts)?;

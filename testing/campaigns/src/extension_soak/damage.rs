@@ -1,7 +1,7 @@
-//! Damage to the file of a tier: the whole of it, or single slots, while the server runs.
+//! Damage to the file of an extension: the whole of it, or single slots, while the server runs.
 //!
 //! The layout is that of the crate `bpe` (`geometry.rs`): a header of one region, then slots of a page each. Every kind of
-//! damage to slots is done to many of them, since the tier only notices those it reads again.
+//! damage to slots is done to many of them, since the extension only notices those it reads again.
 
 use disk::Random;
 use std::fs::{File, OpenOptions};
@@ -9,7 +9,7 @@ use std::io::{Error, Result};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Of tiers below 16 GiB.
+/// Of extensions below 16 GiB.
 const HEADER: u64 = 256 << 10;
 const PAGE: usize = 16 << 10;
 /// Where a page says its number, its version and its tablespace.
@@ -95,7 +95,7 @@ pub fn slots(path: &Path, what: Slots, random: &mut Random, remembered: &mut Rem
     Ok(damaged)
 }
 
-/// Old copies go where the tier has the same page now, mostly another slot than theirs: a tier writes round and round. Those whose
+/// Old copies go where the extension has the same page now, mostly another slot than theirs: an extension writes round and round. Those whose
 /// page is not there go back to their own slot.
 fn put_back(remembered: &mut Remembered) -> Result<usize> {
     let mut damaged = 0;

@@ -1,9 +1,9 @@
-//! A soak of the clean tier: load, DDL, truncates and imports while the tier is switched, moved, resized, and its file is cut,
+//! A soak of the buffer pool extension: load, DDL, truncates and imports while the extension is switched, moved, resized, and its file is cut,
 //! deleted, filled with garbage or single slots of it are exchanged, and the buffer pool grows and shrinks; `kill -9` in
 //! the middle of all that; all contents checked.
 //!
 //! The pool is so small that nearly every read leaves it. Rows are compared all the time and after every restart ([`checker`],
-//! [`tables`]); sysbench runs beside them. A soak in which the tier served nothing, or never had to refuse a
+//! [`tables`]); sysbench runs beside them. A soak in which the extension served nothing, or never had to refuse a
 //! page, tested nothing, so it fails.
 
 mod checker;
@@ -30,11 +30,11 @@ const MIB: u64 = 1 << 20;
 const CHECKERS: u32 = 3;
 /// From so many kills on, chance is no excuse for a counter that did not move.
 const LONG: u32 = 20;
-/// The first of what is done that leaves the tier and its file where they are, see [`Meddler::meddle`].
+/// The first of what is done that leaves the extension and its file where they are, see [`Meddler::meddle`].
 const KEEPS_THE_FILE: usize = 9;
 const KINDS: usize = 24;
 const PAUSE_MILLISECONDS: usize = 300;
-/// Reasons for which a page from the tier is refused.
+/// Reasons for which a page from the extension is refused.
 const REASONS: [&str; 3] = ["misdirected", "stale", "corrupt"];
 
 /// The run of the test command.
@@ -54,26 +54,26 @@ pub struct Settings {
     pub seed: Option<u64>,
 }
 
-/// What the tier did, over all lives.
+/// What the extension did, over all lives.
 #[derive(Default)]
 struct Totals {
-    /// Pages from the tier before kills.
+    /// Pages from the extension before kills.
     served: u64,
     refused: [u64; REASONS.len()],
-    /// Restarts that found a tier to keep, the pages in it, and those served while everything was compared.
+    /// Restarts that found an extension to keep, the pages in it, and those served while everything was compared.
     restarts_kept: u64,
     kept: u64,
     served_kept: u64,
 }
 
-/// Who does things to the tier and beside it, and what there was done so far.
+/// Who does things to the extension and beside it, and what there was done so far.
 struct Meddler {
     files: [PathBuf; 2],
     random: Random,
     tables: Tables,
     remembered: Remembered,
     done: BTreeMap<&'static str, u64>,
-    /// In this life the tier stays where it is and as large as it is, so that the next finds it.
+    /// In this life the extension stays where it is and as large as it is, so that the next finds it.
     calm: bool,
 }
 
@@ -198,12 +198,12 @@ fn verify(
 pub fn run(program: &Program, settings: &Settings) -> Result<()> {
     let seed = settings.seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
     println!("seed {seed}");
-    Scratch::with("clean-tier-soak", |place| soak_in(program, settings, seed, place))
+    Scratch::with("extension-soak", |place| soak_in(program, settings, seed, place))
         .with_context(|| format!("seed {seed}"))
 }
 
 fn soak_in(program: &Program, settings: &Settings, seed: u64, place: &Path) -> Result<()> {
-    let files = [place.join("tier-a"), place.join("tier-b")];
+    let files = [place.join("extension-a"), place.join("extension-b")];
     let options = [
         "--innodb-buffer-pool-size=8M".to_owned(),
         "--innodb-redo-log-capacity=32M".to_owned(),
@@ -265,7 +265,7 @@ fn report(kills: u32, checked: u64, meddler: &Meddler, totals: &Totals) -> Resul
     println!("done: {}", done.join(", "));
     let tables = &meddler.tables.done;
     println!(
-        "{kills} kills; {} restarts found a kept tier, {} pages kept",
+        "{kills} kills; {} restarts found a kept extension, {} pages kept",
         totals.restarts_kept, totals.kept
     );
     println!(
@@ -275,18 +275,18 @@ fn report(kills: u32, checked: u64, meddler: &Meddler, totals: &Totals) -> Resul
         tables.truncates
     );
     println!(
-        "{} pages served before kills, {} served after restarts that kept the tier",
+        "{} pages served before kills, {} served after restarts that kept the extension",
         totals.served, totals.served_kept
     );
     let refused: Vec<String> =
         REASONS.iter().zip(totals.refused).map(|(reason, count)| format!("{reason} {count}")).collect();
     println!("pages refused: {}", refused.join(", "));
-    ensure!(totals.served > 0, "the tier served nothing");
+    ensure!(totals.served > 0, "the extension served nothing");
     if kills >= LONG {
         let [misdirected, stale, corrupt] = totals.refused;
         ensure!(misdirected + stale > 0, "no misdirected or stale page was refused");
         ensure!(corrupt > 0, "no corrupt page was refused");
-        ensure!(totals.served_kept > 0, "nothing was served from a kept tier");
+        ensure!(totals.served_kept > 0, "nothing was served from a kept extension");
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ impl Tables {
     }
 
     /// A table exported, copied, changed, discarded and imported again under its name: its pages are those of the copy, not those
-    /// that pool and tier had of the table in between. False: the server is gone.
+    /// that pool and extension had of the table in between. False: the server is gone.
     pub fn carry(&mut self, connection: &mut Conn, data: &Path, random: &mut Random) -> Result<bool> {
         let round = random.next_u64() % 1_000_000 + 1;
         finished(self.carry_round(connection, data, round))

@@ -1,4 +1,4 @@
-//! Reads, writes and both with the tier off and on, in turn on the same running server; and stock servers beside.
+//! Reads, writes and both with the extension off and on, in turn on the same running server; and stock servers beside.
 
 use super::chart::line;
 use super::load::{Load, Run, status};
@@ -10,29 +10,29 @@ use anyhow::{Context, Result};
 use std::path::PathBuf;
 
 const SCRIPTS: [&str; 3] = ["oltp_read_only", "oltp_write_only", "oltp_read_write"];
-/// What the tier should give, per script.
+/// What the extension should give, per script.
 const GOALS: [f64; 3] = [1.80, 1.33, 2.03];
-/// Measured once more with `innodb_doublewrite=AUTO` instead of ON, against ON without the tier.
+/// Measured once more with `innodb_doublewrite=AUTO` instead of ON, against ON without the extension.
 const ATOMIC_SCRIPT: &str = "oltp_write_only";
 const ATOMIC_GOAL: f64 = 1.93;
 
 /// What is measured in turn, round after round, so that a pool that becomes warmer, or a drift of the machine, hits all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Doublewrite, no tier.
+    /// Doublewrite, no extension.
     Off,
-    /// Doublewrite and tier.
+    /// Doublewrite and extension.
     On,
-    /// `innodb_doublewrite=AUTO` and tier.
+    /// `innodb_doublewrite=AUTO` and extension.
     Atomic,
 }
 
 impl State {
     fn name(self) -> &'static str {
         match self {
-            State::Off => "tier off",
-            State::On => "tier on",
-            State::Atomic => "tier on, AUTO",
+            State::Off => "extension off",
+            State::On => "extension on",
+            State::Atomic => "extension on, AUTO",
         }
     }
 
@@ -73,17 +73,17 @@ fn compare_script(stage: &Stage, load: &Load, script: &str, settings: &Settings)
         for state in &states[..measured] {
             state.set(stage)?;
             load.run(&stage.server, script, settings.warm_up)?;
-            let (hits, misses) = tier_counts(&stage.server)?;
+            let (hits, misses) = extension_counts(&stage.server)?;
             let run = stage.measure(load, script, settings.seconds)?;
-            let (hits_after, misses_after) = tier_counts(&stage.server)?;
+            let (hits_after, misses_after) = extension_counts(&stage.server)?;
             let looked_up = (hits_after - hits + misses_after - misses).max(1.0);
             println!(
-                "{script:<18} round {round} {:<13} {:>9.0} queries/s  p99 {:>7.1} ms  tier hits {:>5.1} %  state {}",
+                "{script:<18} round {round} {:<18} {:>9.0} queries/s  p99 {:>7.1} ms  extension hits {:>5.1} %  state {}",
                 state.name(),
                 run.queries_per_second,
                 run.p99,
                 (hits_after - hits) / looked_up * 100.0,
-                stage.tier_state()?,
+                stage.extension_state()?,
             );
             if *state == State::Atomic {
                 println!("{}", page_protection(&stage.server)?);
@@ -94,18 +94,18 @@ fn compare_script(stage: &Stage, load: &Load, script: &str, settings: &Settings)
     Ok(comparison)
 }
 
-fn tier_counts(server: &ServerProcess) -> Result<(f64, f64)> {
+fn extension_counts(server: &ServerProcess) -> Result<(f64, f64)> {
     Ok((status(server, "Untorn_bpe_hits")?, status(server, "Untorn_bpe_misses")?))
 }
 
-/// Reads, writes and both with the tier off and on, and optionally a stock server: a table and a chart.
+/// Reads, writes and both with the extension off and on, and optionally a stock server: a table and a chart.
 pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
     describe_machine(settings);
     let pool = settings.pool_mib * MIB;
     let load = Load::of_bytes(16 * pool, settings.threads);
     let mut results = Vec::new();
     {
-        let stage = Stage::new(program, settings, "clean-tier", pool, &load, 8 * pool)?;
+        let stage = Stage::new(program, settings, "extension", pool, &load, 8 * pool)?;
         println!("{}", stage.server.log_tail());
         for script in SCRIPTS {
             results.push((script, compare_script(&stage, &load, script, settings)?, Vec::new()));
@@ -114,7 +114,7 @@ pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
     }
     let peers = settings.peer.iter().map(|peer| peer_of(peer)).collect::<Result<Vec<_>>>()?;
     for (name, peer) in &peers {
-        let stage = Stage::new(peer, settings, "clean-tier-peer", pool, &load, 0)?;
+        let stage = Stage::new(peer, settings, "extension-peer", pool, &load, 0)?;
         for (script, _, theirs) in &mut results {
             load.run(&stage.server, script, settings.warm_up)?;
             let run = stage.measure(&load, script, settings.seconds)?;
@@ -128,7 +128,7 @@ pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
     }
     let names: String = peers.iter().map(|(name, _)| format!(" {name} |")).collect();
     println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
-    println!("\n| script | tier off, queries/s | tier on | ratio | goal |{names}");
+    println!("\n| script | extension off, queries/s | extension on | ratio | goal |{names}");
     println!("|---|---|---|---|---|{}", "---|".repeat(peers.len()));
     let mut charts = Vec::new();
     for ((script, ours, theirs), goal) in results.iter().zip(GOALS) {
@@ -136,14 +136,14 @@ pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
         let peer: String =
             theirs.iter().map(|(_, run)| format!(" {:.0} |", run.queries_per_second)).collect();
         println!("| {script} | {off:.0} | {on:.0} | {:.2} | {goal:.2} |{peer}", on / off);
-        let mut lines = vec![line("tier off", &ours.off), line("tier on", &ours.on)];
+        let mut lines = vec![line("extension off", &ours.off), line("extension on", &ours.on)];
         if *script == ATOMIC_SCRIPT {
             let rate = median_rate(&ours.atomic);
             println!(
                 "| {script}, atomic page writes | {off:.0} | {rate:.0} | {:.2} | {ATOMIC_GOAL:.2} |",
                 rate / off
             );
-            lines.push(line("tier on, atomic page writes", &ours.atomic));
+            lines.push(line("extension on, atomic page writes", &ours.atomic));
         }
         lines.extend(theirs.iter().map(|(name, run)| line(name, std::slice::from_ref(run))));
         charts.push(((*script).to_owned(), lines));

@@ -1,6 +1,6 @@
-//! What the tier costs where it cannot help: data that fits the pool, and a tier on the data's own disk.
+//! What the extension costs where it cannot help: data that fits the pool, and an extension on the data's own disk.
 //!
-//! To see 2 % on a machine that drifts by more, the load runs on without a break while the tier is switched, every few seconds
+//! To see 2 % on a machine that drifts by more, the load runs on without a break while the extension is switched, every few seconds
 //! or, where it lies on the data's own disk, as soon as it has suspended itself and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error. Which of a pair comes
 //! first changes from pair to pair, so that a drift does not favour one of them.
 
@@ -15,13 +15,13 @@ use mysql::Conn;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// What a switch itself takes is not counted: also the memory that moves between pool and tier, whose pages are read again.
+/// What a switch itself takes is not counted: also the memory that moves between pool and extension, whose pages are read again.
 const SETTLING: Duration = Duration::from_millis(500);
-/// The same on a slow disk, where that takes longer: a tier that is switched on takes 7 % of the pool until it is suspended.
+/// The same on a slow disk, where that takes longer: an extension that is switched on takes 7 % of the pool until it is suspended.
 const SETTLING_SLOWLY: Duration = Duration::from_secs(10);
-/// A tier that has been suspended for a quarter of a minute gives the memory of its tables back.
+/// An extension that has been suspended for a quarter of a minute gives the memory of its tables back.
 const LETTING_GO: Duration = Duration::from_secs(15);
-/// How long a tier on the data's own disk may take until it has suspended itself.
+/// How long an extension on the data's own disk may take until it has suspended itself.
 const JUDGEMENT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Seconds; longer than all pairs.
@@ -33,13 +33,13 @@ const GOAL: f64 = 0.98;
 pub struct CostSettings {
     #[command(flatten)]
     settings: Settings,
-    /// Pairs of stretches with the tier off and on, of each load.
+    /// Pairs of stretches with the extension off and on, of each load.
     #[arg(long, default_value_t = 120)]
     pairs: u32,
     /// Seconds of a stretch.
     #[arg(long, default_value_t = 1.0)]
     stretch: f64,
-    /// Pairs with a tier on the data's own disk. There a switch takes most of a minute, and the disk gives the pace.
+    /// Pairs with an extension on the data's own disk. There a switch takes most of a minute, and the disk gives the pace.
     #[arg(long, default_value_t = 8)]
     slow_pairs: u32,
     /// Seconds of a stretch of these.
@@ -56,13 +56,13 @@ struct Case {
     script: &'static str,
 }
 
-/// Data that fits the pool, or a tier on the data's own disk.
+/// Data that fits the pool, or an extension on the data's own disk.
 struct Kind {
     title: &'static str,
     database: &'static str,
     /// Bytes of data, in thirds of the pool.
     thirds: u64,
-    /// The tier lies on the data's disk, and stretches with it begin when it has been judged.
+    /// The extension lies on the data's disk, and stretches with it begin when it has been judged.
     same_disk: bool,
     cases: [Case; 2],
 }
@@ -70,7 +70,7 @@ struct Kind {
 const KINDS: [Kind; 2] = [
     Kind {
         title: "data fits the pool",
-        database: "clean-tier-fits",
+        database: "extension-fits",
         thirds: 1,
         same_disk: false,
         cases: [
@@ -79,8 +79,8 @@ const KINDS: [Kind; 2] = [
         ],
     },
     Kind {
-        title: "tier on the data's own capped disk",
-        database: "clean-tier-same",
+        title: "extension on the data's own capped disk",
+        database: "extension-same",
         thirds: 12,
         same_disk: true,
         cases: [
@@ -123,7 +123,7 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
         let load = Load::of_bytes(kind.thirds * pool / 3, settings.threads);
         let stage = Stage::new(program, settings, kind.database, pool, &load, 8 * pool)?;
         if kind.same_disk {
-            let file = stage.disk.path().join("tier");
+            let file = stage.disk.path().join("extension");
             stage.server.feed("", &format!("SET GLOBAL untorn_bpe_file = '{}';", file.display()))?;
         }
         for case in cases {
@@ -134,14 +134,14 @@ pub fn cost(program: &Program, arguments: &CostSettings) -> Result<()> {
     ensure!(!rows.is_empty(), "no case is called {:?}", arguments.case);
     println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
     println!(
-        "\n| case | tier off, queries/s | tier on | mean ratio (goal at least {GOAL}) | standard error | median ratio | processor time for a query, median ratio | instructions for a query, median ratio | pairs |"
+        "\n| case | extension off, queries/s | extension on | mean ratio (goal at least {GOAL}) | standard error | median ratio | processor time for a query, median ratio | instructions for a query, median ratio | pairs |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     rows.iter().for_each(|row| println!("{row}"));
     Ok(())
 }
 
-/// Runs the load of a case without a break, switches the tier under it, and returns its row.
+/// Runs the load of a case without a break, switches the extension under it, and returns its row.
 fn pairs(
     stage: &Stage,
     load: &Load,
@@ -164,7 +164,7 @@ fn pairs(
     for number in 0..count {
         let mut one = |on: bool| -> Result<Stretch> {
             let stretch = measure(stage, &mut connection, on, same_disk, stretch)?;
-            suspended += u32::from(on && stage.tier_state()? == "SUSPENDED");
+            suspended += u32::from(on && stage.extension_state()? == "SUSPENDED");
             Ok(stretch)
         };
         let (off, on) = if number % 2 == 0 {
@@ -187,7 +187,7 @@ fn pairs(
         measured.push(pair);
     }
     println!(
-        "{}: the tier was suspended at the end of {suspended} of {count} stretches with it on",
+        "{}: the extension was suspended at the end of {suspended} of {count} stretches with it on",
         case.name
     );
     let (ratio, error) = mean_and_error(&measured.iter().map(Pair::speed).collect::<Vec<_>>());
@@ -207,7 +207,7 @@ fn pairs(
     ))
 }
 
-/// Switches the tier, lets what follows from that pass, and measures.
+/// Switches the extension, lets what follows from that pass, and measures.
 fn measure(
     stage: &Stage,
     connection: &mut Conn,
@@ -232,10 +232,10 @@ fn mean_and_error(ratios: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
 }
 
-/// A tier that stays on is an outcome too, which the count of suspended stretches shows.
+/// An extension that stays on is an outcome too, which the count of suspended stretches shows.
 fn wait_for_judgement(stage: &Stage) -> Result<()> {
     let begin = Instant::now();
-    while begin.elapsed() < JUDGEMENT && stage.tier_state()? != "SUSPENDED" {
+    while begin.elapsed() < JUDGEMENT && stage.extension_state()? != "SUSPENDED" {
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(())

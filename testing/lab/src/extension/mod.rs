@@ -1,7 +1,8 @@
-//! The clean tier on a slow data disk: what it gives, what it costs, how warm it is after `kill -9`, and a soak.
+//! The buffer pool extension on a slow data disk: what it gives, what it costs, how warm it is after
+//! `kill -9`. The soak is a campaign.
 //!
-//! The data disk is an XFS file system on a loop device, capped to so many requests and bytes per second ([`disk`]); the
-//! tier is a file outside of it. Off and on are measured in turn on the same running server, which is switched with
+//! The data disk is an XFS file system on a loop device, capped to so many requests and bytes per second
+//! ([`crate::capped_disk`]); the extension is a file outside of it. Off and on are measured in turn on the same running server, which is switched with
 //! `SET GLOBAL untorn_bpe`, so that a drift of the machine hits both.
 
 mod chart;
@@ -36,7 +37,7 @@ const STOCK: [&str; 5] = [
 /// Sizes and times of an experiment.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Settings {
-    /// MiB of the buffer pool; the data is 16 times as large, the tier 8 times.
+    /// MiB of the buffer pool; the data is 16 times as large, the extension 8 times.
     #[arg(long, default_value_t = 64)]
     pub pool_mib: u64,
     /// Seconds of a measurement.
@@ -69,7 +70,7 @@ pub struct Settings {
     #[arg(long)]
     pub peer: Vec<String>,
     /// Where the chart goes.
-    #[arg(long, default_value = "target/clean-tier.svg")]
+    #[arg(long, default_value = "target/extension.svg")]
     pub chart: PathBuf,
 }
 
@@ -77,7 +78,7 @@ fn describe_machine(settings: &Settings) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
-        "machine: {cores} cores, Linux {}, load {}; data disk capped at {} requests/s and {} MB/s, {}{}; tier not capped",
+        "machine: {cores} cores, Linux {}, load {}; data disk capped at {} requests/s and {} MB/s, {}{}; extension not capped",
         read("/proc/sys/kernel/osrelease").trim(),
         read("/proc/loadavg").split(' ').next().unwrap_or("?"),
         settings.iops,

@@ -15,13 +15,13 @@ const WARM: f64 = 0.9;
 const TOGETHER: usize = 3;
 const GOAL: f64 = 3.0;
 
-/// Seconds with the tier kept and with it discarded.
+/// Seconds with the extension kept and with it discarded.
 pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
     describe_machine(settings);
     let pool = settings.pool_mib * MIB;
     let load = Load::of_bytes(16 * pool, settings.threads);
-    let mut stage = Stage::new(program, settings, "clean-tier-ramp", pool, &load, 8 * pool)?;
-    println!("{} holds the tier", stage.tier.display());
+    let mut stage = Stage::new(program, settings, "extension-ramp", pool, &load, 8 * pool)?;
+    println!("{} holds the extension", stage.extension.display());
     let mut lines = Vec::new();
     let mut taken = Vec::new();
     for (name, restart) in [("kept", "keep"), ("cold", "discard")] {

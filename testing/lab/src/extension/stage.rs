@@ -16,7 +16,7 @@ pub struct Stage {
     pub server: ServerProcess,
     program: Program,
     settings: Vec<String>,
-    pub tier: PathBuf,
+    pub extension: PathBuf,
     pub disk: CappedDisk,
     _place: Scratch,
 }
@@ -29,7 +29,7 @@ impl Stage {
         name: &str,
         pool: u64,
         load: &Load,
-        tier_bytes: u64,
+        extension_bytes: u64,
     ) -> Result<Stage> {
         let place = Scratch::new(name)?;
         let mut disk = CappedDisk::create(
@@ -38,17 +38,17 @@ impl Stage {
             settings.cap,
             !settings.no_flushes,
         )?;
-        let tier = place.path().join("tier");
+        let extension = place.path().join("extension");
         let program = disk.under_the_cap(program)?;
         let mut options =
             vec![format!("--innodb-buffer-pool-size={pool}"), "--max-connections=300".to_owned()];
         if program.kind == Kind::Untorn {
             options.push("--innodb-redo-log-capacity=512M".to_owned());
-            options.push(format!("--untorn-bpe-file={}", tier.display()));
+            options.push(format!("--untorn-bpe-file={}", extension.display()));
             // Where SQL may move it: there, and onto the data's disk.
             let directories = [place.path(), disk.path()].map(|path| path.display().to_string());
             options.push(format!("--untorn-bpe-dir={}", directories.join(";")));
-            options.push(format!("--untorn-bpe-size={tier_bytes}"));
+            options.push(format!("--untorn-bpe-size={extension_bytes}"));
         } else {
             let log = if program.kind == Kind::MariaDb { "log-file-size" } else { "redo-log-capacity" };
             options.push(format!("--innodb-{log}=512M"));
@@ -61,7 +61,7 @@ impl Stage {
         println!("orderly stop in {:.1} s", took.as_secs_f64());
         disk.limit(Cap { operations: settings.iops, bytes: settings.mb_per_second * 1_000_000 })?;
         let server = start(&program, disk.path(), &options)?;
-        Ok(Stage { server, program, settings: options, tier, disk, _place: place })
+        Ok(Stage { server, program, settings: options, extension, disk, _place: place })
     }
 
     /// Kills the server and starts it with more options.
@@ -88,12 +88,12 @@ impl Stage {
     }
 
     /// ON, SUSPENDED and so on.
-    pub fn tier_state(&self) -> Result<String> {
+    pub fn extension_state(&self) -> Result<String> {
         let line = self.server.ask("", "SHOW GLOBAL STATUS LIKE 'Untorn_bpe_state'")?;
         Ok(line.replace("Untorn_bpe_state\t", ""))
     }
 
-    /// Turns the tier on or off; it comes back empty.
+    /// Turns the extension on or off; it comes back empty.
     pub fn switch(&self, on: bool) -> Result<()> {
         let value = if on { "ON" } else { "OFF" };
         self.server.feed("", &format!("SET GLOBAL untorn_bpe = {value};"))
