@@ -35,7 +35,8 @@ pub enum Command {
     Fuzz(fuzz::FuzzArguments),
     /// The unit tests of what is `unsafe`, interpreted by Miri (needs a nightly compiler).
     Miri,
-    /// What thousands of tables cost: making them, a start after a stop and after `kill -9`, memory, descriptors.
+    /// What thousands of tables cost: making them, a start after a stop and after `kill -9`, memory,
+    /// descriptors.
     Tables {
         #[command(flatten)]
         target: Target,
@@ -51,7 +52,8 @@ pub enum Command {
     /// The process behind a disk with a shared cap; started by the experiments themselves.
     #[command(name = volume::COMMAND, hide = true)]
     ServeVolume(volume::ServeArguments),
-    /// Figures: the criterion benchmarks, sysbench beside running stock servers, tables and charts of recorded runs.
+    /// Figures: the criterion benchmarks, sysbench beside running stock servers, tables and charts of
+    /// recorded runs.
     Bench {
         #[command(subcommand)]
         benchmark: Benchmark,
@@ -103,7 +105,8 @@ pub enum Campaign {
         #[arg(long)]
         seed: Option<u64>,
     },
-    /// All sysbench scripts over four tables much larger than the pool; memory against what the settings promise.
+    /// All sysbench scripts over four tables much larger than the pool; memory against what the settings
+    /// promise.
     Memory {
         #[command(flatten)]
         target: Target,
@@ -130,16 +133,19 @@ pub enum Campaign {
     Epoll(Target),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
     Isolation(Target),
-    /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it forbids; with kills.
+    /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it
+    /// forbids; with kills.
     ListAppend {
         #[command(flatten)]
         target: Target,
         #[command(flatten)]
         settings: list_append::Settings,
     },
-    /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs innochecksum.
+    /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs
+    /// innochecksum.
     ImportCheck(Target),
-    /// A soak of the buffer pool extension: switched, moved, resized, its file damaged and deleted, `kill -9`; contents checked.
+    /// A soak of the buffer pool extension: switched, moved, resized, its file damaged and deleted, `kill
+    /// -9`; contents checked.
     BpeSoak {
         #[command(flatten)]
         target: Target,
@@ -151,14 +157,16 @@ pub enum Campaign {
 /// What is measured on a disk with limits.
 #[derive(Subcommand)]
 pub enum Experiment {
-    /// What writing pages twice costs: doublewrite, atomic writes of the file system, no protection; stock servers beside.
+    /// What writing pages twice costs: doublewrite, atomic writes of the file system, no protection; stock
+    /// servers beside.
     Doublewrite {
         #[command(flatten)]
         target: Target,
         #[command(flatten)]
         setup: doublewrite::Setup,
     },
-    /// Does the cap of the slow disk hold, and what does it cost: direct reads and writes against requests and bytes per second.
+    /// Does the cap of the slow disk hold, and what does it cost: direct reads and writes against requests
+    /// and bytes per second.
     Disk(capped_disk::CheckArguments),
     /// What the buffer pool extension gives: reads, writes and both with it off and on; a table and a chart.
     Bpe(ExtensionArguments),

@@ -1,4 +1,5 @@
-//! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP, the socket, and in a terminal.
+//! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP, the socket, and in a
+//! terminal.
 
 use lab::command::captured;
 use lab::scratch::Scratch;

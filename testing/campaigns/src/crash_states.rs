@@ -7,15 +7,16 @@ use std::process::Command;
 /// What to run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct CrashArguments {
-    /// How many crash states to recover and check. Above 200000 this is the long form: every moment with at most 12 unsynced
-    /// writes is tried with all subsets of them (otherwise: with at most 5, now and then 8). The report counts the moments that
-    /// were.
+    /// How many crash states to recover and check. Above 200000 this is the long form: every moment with at
+    /// most 12 unsynced writes is tried with all subsets of them (otherwise: with at most 5, now and then 8).
+    /// The report counts the moments that were.
     #[arg(long, default_value_t = 1_000_000)]
     states: u64,
     /// Where the seeds of the histories begin.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Instead: let every so many-th I/O call of the scenes of three seeds fail once, in every way (1: all calls).
+    /// Instead: let every so many-th I/O call of the scenes of three seeds fail once, in every way (1: all
+    /// calls).
     #[arg(long)]
     fail_calls: Option<u64>,
     /// Instead: try one state or failing call again, by the name a failure printed.
@@ -40,8 +41,8 @@ pub fn quick() -> Result<()> {
     torture(&["faults", "--stride", "5"])
 }
 
-/// For the C library's allocator: a state allocates and frees some megabytes, which need not go back to the kernel and come
-/// anew, page fault by page fault, each time.
+/// For the C library's allocator: a state allocates and frees some megabytes, which need not go back to the
+/// kernel and come anew, page fault by page fault, each time.
 const KEEP_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_MMAP_THRESHOLD_", "1073741824"),
     ("MALLOC_TRIM_THRESHOLD_", "1073741824"),

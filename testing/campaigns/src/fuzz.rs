@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: every fuzz target, built and really run.
 //!
-//! The targets are ordinary programs with libFuzzer in them. They are built by the compiler that builds everything else, with
-//! coverage counters and debug assertions and without AddressSanitizer, which only a nightly compiler has (`cargo fuzz run`
-//! uses it; see `fuzz/README.md`). What was found stays in `target/fuzz`: the corpus, from which the next run goes on, and
-//! inputs that ended in a panic.
+//! The targets are ordinary programs with libFuzzer in them. They are built by the compiler that builds
+//! everything else, with coverage counters and debug assertions and without AddressSanitizer, which only a
+//! nightly compiler has (`cargo fuzz run` uses it; see `fuzz/README.md`). What was found stays in
+//! `target/fuzz`: the corpus, from which the next run goes on, and inputs that ended in a panic.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::command::{cargo, root, target_directory};

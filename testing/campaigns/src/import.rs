@@ -1,7 +1,7 @@
 //! The files are InnoDB's: tables exported here are imported by a stock MariaDB, and the other way round.
 //!
-//! `FLUSH TABLES … FOR EXPORT`, copy `.ibd` and `.cfg`, `ALTER TABLE … IMPORT TABLESPACE`, `CHECK TABLE … EXTENDED`, and every row compared. After an
-//! orderly stop `innochecksum` reads every `.ibd`.
+//! `FLUSH TABLES … FOR EXPORT`, copy `.ibd` and `.cfg`, `ALTER TABLE … IMPORT TABLESPACE`, `CHECK TABLE …
+//! EXTENDED`, and every row compared. After an orderly stop `innochecksum` reads every `.ibd`.
 
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;

@@ -1,7 +1,7 @@
 //! Golden scripts of interleaved sessions: `tests/isolation/*.test`, run against a server over the wire.
 //!
-//! The same scripts run against a stock MariaDB, so the expectations are not ours alone. A statement that must
-//! wait is recognised by the server's own count of row lock waits, not by time passing.
+//! The same scripts run against a stock MariaDB, so the expectations are not ours alone. A statement that
+//! must wait is recognised by the server's own count of row lock waits, not by time passing.
 
 use std::collections::BTreeMap;
 use std::path::Path;

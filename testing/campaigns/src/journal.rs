@@ -1,10 +1,11 @@
-//! A load with a journal of what was acknowledged, kept outside the server, for campaigns that take the server away from it.
+//! A load with a journal of what was acknowledged, kept outside the server, for campaigns that take the
+//! server away from it.
 //!
-//! Two loads at once. *Transfers* move money between accounts and note each transfer in a table, in one transaction: afterwards
-//! every acknowledged transfer is noted, none is that was never sent, and every balance is what the noted transfers make it,
-//! so a transaction is there wholly or not at all. *Rows* insert, update and delete rows that only one
-//! worker touches, so that the expected contents are known exactly; only the transaction whose COMMIT was under way
-//! may have happened or not.
+//! Two loads at once. *Transfers* move money between accounts and note each transfer in a table, in one
+//! transaction: afterwards every acknowledged transfer is noted, none is that was never sent, and every
+//! balance is what the noted transfers make it, so a transaction is there wholly or not at all. *Rows*
+//! insert, update and delete rows that only one worker touches, so that the expected contents are known
+//! exactly; only the transaction whose COMMIT was under way may have happened or not.
 
 use anyhow::{Result, bail, ensure};
 use disk::Random;
@@ -92,8 +93,9 @@ impl Journal {
         (transfers, self.rows.iter().map(|worker| worker.transactions).sum())
     }
 
-    /// Lets all workers run for `load`, then calls `take_away`, which must leave no server they could talk to, and waits until
-    /// they have noticed. From that call on every error they get is taken as the end, before it as a failure of the test.
+    /// Lets all workers run for `load`, then calls `take_away`, which must leave no server they could talk
+    /// to, and waits until they have noticed. From that call on every error they get is taken as the end,
+    /// before it as a failure of the test.
     pub fn load(
         &mut self,
         server: &mut ServerProcess,

@@ -1,7 +1,8 @@
 //! `kill -9` under load, again and again, with a journal of what was acknowledged kept outside the server.
 //!
-//! SIGKILL takes the process, not the page cache: this tests recovery and that nothing is acknowledged too early by
-//! the process. Writes a file system loses are the business of `shutdown_cycles.rs`, torn ones of the simulator.
+//! SIGKILL takes the process, not the page cache: this tests recovery and that nothing is acknowledged too
+//! early by the process. Writes a file system loses are the business of `shutdown_cycles.rs`, torn ones of
+//! the simulator.
 
 use crate::journal::{Journal, create_tables};
 use crate::seed::seed_or_time;

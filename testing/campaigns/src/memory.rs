@@ -1,7 +1,8 @@
 //! Memory stays within what the settings promise while the data is many times the buffer pool.
 //!
-//! All oltp scripts with 64 connections over four tables that do not fit the pool; afterwards the most the process ever had
-//! resident (VmHWM, kept by the kernel) against buffer pool + log buffer + 96 MiB + 0.5 MiB per connection.
+//! All oltp scripts with 64 connections over four tables that do not fit the pool; afterwards the most the
+//! process ever had resident (VmHWM, kept by the kernel) against buffer pool + log buffer + 96 MiB + 0.5 MiB
+//! per connection.
 
 use anyhow::{Context, Result, ensure};
 use lab::scratch::Scratch;

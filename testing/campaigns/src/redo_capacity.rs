@@ -1,5 +1,5 @@
-//! `innodb_redo_log_capacity` holds under a load that fills the log again and again: the checkpoint age and the files stay
-//! below it, writers wait instead of failing, and the rows are right afterwards.
+//! `innodb_redo_log_capacity` holds under a load that fills the log again and again: the checkpoint age and
+//! the files stay below it, writers wait instead of failing, and the rows are right afterwards.
 
 use anyhow::{Context, Result, ensure};
 use lab::command::captured;

@@ -1,9 +1,10 @@
-//! Power cuts on a real file system: XFS shut down under load without its log being written, mounted again, and every
-//! acknowledged commit compared.
+//! Power cuts on a real file system: XFS shut down under load without its log being written, mounted again,
+//! and every acknowledged commit compared.
 //!
-//! The file system is in an image on a loop device with direct I/O. `xfs_io -c shutdown` stops it at once: what the server wrote
-//! and did not sync, and what XFS had only in its in-memory log, is gone. That is what a power cut takes from a disk whose
-//! cache is empty; what a cache loses and tears besides is the simulator's business.
+//! The file system is in an image on a loop device with direct I/O. `xfs_io -c shutdown` stops it at once:
+//! what the server wrote and did not sync, and what XFS had only in its in-memory log, is gone. That is what
+//! a power cut takes from a disk whose cache is empty; what a cache loses and tears besides is the
+//! simulator's business.
 
 use crate::journal::{Journal, create_tables};
 use crate::seed::seed_or_time;
@@ -29,7 +30,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The value of innodb_doublewrite. AUTO takes turns on XFS until it has measured which way is faster there.
+    /// The value of innodb_doublewrite. AUTO takes turns on XFS until it has measured which way is faster
+    /// there.
     fn value(self) -> &'static str {
         if self == Mode::Atomic { "AUTO" } else { "ON" }
     }

@@ -1,8 +1,8 @@
 //! All oltp scripts of sysbench and bulk_insert, with a look at what they left in the tables.
 //!
-//! Two ways to be sure of the contents. With one thread and a fixed seed a script does the same on every server, so
-//! the tables afterwards must equal, row by row, those of a stock MariaDB. With many threads the order is chance, but
-//! row counts, the agreement of both indexes and CHECK TABLE are not.
+//! Two ways to be sure of the contents. With one thread and a fixed seed a script does the same on every
+//! server, so the tables afterwards must equal, row by row, those of a stock MariaDB. With many threads the
+//! order is chance, but row counts, the agreement of both indexes and CHECK TABLE are not.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::scratch::Scratch;
@@ -65,8 +65,8 @@ fn note(failures: &mut Vec<String>, script: &str, statement_mode: &str, result: 
     }
 }
 
-/// One thread, fixed seed: the same contents as a stock MariaDB. Both start from the same dump, because what `prepare`
-/// makes is not the same twice.
+/// One thread, fixed seed: the same contents as a stock MariaDB. Both start from the same dump, because what
+/// `prepare` makes is not the same twice.
 fn same_as_mariadb(
     server: &ServerProcess,
     wanted: impl Fn(&str) -> bool,

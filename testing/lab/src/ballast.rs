@@ -1,8 +1,8 @@
-//! A second load beside the journal: sysbench's `oltp_write_only` on tables many times the buffer pool, so that the cleaner writes
-//! pages of all ages all the time while the server is taken away.
+//! A second load beside the journal: sysbench's `oltp_write_only` on tables many times the buffer pool, so
+//! that the cleaner writes pages of all ages all the time while the server is taken away.
 //!
-//! Each of its transactions deletes a row and inserts it again: whatever happened, every table has as many rows as at
-//! first, and its indexes agree.
+//! Each of its transactions deletes a row and inserts it again: whatever happened, every table has as many
+//! rows as at first, and its indexes agree.
 
 use crate::server_process::ServerProcess;
 use crate::sysbench::{self, Rows, Sysbench};
@@ -13,8 +13,8 @@ const TABLES: u32 = 2;
 const ROWS: u64 = 40_000;
 const THREADS: u32 = 4;
 
-/// Settings with which the tables do not fit the pool, the redo log goes round often, and pages are written as soon as a few
-/// are dirty.
+/// Settings with which the tables do not fit the pool, the redo log goes round often, and pages are written
+/// as soon as a few are dirty.
 pub const SETTINGS: [&str; 4] = [
     "--innodb-buffer-pool-size=5M",
     "--innodb-redo-log-capacity=8M",

@@ -1,9 +1,10 @@
-//! What writing pages twice costs, on a disk like a cloud volume: ours with doublewrite, with the file system's atomic writes,
-//! and without protection, beside stock servers with and without their doublewrite, in turn on the same disk.
+//! What writing pages twice costs, on a disk like a cloud volume: ours with doublewrite, with the file
+//! system's atomic writes, and without protection, beside stock servers with and without their doublewrite,
+//! in turn on the same disk.
 //!
-//! The disk is an XFS image on a loop device, capped for the server process alone. All servers get the same pool, a sixteenth of
-//! the data; rounds go through all of them so that a drift of the machine hits all alike. Figures come from sysbench, from
-//! `/proc/<pid>/stat` and from the block device's own counters.
+//! The disk is an XFS image on a loop device, capped for the server process alone. All servers get the same
+//! pool, a sixteenth of the data; rounds go through all of them so that a drift of the machine hits all
+//! alike. Figures come from sysbench, from `/proc/<pid>/stat` and from the block device's own counters.
 
 use crate::block_device::Counters;
 use crate::capped_disk::{Cap, Throttle};
@@ -41,8 +42,9 @@ pub struct Setup {
     /// Without the MariaDB of this machine.
     #[arg(long)]
     without_mariadb: bool,
-    /// Another stock server, `NAME=COMMAND`: a shell command that becomes the server (`exec`), on the directory $DATA (to be filled
-    /// when it is empty), the port $PORT and the socket $SOCKET, with the options $SETTINGS and a root user without password.
+    /// Another stock server, `NAME=COMMAND`: a shell command that becomes the server (`exec`), on the
+    /// directory $DATA (to be filled when it is empty), the port $PORT and the socket $SOCKET, with the
+    /// options $SETTINGS and a root user without password.
     #[arg(long)]
     peer: Vec<String>,
     /// Where the disk image is made.

@@ -1,4 +1,5 @@
-//! File systems of our own in image files, on loop devices: to fill, to shut down as in a power cut, to make fail.
+//! File systems of our own in image files, on loop devices: to fill, to shut down as in a power cut, to make
+//! fail.
 //!
 //! Takes root. Everything is undone when the value is dropped.
 
@@ -8,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a file system may stay busy after its last user ended: the kernel closes files a little later than that.
+/// How long a file system may stay busy after its last user ended: the kernel closes files a little later
+/// than that.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long when it is dropped, perhaps after an error that left it busy for good.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
@@ -93,7 +95,8 @@ impl FileSystem {
 
     /// Attaches and mounts; the file system recovers what its log holds.
     pub fn mount(&mut self) -> Result<()> {
-        // Direct I/O on the image: what the device acknowledged must not depend on the page cache of the file system below.
+        // Direct I/O on the image: what the device acknowledged must not depend on the page cache of the file
+        // system below.
         let attach = |options: &[&str]| {
             captured(administration("losetup").args(["--find", "--show"]).args(options).arg(&self.image))
         };
@@ -122,8 +125,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Stops the file system at once without writing its log, as a power cut does: what is not on the device by now is gone, and
-    /// every further access fails with EIO.
+    /// Stops the file system at once without writing its log, as a power cut does: what is not on the device
+    /// by now is gone, and every further access fails with EIO.
     pub fn shut_down(&self) -> Result<()> {
         if self.kind != FileSystemKind::Xfs {
             bail!("only XFS can be shut down");

@@ -1,8 +1,9 @@
-//! What one long statement does to everybody else: the answers of `SELECT 1` from a few clients beside a join, a sort, a
-//! DELETE, an index build and the like, ours beside stock servers, on the same machine one after the other.
+//! What one long statement does to everybody else: the answers of `SELECT 1` from a few clients beside a
+//! join, a sort, a DELETE, an index build and the like, ours beside stock servers, on the same machine one
+//! after the other.
 //!
-//! The clients ask with short pauses, so that they wait for the server and not for each other. Ours runs with two runtimes: half of
-//! the clients share a thread with the long statement.
+//! The clients ask with short pauses, so that they wait for the server and not for each other. Ours runs with
+//! two runtimes: half of the clients share a thread with the long statement.
 
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};

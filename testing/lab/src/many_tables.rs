@@ -1,8 +1,8 @@
-//! What thousands of tables cost: making the first and the last of them, a start after a stop and after `kill -9`, memory
-//! and descriptors. One server; a stock MariaDB with `--server mariadb`.
+//! What thousands of tables cost: making the first and the last of them, a start after a stop and after `kill
+//! -9`, memory and descriptors. One server; a stock MariaDB with `--server mariadb`.
 //!
-//! A table is *idle* when nobody has used it since the start. Memory is what the process has resident beyond an empty server
-//! that was started in the same way.
+//! A table is *idle* when nobody has used it since the start. Memory is what the process has resident beyond
+//! an empty server that was started in the same way.
 
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};

@@ -1,4 +1,5 @@
-//! Directories for test runs: removed after a success, kept after a failure, with the ends of the servers' logs in the error.
+//! Directories for test runs: removed after a success, kept after a failure, with the ends of the servers'
+//! logs in the error.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ impl Scratch {
         &self.0
     }
 
-    /// Runs `work` in a new directory. When it fails the directory stays, and the error says where the servers' logs in it are
-    /// and how they end.
+    /// Runs `work` in a new directory. When it fails the directory stays, and the error says where the
+    /// servers' logs in it are and how they end.
     pub fn with<T>(name: &str, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let place = Scratch::new(name)?;
         let result = work(place.path());

@@ -25,7 +25,8 @@ pub enum Kind {
     /// A stock MariaDB.
     #[value(name = "mariadb")]
     MariaDb,
-    /// A shell command that becomes a server: the path of its [`Program`], with $DATA, $PORT, $SOCKET and $SETTINGS.
+    /// A shell command that becomes a server: the path of its [`Program`], with $DATA, $PORT, $SOCKET and
+    /// $SETTINGS.
     #[value(skip)]
     Command,
 }
@@ -348,7 +349,8 @@ impl Drop for ServerProcess {
 /// The processor time a process took so far, in user and kernel mode.
 pub fn processor_time(process: u32) -> Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The program's name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field after it.
+    // The program's name, in parentheses, may hold spaces; utime and stime are the 12th and 13th field after
+    // it.
     let fields: Vec<&str> =
         stat.rsplit_once(')').context("no name in /proc/*/stat")?.1.split_ascii_whitespace().collect();
     let ticks = |at: usize| -> Result<u64> { Ok(fields.get(at).context("a short /proc/*/stat")?.parse()?) };

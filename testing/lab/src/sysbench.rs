@@ -91,7 +91,8 @@ impl<'s> Sysbench<'s> {
         sysbench
     }
 
-    /// The rows of a table must be as a script that leaves them `rows` leaves them, with every index saying the same.
+    /// The rows of a table must be as a script that leaves them `rows` leaves them, with every index saying
+    /// the same.
     pub fn check_rows(&self, table: u32, rows: Rows) -> Result<()> {
         check_rows(self.server, table, self.table_size, rows)
     }
@@ -110,8 +111,8 @@ pub struct Account<'a> {
     pub database: &'a str,
 }
 
-/// sysbench with a script on an account. It is ended when it takes much longer than `seconds`: a server that hangs
-/// must not keep its caller for ever.
+/// sysbench with a script on an account. It is ended when it takes much longer than `seconds`: a server that
+/// hangs must not keep its caller for ever.
 pub fn connected(script: &str, account: Account<'_>, seconds: u64) -> Command {
     let mut sysbench = Command::new("timeout");
     sysbench

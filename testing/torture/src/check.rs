@@ -1,8 +1,8 @@
 //! Is a database what the model says, and sound?
 //!
-//! Asked of every database that came up after a crash: every row of every table is read and compared with the journals,
-//! every table is checked page by page and index by index, the undo tablespace too, and the directory is searched for files that
-//! nobody owns.
+//! Asked of every database that came up after a crash: every row of every table is read and compared with the
+//! journals, every table is checked page by page and index by index, the undo tablespace too, and the
+//! directory is searched for files that nobody owns.
 
 use crate::model::{
     ACCOUNT, ACTORS, ActorState, DATABASE, INDEXER, Model, Row, SESSIONS, SHARED, TableState, balances,
@@ -67,8 +67,8 @@ pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
     verify_contents(db, model).await
 }
 
-/// The same without looking for files that nobody owns: a definition that was given up half-way, by an actor who does not
-/// act any more, is put in order by the next start only.
+/// The same without looking for files that nobody owns: a definition that was given up half-way, by an actor
+/// who does not act any more, is put in order by the next start only.
 ///
 /// # Errors
 /// What is wrong.

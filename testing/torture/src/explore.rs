@@ -31,8 +31,8 @@ pub struct Effort {
     pub torn_samples: usize,
     /// One state in so many is used further, recovered twice, and its recovery crashed.
     pub deep_one_in: usize,
-    /// A moment that was begun is tried to its end, so that "every subset" is true of it, whatever was set aside for its
-    /// history.
+    /// A moment that was begun is tried to its end, so that "every subset" is true of it, whatever was set
+    /// aside for its history.
     pub whole_moments: bool,
 }
 
@@ -99,7 +99,8 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that may panic, without the panic's noise (unless `UNTORN_LOUD` is set); its message is the error.
+/// Runs something that may panic, without the panic's noise (unless `UNTORN_LOUD` is set); its message is the
+/// error.
 pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     thread_local! {
@@ -284,7 +285,8 @@ impl<'h> Explorer<'h> {
         }
         let seed = seed_of(&replay);
         let mut random = Random::new(seed);
-        // A process that is killed and a power cut while the next one recovers: what was visible was not yet durable.
+        // A process that is killed and a power cut while the next one recovers: what was visible was not yet
+        // durable.
         let killed = crash == Crash::ProcessOnly;
         let deep = model.prepared && (killed || random.one_in(self.effort.deep_one_in));
         let environment = SimulatedEnvironment::with_storage(seed, disk);
@@ -325,7 +327,8 @@ impl<'h> Explorer<'h> {
             self.coverage.add("states: recovered a second time", 1);
             self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
             if !harmless && !moments.is_empty() && depth <= DEPTH {
-                // What only the process's end left unsynced may still be lost while recovery makes it durable.
+                // What only the process's end left unsynced may still be lost while recovery makes it
+                // durable.
                 let allowed = if crash == Crash::ProcessOnly { model } else { &settled };
                 self.crash_recovery(&moments, allowed, &replay, &mut random, depth);
             }
@@ -333,8 +336,9 @@ impl<'h> Explorer<'h> {
         true
     }
 
-    /// How a state is opened. One that is crashed and opened again after that is opened without the clean tier now and then,
-    /// or with one that keeps nothing: the next start must not believe what the files from before say.
+    /// How a state is opened. One that is crashed and opened again after that is opened without the clean
+    /// tier now and then, or with one that keeps nothing: the next start must not believe what the files from
+    /// before say.
     fn options_of(&mut self, random: &mut Random, deep: bool) -> Options {
         let mut options = self.options.clone();
         if deep && self.plan.has_tier() {

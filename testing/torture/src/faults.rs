@@ -1,10 +1,11 @@
 //! Every I/O call fails once.
 //!
-//! A scene (making a directory, running on one, recovering one) is played once to count its calls to the disk, and then again
-//! and again with call 0, 1, 2, … failing: EIO, no space, a transfer in two steps. Whatever the engine answers must be true:
-//! an error somewhere, or none, but no acknowledged commit may be missing after a restart on a sound disk, nothing may
-//! panic and nothing may wait for ever. Afterwards the process ends, or the power goes: at the scene's end, or (with one fault
-//! in four) soon after the failing call, while the engine still deals with it.
+//! A scene (making a directory, running on one, recovering one) is played once to count its calls to the
+//! disk, and then again and again with call 0, 1, 2, … failing: EIO, no space, a transfer in two steps.
+//! Whatever the engine answers must be true: an error somewhere, or none, but no acknowledged commit may be
+//! missing after a restart on a sound disk, nothing may panic and nothing may wait for ever. Afterwards the
+//! process ends, or the power goes: at the scene's end, or (with one fault in four) soon after the failing
+//! call, while the engine still deals with it.
 
 use crate::check::{STAGE, Wrong, verify, verify_contents};
 use crate::coverage::Coverage;
@@ -119,8 +120,8 @@ impl Play {
             },
             Scene::Run | Scene::Recover => {
                 let mut history = record(&plan);
-                // A run begins on a directory that was left by a crash right after its first tables were made, a recovery
-                // on one that was in full use.
+                // A run begins on a directory that was left by a crash right after its first tables were
+                // made, a recovery on one that was in full use.
                 let ready = history.points.iter().position(|point| point.model.prepared).unwrap_or(0);
                 let at = if scene == Scene::Run { ready } else { history.points.len() - 1 };
                 let point = history.points.swap_remove(at);
@@ -191,8 +192,8 @@ impl Play {
         Outcome { disk, model, error }
     }
 
-    /// Learns which of the allowed states was found, so that the actors go on from it. Where a call has failed (`is_disturbed`), the
-    /// start may have left a file for the next one to remove.
+    /// Learns which of the allowed states was found, so that the actors go on from it. Where a call has
+    /// failed (`is_disturbed`), the start may have left a file for the next one to remove.
     async fn settle(&self, db: &Database, model: &SharedModel, is_disturbed: bool) -> Result<(), Wrong> {
         let allowed = model.lock().clone();
         let found = match is_disturbed {

@@ -1,8 +1,10 @@
-//! One history: the whole engine run from a seed, with every moment remembered at which something became durable.
+//! One history: the whole engine run from a seed, with every moment remembered at which something became
+//! durable.
 //!
-//! What differs from seed to seed: page size, pool, redo log, doublewrite files, what the disk says of atomic writes and when
-//! it refuses them, and whether there is a clean tier. One with a tier has a pool that its data does not fit into, so that
-//! pages come and go; for some of those the disk under the tier lies all the time, in the history and in what is recovered.
+//! What differs from seed to seed: page size, pool, redo log, doublewrite files, what the disk says of atomic
+//! writes and when it refuses them, and whether there is a clean tier. One with a tier has a pool that its
+//! data does not fit into, so that pages come and go; for some of those the disk under the tier lies all the
+//! time, in the history and in what is recovered.
 
 use crate::check::{Wrong, verify_contents};
 use crate::coverage::Coverage;
@@ -37,8 +39,8 @@ pub enum Sabotage {
     BrokenAtomicWrites,
     /// A disk that says it synced files of this name and has not.
     SkippedSyncs(&'static str),
-    /// Pages reach the disk before their log: syncs of the log are skipped, and nobody waits for a commit, so that no
-    /// acknowledged transaction is lost by that alone.
+    /// Pages reach the disk before their log: syncs of the log are skipped, and nobody waits for a commit, so
+    /// that no acknowledged transaction is lost by that alone.
     PagesBeforeLog,
     /// Recovery finds no doublewrite files.
     NoDoublewriteFiles,
@@ -170,7 +172,8 @@ impl Plan {
         options.unchecked_sizes = true;
         options.page_size = Some(page);
         options.buffer_pool_bytes = u64::from(page) * (64 + random.below(64) as u64);
-        // The least that takes every mini-transaction: the log goes round often, and reading it after a crash costs little.
+        // The least that takes every mini-transaction: the log goes round often, and reading it after a crash
+        // costs little.
         options.redo_capacity_bytes = if random.one_in(4) { 2 << 20 } else { 5 << 18 };
         options.log_buffer_bytes = 1 << 20;
         options.lock_wait_timeout = Duration::from_millis(300);
@@ -230,7 +233,8 @@ pub struct History {
     pub figures: Vec<(&'static str, u64)>,
     /// Those of the clean tier.
     pub tier: Option<CleanTierStatus>,
-    /// Reads of its files, where the disk lies, that returned something else than was stored. Until the same moment.
+    /// Reads of its files, where the disk lies, that returned something else than was stored. Until the same
+    /// moment.
     pub false_reads: Vec<FalseRead>,
 }
 

@@ -23,8 +23,8 @@ struct Arguments {
 enum Command {
     /// Runs histories and tries the states that crashes leave.
     States {
-        /// How many states. Above 200000 this is the long form: every moment with at most 12 unsynced writes is tried with
-        /// every subset of them.
+        /// How many states. Above 200000 this is the long form: every moment with at most 12 unsynced writes
+        /// is tried with every subset of them.
         #[arg(long, default_value_t = 40_000)]
         states: u64,
         /// Where the seeds of the histories begin.

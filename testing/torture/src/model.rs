@@ -1,10 +1,11 @@
 //! What the database must hold, as those who use it know it.
 //!
-//! Every actor of a history (a session, one that changes definitions) owns a part of the database that nobody else
-//! changes, and keeps a [`Journal`] of it: the state after its last acknowledged step, and the states that a step under
-//! way may also leave. A commit under way has one such state (all of it; nothing of it is the acknowledged one).
-//! Rows that all sessions change together are the accounts: each transfer also books itself into its session's own
-//! rows, so that the balances follow from those, and half a transfer is found out.
+//! Every actor of a history (a session, one that changes definitions) owns a part of the database that nobody
+//! else changes, and keeps a [`Journal`] of it: the state after its last acknowledged step, and the states
+//! that a step under way may also leave. A commit under way has one such state (all of it; nothing of it is
+//! the acknowledged one). Rows that all sessions change together are the accounts: each transfer also books
+//! itself into its session's own rows, so that the balances follow from those, and half a transfer is found
+//! out.
 
 use crate::rivals::Worlds;
 use parking_lot::Mutex;

@@ -1,7 +1,8 @@
 //! What happens in a history: sessions, definitions that change, and maintenance, each an endless future.
 //!
 //! All draw from seeds and run on one thread; who goes on when is decided by the simulator's seed and by
-//! [`interleave`]. An actor ends only when the engine gives it an error that is nobody's fault but the disk's.
+//! [`interleave`]. An actor ends only when the engine gives it an error that is nobody's fault but the
+//! disk's.
 
 use crate::history::{OTHER_TIER, TIER, TIER_BYTES};
 use crate::model::{
@@ -64,8 +65,8 @@ impl Stage {
 /// One part of a history.
 pub type Part = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Polls its parts in an order that the seed decides, until all are done or so many polls have been made. One that ends
-/// with an error does not end the others.
+/// Polls its parts in an order that the seed decides, until all are done or so many polls have been made. One
+/// that ends with an error does not end the others.
 pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64) {
     let mut random = Random::new(seed);
     let mut left = polls;
@@ -203,8 +204,8 @@ async fn hesitate(stage: &Stage, random: &mut Random) {
     }
 }
 
-/// Locks all accounts against changes, sums them up, and then moves something between them: two that do so at a time
-/// wait for each other, and one of them has to give up.
+/// Locks all accounts against changes, sums them up, and then moves something between them: two that do so at
+/// a time wait for each other, and one of them has to give up.
 async fn audit(
     stage: &Stage,
     transaction: &mut Transaction,
@@ -502,8 +503,8 @@ async fn maintain(stage: &Stage, switches: bool, seed: u64) -> Result<(), Error>
     }
 }
 
-/// Switches the clean tier off and on, gives it other sizes and moves it to another file and back, over and over. Each
-/// takes as long as it takes: the next may come before it is in force.
+/// Switches the clean tier off and on, gives it other sizes and moves it to another file and back, over and
+/// over. Each takes as long as it takes: the next may come before it is in force.
 pub async fn tier_mover(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {

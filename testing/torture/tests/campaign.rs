@@ -51,7 +51,8 @@ fn crash_states_recover_to_what_was_acknowledged() {
     all_came_up(&coverage, &["states with redo applied", "states: recovered a second time", "writes torn"]);
 }
 
-/// Large transactions, a tiny limit: the undo tablespace is cut in the history, and again in what is recovered.
+/// Large transactions, a tiny limit: the undo tablespace is cut in the history, and again in what is
+/// recovered.
 #[test]
 fn states_around_a_truncation_of_undo_recover() {
     let seeds = (1..).filter(|seed| Plan::new(*seed).has_large_transactions()).take(4);
@@ -80,8 +81,8 @@ fn recovered_states_are_served_from_a_kept_clean_tier() {
     all_came_up(&coverage, &kept);
 }
 
-/// Switched off and on, resized, moved; on disks that lie, where the account has to be settled all the same; opened without
-/// its pages, or not at all, and then again.
+/// Switched off and on, resized, moved; on disks that lie, where the account has to be settled all the same;
+/// opened without its pages, or not at all, and then again.
 #[test]
 fn a_clean_tier_that_is_moved_about_serves_what_is_current() {
     let coverage = explored((1..).filter(|seed| Plan::new(*seed).moves_tier()).take(8), 60);

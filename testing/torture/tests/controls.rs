@@ -1,5 +1,5 @@
-//! Negative controls: one promise broken at a time, and the checker must notice each. A checker that stays green here is
-//! itself the bug.
+//! Negative controls: one promise broken at a time, and the checker must notice each. A checker that stays
+//! green here is itself the bug.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::process::Command;
@@ -10,8 +10,8 @@ use untorn_torture::check::Wrong;
 use untorn_torture::explore::{Effort, Explorer, Failure, catch};
 use untorn_torture::history::{Plan, Sabotage, TierPlan, record};
 
-/// States tried per history, and histories, before a control counts as not noticed. (The rarest is a copy lost from the
-/// doublewrite file together with a page that is torn.)
+/// States tried per history, and histories, before a control counts as not noticed. (The rarest is a copy
+/// lost from the doublewrite file together with a page that is torn.)
 const STATES: u64 = 300;
 const HISTORIES: u64 = 60;
 /// The same for the promises of the clean tier, which come up all the time.
@@ -55,7 +55,8 @@ fn first_failure_with_tier(tier: TierPlan) -> Option<(u64, Failure)> {
     })
 }
 
-/// With the promise broken the campaign finds something in few histories, and without that nothing in as many.
+/// With the promise broken the campaign finds something in few histories, and without that nothing in as
+/// many.
 fn must_be_noticed_with_tier(promise: Promise, tier: TierPlan) {
     let broken = break_promise(promise);
     let found = first_failure_with_tier(tier);
@@ -71,7 +72,8 @@ fn must_be_noticed_with_tier(promise: Promise, tier: TierPlan) {
 
 #[test]
 fn a_clean_tier_that_believes_its_disk_is_noticed() {
-    // An older version of the very page has to come back: damage and other pages the buffer pool refuses by itself.
+    // An older version of the very page has to come back: damage and other pages the buffer pool refuses by
+    // itself.
     for lie in [Misbehaviour::StaleRead, Misbehaviour::MisdirectedRead] {
         must_be_noticed_with_tier(Promise::Compare, TierPlan::Lying(lie, 2));
     }
@@ -139,8 +141,8 @@ fn a_recovery_without_doublewrite_files_is_noticed() {
     must_be_noticed(Sabotage::NoDoublewriteFiles);
 }
 
-/// The other side of [`pages_that_reach_the_disk_before_their_log_are_noticed`]: not waiting for commits is no fault by
-/// itself.
+/// The other side of [`pages_that_reach_the_disk_before_their_log_are_noticed`]: not waiting for commits is
+/// no fault by itself.
 #[test]
 fn commits_that_are_not_waited_for_are_lost_in_order_or_not_at_all() {
     let relaxed = |seed| Plan { relaxed: true, ..Plan::new(seed) };

@@ -1,7 +1,8 @@
 //! EIO from a real device: one block that cannot be read, and a device that takes no more writes.
 //!
-//! The unreadable block is one of a Btrfs file system, which knows that a block changed under it and fails the read. Writes fail
-//! because the image of the device, in a file system of its own, is made immutable: the loop device gets an error for each.
+//! The unreadable block is one of a Btrfs file system, which knows that a block changed under it and fails
+//! the read. Writes fail because the image of the device, in a file system of its own, is made immutable: the
+//! loop device gets an error for each.
 
 use super::damaged_files::{INNODB_PAGE, index_leaves};
 use super::{number, refused};
@@ -44,7 +45,8 @@ pub fn unreadable_block(program: &Program, place: &Path, _seed: u64) -> Result<(
     let page = *leaves.get(leaves.len() / 2).context("no leaf page")?;
     let mut wanted = vec![0; INNODB_PAGE];
     File::open(&file)?.read_exact_at(&mut wanted, (page * INNODB_PAGE) as u64)?;
-    // The doublewrite file has a copy of the page, which is to stay readable; after an orderly stop it is of no use.
+    // The doublewrite file has a copy of the page, which is to stay readable; after an orderly stop it is of
+    // no use.
     for entry in std::fs::read_dir(&data)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "dblwr") {

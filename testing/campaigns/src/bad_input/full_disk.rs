@@ -1,6 +1,6 @@
-//! A file system that runs full under inserts: the statement fails with a MySQL error, everything before it is there, and
-//! the server works again when there is room. Once on ext4, once on XFS, which writes pages atomically by copying them and so
-//! needs room for each.
+//! A file system that runs full under inserts: the statement fails with a MySQL error, everything before it
+//! is there, and the server works again when there is room. Once on ext4, once on XFS, which writes pages
+//! atomically by copying them and so needs room for each.
 
 use super::{number, refused};
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,8 @@ const SETTINGS: [&str; 2] = ["--innodb-redo-log-capacity=16M", "--innodb-buffer-
 /// Rows of one INSERT.
 const BATCH: u64 = 16;
 
-/// The text of ER_DISK_FULL and ER_RECORD_FILE_FULL ("The table is full"), or what the engine says with any other number.
+/// The text of ER_DISK_FULL and ER_RECORD_FILE_FULL ("The table is full"), or what the engine says with any
+/// other number.
 fn says_full(error: &MySqlError) -> bool {
     error.message.contains("full")
 }
@@ -100,8 +101,8 @@ fn scene(program: &Program, place: &Path, disk: FileSystem) -> Result<()> {
     Ok(())
 }
 
-/// Changes pages that exist until some had to be written, where that is done atomically by copying also without the room for
-/// it. Nothing may stop the engine.
+/// Changes pages that exist until some had to be written, where that is done atomically by copying also
+/// without the room for it. Nothing may stop the engine.
 fn change_pages(connection: &mut Conn) -> Result<()> {
     let by_copying =
         "SELECT COUNT(*) FROM information_schema.UNTORN_PAGE_PROTECTION WHERE verdict = 'atomic-fs'";

@@ -1,6 +1,7 @@
-//! What must not happen may happen: a full disk, damaged pages, a disk that fails, files of a newer version, two servers on one
-//! directory, lost accounts, names of files given by mistake, damaged files, clients that talk nonsense. Each ends in an error that a client or a person can act on, in no
-//! panic, and nothing that was acknowledged is lost.
+//! What must not happen may happen: a full disk, damaged pages, a disk that fails, files of a newer version,
+//! two servers on one directory, lost accounts, names of files given by mistake, damaged files, clients that
+//! talk nonsense. Each ends in an error that a client or a person can act on, in no panic, and nothing that
+//! was acknowledged is lost.
 
 mod damaged_files;
 mod directory;

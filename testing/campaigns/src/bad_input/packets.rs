@@ -1,5 +1,5 @@
-//! Clients that do not speak the protocol: before the login and after it. Others are served meanwhile, and nothing of it costs
-//! memory that stays.
+//! Clients that do not speak the protocol: before the login and after it. Others are served meanwhile, and
+//! nothing of it costs memory that stays.
 
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;
@@ -205,7 +205,8 @@ fn known_mistakes(server: &ServerProcess) -> Result<()> {
     Ok(())
 }
 
-/// What a broken client may send: noise, a header that promises more than comes, random commands, cut-off ones.
+/// What a broken client may send: noise, a header that promises more than comes, random commands, cut-off
+/// ones.
 fn garbage(random: &mut Random) -> Vec<u8> {
     let mut noise =
         |most: usize| -> Vec<u8> { (0..1 + random.below(most)).map(|_| random.below(256) as u8).collect() };

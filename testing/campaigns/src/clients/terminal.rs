@@ -1,7 +1,9 @@
-//! The stock client as a person uses it: in a terminal, with completion, and Ctrl-C on a query that takes too long.
+//! The stock client as a person uses it: in a terminal, with completion, and Ctrl-C on a query that takes too
+//! long.
 //!
-//! The client runs as the leader of a session whose controlling terminal is a pseudo-terminal of ours; what is "typed" is
-//! written to the master side, so that Ctrl-C becomes SIGINT by way of the terminal as it does for people.
+//! The client runs as the leader of a session whose controlling terminal is a pseudo-terminal of ours; what
+//! is "typed" is written to the master side, so that Ctrl-C becomes SIGINT by way of the terminal as it does
+//! for people.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::server_process::ServerProcess;
@@ -34,7 +36,8 @@ impl Terminal {
         let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(Some(&size), None).context("no pseudo-terminal")?;
         let (input, output) = (pair.slave.try_clone()?, pair.slave.try_clone()?);
-        // setsid makes the terminal on standard input the controlling one, which takes a system call between fork and exec.
+        // setsid makes the terminal on standard input the controlling one, which takes a system call between
+        // fork and exec.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "mariadb", "--no-defaults", "--skip-ssl", "--protocol=tcp"]);
         command.args(["--host=127.0.0.1", "--user=root", &format!("--port={}", server.port)]);
@@ -101,7 +104,8 @@ fn watch(master: OwnedFd) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Status, the queries for completion at `use`, a completion, an interrupted query, and that the session goes on.
+/// Status, the queries for completion at `use`, a completion, an interrupted query, and that the session goes
+/// on.
 pub fn check(server: &ServerProcess) -> Result<()> {
     server.feed(
         "",

@@ -1,5 +1,5 @@
-//! Rows whose content is known: each checker has its own, counts every change that was acknowledged, and reads them back
-//! all the time; after a kill the one change that was under way may or may not be there.
+//! Rows whose content is known: each checker has its own, counts every change that was acknowledged, and
+//! reads them back all the time; after a kill the one change that was under way may or may not be there.
 
 use anyhow::{Context, Result, ensure};
 use disk::Random;
@@ -10,7 +10,8 @@ use mysql::prelude::Queryable;
 const ROWS: u32 = 12_000;
 const PAD: usize = 1000;
 
-/// Whether the server answered. A connection that broke is the kill; a statement that was refused is a failure.
+/// Whether the server answered. A connection that broke is the kill; a statement that was refused is a
+/// failure.
 pub fn answered(outcome: mysql::Result<()>) -> Result<bool> {
     match outcome {
         Ok(()) => Ok(true),

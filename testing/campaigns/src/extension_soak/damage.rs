@@ -1,7 +1,8 @@
 //! Damage to the file of an extension: the whole of it, or single slots, while the server runs.
 //!
-//! The layout is that of the crate `bpe` (`geometry.rs`): a header of one region, then slots of a page each. Every kind of
-//! damage to slots is done to many of them, since the extension only notices those it reads again.
+//! The layout is that of the crate `bpe` (`geometry.rs`): a header of one region, then slots of a page each.
+//! Every kind of damage to slots is done to many of them, since the extension only notices those it reads
+//! again.
 
 use disk::Random;
 use std::fs::{File, OpenOptions};
@@ -95,8 +96,8 @@ pub fn slots(path: &Path, what: Slots, random: &mut Random, remembered: &mut Rem
     Ok(damaged)
 }
 
-/// Old copies go where the extension has the same page now, mostly another slot than theirs: an extension writes round and round. Those whose
-/// page is not there go back to their own slot.
+/// Old copies go where the extension has the same page now, mostly another slot than theirs: an extension
+/// writes round and round. Those whose page is not there go back to their own slot.
 fn put_back(remembered: &mut Remembered) -> Result<usize> {
     let mut damaged = 0;
     for (path, at, page) in remembered.0.drain(..) {

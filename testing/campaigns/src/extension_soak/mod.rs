@@ -1,10 +1,10 @@
-//! A soak of the buffer pool extension: load, DDL, truncates and imports while the extension is switched, moved, resized, and its file is cut,
-//! deleted, filled with garbage or single slots of it are exchanged, and the buffer pool grows and shrinks; `kill -9` in
-//! the middle of all that; all contents checked.
+//! A soak of the buffer pool extension: load, DDL, truncates and imports while the extension is switched,
+//! moved, resized, and its file is cut, deleted, filled with garbage or single slots of it are exchanged, and
+//! the buffer pool grows and shrinks; `kill -9` in the middle of all that; all contents checked.
 //!
-//! The pool is so small that nearly every read leaves it. Rows are compared all the time and after every restart ([`checker`],
-//! [`tables`]); sysbench runs beside them. A soak in which the extension served nothing, or never had to refuse a
-//! page, tested nothing, so it fails.
+//! The pool is so small that nearly every read leaves it. Rows are compared all the time and after every
+//! restart ([`checker`], [`tables`]); sysbench runs beside them. A soak in which the extension served
+//! nothing, or never had to refuse a page, tested nothing, so it fails.
 
 mod checker;
 mod damage;
@@ -60,7 +60,8 @@ struct Totals {
     /// Pages from the extension before kills.
     served: u64,
     refused: [u64; REASONS.len()],
-    /// Restarts that found an extension to keep, the pages in it, and those served while everything was compared.
+    /// Restarts that found an extension to keep, the pages in it, and those served while everything was
+    /// compared.
     restarts_kept: u64,
     kept: u64,
     served_kept: u64,

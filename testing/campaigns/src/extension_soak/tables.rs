@@ -1,7 +1,8 @@
-//! Tables that are made, filled, changed, truncated, dropped, exported and imported, and what must be in them.
+//! Tables that are made, filled, changed, truncated, dropped, exported and imported, and what must be in
+//! them.
 //!
-//! Before a statement is sent, what it would leave is added to what may be there; when it is acknowledged, only that may. After a kill
-//! a table must be, row by row, one of what may be there.
+//! Before a statement is sent, what it would leave is added to what may be there; when it is acknowledged,
+//! only that may. After a kill a table must be, row by row, one of what may be there.
 
 use super::checker::answered;
 use anyhow::{Context, Result, bail, ensure};
@@ -172,8 +173,8 @@ impl Tables {
         table.fill(connection, round)
     }
 
-    /// A table exported, copied, changed, discarded and imported again under its name: its pages are those of the copy, not those
-    /// that pool and extension had of the table in between. False: the server is gone.
+    /// A table exported, copied, changed, discarded and imported again under its name: its pages are those of
+    /// the copy, not those that pool and extension had of the table in between. False: the server is gone.
     pub fn carry(&mut self, connection: &mut Conn, data: &Path, random: &mut Random) -> Result<bool> {
         let round = random.next_u64() % 1_000_000 + 1;
         finished(self.carry_round(connection, data, round))

@@ -1,9 +1,9 @@
 //! Finds the anomalies of a history, and says which of them its isolation level forbids.
 //!
-//! Every element is appended once, lists only grow, and the last state of a list is the order of its appends. From there:
-//! an append comes before the next one (ww), the append of the last element that was read before the read (wr), a read before
-//! the append of the first element it did not see (rw). The idea is Elle's (Kingsbury, Alvaro: *Elle: Inferring Isolation
-//! Anomalies from Experimental Observations*, 2020).
+//! Every element is appended once, lists only grow, and the last state of a list is the order of its appends.
+//! From there: an append comes before the next one (ww), the append of the last element that was read before
+//! the read (wr), a read before the append of the first element it did not see (rw). The idea is Elle's
+//! (Kingsbury, Alvaro: *Elle: Inferring Isolation Anomalies from Experimental Observations*, 2020).
 //!
 //! What InnoDB's levels promise for these statements:
 //!
@@ -15,9 +15,9 @@
 //! | REPEATABLE READ | read skew; reads that miss what was acknowledged before BEGIN | an append after a read of something older (G-single) |
 //! | SERIALIZABLE | every cycle, with real time in it | |
 //!
-//! A commit is visible before it is durable. A transaction that only reads may therefore be acknowledged after it saw one
-//! that a crash then takes away: InnoDB allows this, and so it is counted and not forbidden. One that appended anything
-//! waits for the log, so that it may not.
+//! A commit is visible before it is durable. A transaction that only reads may therefore be acknowledged
+//! after it saw one that a crash then takes away: InnoDB allows this, and so it is counted and not forbidden.
+//! One that appended anything waits for the log, so that it may not.
 
 use super::graph::{Dependency, Graph};
 use super::history::{Action, Element, History, Key, Outcome, Time, Transaction};
@@ -52,7 +52,8 @@ impl Level {
         }
     }
 
-    /// The anomaly that this level allows, and that a history of many transactions on few lists must therefore hold.
+    /// The anomaly that this level allows, and that a history of many transactions on few lists must
+    /// therefore hold.
     pub fn expected(self) -> Option<Anomaly> {
         match self {
             Level::ReadUncommitted => Some(Anomaly::DirtyRead),
@@ -141,8 +142,8 @@ struct Checker<'a> {
     findings: Findings,
 }
 
-/// Everything that is wrong with a history. `level` is what it ran at: it says from when on a read must see what was
-/// acknowledged.
+/// Everything that is wrong with a history. `level` is what it ran at: it says from when on a read must see
+/// what was acknowledged.
 pub fn check(history: &History, level: Level) -> Findings {
     let mut checker = Checker {
         history,
@@ -292,7 +293,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether what a transaction saw was of one whose COMMIT a crash cut off, and it appended nothing on the ground of it.
+    /// Whether what a transaction saw was of one whose COMMIT a crash cut off, and it appended nothing on the
+    /// ground of it.
     fn was_taken_away(&self, reader: &Transaction, seen: &[Element]) -> bool {
         let lost = |element: &Element| match self.writers.get(element) {
             Some((writer, _)) => {
@@ -330,7 +332,8 @@ impl Checker<'_> {
         for node in order.cyclic() {
             self.report_cycle(Anomaly::InformationCycle, &graph, node, information);
         }
-        // With one read of something older: from its target back to its source by appends and reads of them alone.
+        // With one read of something older: from its target back to its source by appends and reads of them
+        // alone.
         let all = graph.components(|why| why != Dependency::RealTime);
         for source in 0..self.history.transactions.len() {
             for &(target, why) in graph.from(source) {
@@ -412,8 +415,8 @@ impl Checker<'_> {
         ends
     }
 
-    /// A transaction leads to the moment of its end, each moment to the next, and the last one before a transaction's
-    /// beginning to that transaction.
+    /// A transaction leads to the moment of its end, each moment to the next, and the last one before a
+    /// transaction's beginning to that transaction.
     fn add_real_time(&self, graph: &mut Graph, ends: &[(Time, usize)]) {
         let first = self.history.transactions.len();
         for (at, (_, number)) in ends.iter().enumerate() {

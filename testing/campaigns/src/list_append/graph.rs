@@ -1,8 +1,8 @@
 //! Dependencies between transactions, and the cycles in them.
 //!
-//! An edge says that its source comes before its target in every serial order that explains what was read and written.
-//! Which edges a cycle consists of tells which anomaly it is (Adya, Liskov, O'Neil: *Generalized Isolation Level
-//! Definitions*, 2000).
+//! An edge says that its source comes before its target in every serial order that explains what was read and
+//! written. Which edges a cycle consists of tells which anomaly it is (Adya, Liskov, O'Neil: *Generalized
+//! Isolation Level Definitions*, 2000).
 
 use std::collections::VecDeque;
 
@@ -42,8 +42,9 @@ impl Graph {
         &self.edges[node]
     }
 
-    /// The number of the strongly connected component of each node, along the edges that are wanted, numbered so that no edge
-    /// leads to a greater number; and how many nodes each has. (Tarjan's algorithm, without recursion.)
+    /// The number of the strongly connected component of each node, along the edges that are wanted, numbered
+    /// so that no edge leads to a greater number; and how many nodes each has. (Tarjan's algorithm, without
+    /// recursion.)
     pub fn components(&self, wanted: impl Fn(Dependency) -> bool) -> Components {
         const NONE: u32 = u32::MAX;
         let nodes = self.edges.len();
@@ -110,8 +111,8 @@ impl Graph {
         Components { of, sizes }
     }
 
-    /// The shortest way between two nodes along the edges and over the nodes that are wanted: the nodes with the reason why
-    /// each leads to the next.
+    /// The shortest way between two nodes along the edges and over the nodes that are wanted: the nodes with
+    /// the reason why each leads to the next.
     pub fn path(
         &self,
         from: usize,

@@ -66,8 +66,8 @@ impl Clients {
         self.clock.elapsed().as_nanos() as Time
     }
 
-    /// Runs all clients until `transactions` more have ended; then `end` is called beside the clients that still work, and
-    /// what they get after that may be the end of the server.
+    /// Runs all clients until `transactions` more have ended; then `end` is called beside the clients that
+    /// still work, and what they get after that may be the end of the server.
     pub fn run(
         &self,
         server: &mut ServerProcess,

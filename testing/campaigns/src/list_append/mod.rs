@@ -1,7 +1,8 @@
-//! Histories of concurrent transactions, at each isolation level, and the anomalies in them; with `kill -9` in between.
+//! Histories of concurrent transactions, at each isolation level, and the anomalies in them; with `kill -9`
+//! in between.
 //!
-//! Each level must show none that it forbids. A level that allows one must show it: a load or a checker that finds nothing
-//! anywhere proves nothing. A stock server (`--server mariadb`) tests the harness.
+//! Each level must show none that it forbids. A level that allows one must show it: a load or a checker that
+//! finds nothing anywhere proves nothing. A stock server (`--server mariadb`) tests the harness.
 
 mod check;
 mod graph;

@@ -59,7 +59,8 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Looks at the sources and the machine. What would waste a run is refused here, before anything is built.
+    /// Looks at the sources and the machine. What would waste a run is refused here, before anything is
+    /// built.
     pub fn new(arguments: &'a Arguments) -> Result<Comparison<'a>> {
         let names: Vec<&str> = arguments.peer.iter().map(|peer| peer.name.as_str()).collect();
         ensure!(distinct(&names), "two peers have the same name: {}", names.join(", "));

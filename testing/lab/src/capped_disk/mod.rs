@@ -1,7 +1,8 @@
 //! A slow disk: an XFS file system in a file, on a loop device with a cap.
 //!
-//! Needs root. Shared, the cap counts reads and writes together ([`volume`]); each, it is the kernel's for one control group
-//! ([`Throttle`]), which a server enters by a small script. Everything is removed at the end.
+//! Needs root. Shared, the cap counts reads and writes together ([`volume`]); each, it is the kernel's for
+//! one control group ([`Throttle`]), which a server enters by a small script. Everything is removed at the
+//! end.
 
 mod check;
 mod throttle;

@@ -1,4 +1,5 @@
-//! A cap on a device's I/O for the processes of one control group, reads and writes each: blkio (cgroup v1) or io.max (v2).
+//! A cap on a device's I/O for the processes of one control group, reads and writes each: blkio (cgroup v1)
+//! or io.max (v2).
 
 use crate::server_process::{Kind, Program};
 use anyhow::{Context, Result, ensure};
@@ -84,7 +85,8 @@ impl Throttle {
         Ok(fs::write(self.group.join("cgroup.procs"), process.to_string())?)
     }
 
-    /// The same program, in the group from its first request on: a small script in `place` enters the group and becomes the program.
+    /// The same program, in the group from its first request on: a small script in `place` enters the group
+    /// and becomes the program.
     pub fn around(&self, program: &Program, place: &Path) -> Result<Program> {
         let enter = format!("echo $$ > {}/cgroup.procs", self.group.display());
         if program.kind == Kind::Command {

@@ -1,4 +1,5 @@
-//! Reads, writes and both with the extension off and on, in turn on the same running server; and stock servers beside.
+//! Reads, writes and both with the extension off and on, in turn on the same running server; and stock
+//! servers beside.
 
 use super::chart::line;
 use super::load::{Load, Run, status};
@@ -16,7 +17,8 @@ const GOALS: [f64; 3] = [1.80, 1.33, 2.03];
 const ATOMIC_SCRIPT: &str = "oltp_write_only";
 const ATOMIC_GOAL: f64 = 1.93;
 
-/// What is measured in turn, round after round, so that a pool that becomes warmer, or a drift of the machine, hits all.
+/// What is measured in turn, round after round, so that a pool that becomes warmer, or a drift of the
+/// machine, hits all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Doublewrite, no extension.

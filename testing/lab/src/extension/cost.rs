@@ -1,8 +1,10 @@
-//! What the extension costs where it cannot help: data that fits the pool, and an extension on the data's own disk.
+//! What the extension costs where it cannot help: data that fits the pool, and an extension on the data's own
+//! disk.
 //!
-//! To see 2 % on a machine that drifts by more, the load runs on without a break while the extension is switched, every few seconds
-//! or, where it lies on the data's own disk, as soon as it has suspended itself and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error. Which of a pair comes
-//! first changes from pair to pair, so that a drift does not favour one of them.
+//! To see 2 % on a machine that drifts by more, the load runs on without a break while the extension is
+//! switched, every few seconds or, where it lies on the data's own disk, as soon as it has suspended itself
+//! and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error.
+//! Which of a pair comes first changes from pair to pair, so that a drift does not favour one of them.
 
 use super::load::{Background, Load};
 use super::stage::Stage;
@@ -15,9 +17,11 @@ use mysql::Conn;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// What a switch itself takes is not counted: also the memory that moves between pool and extension, whose pages are read again.
+/// What a switch itself takes is not counted: also the memory that moves between pool and extension, whose
+/// pages are read again.
 const SETTLING: Duration = Duration::from_millis(500);
-/// The same on a slow disk, where that takes longer: an extension that is switched on takes 7 % of the pool until it is suspended.
+/// The same on a slow disk, where that takes longer: an extension that is switched on takes 7 % of the pool
+/// until it is suspended.
 const SETTLING_SLOWLY: Duration = Duration::from_secs(10);
 /// An extension that has been suspended for a quarter of a minute gives the memory of its tables back.
 const LETTING_GO: Duration = Duration::from_secs(15);
@@ -39,7 +43,8 @@ pub struct CostSettings {
     /// Seconds of a stretch.
     #[arg(long, default_value_t = 1.0)]
     stretch: f64,
-    /// Pairs with an extension on the data's own disk. There a switch takes most of a minute, and the disk gives the pace.
+    /// Pairs with an extension on the data's own disk. There a switch takes most of a minute, and the disk
+    /// gives the pace.
     #[arg(long, default_value_t = 8)]
     slow_pairs: u32,
     /// Seconds of a stretch of these.

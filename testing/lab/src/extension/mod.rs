@@ -2,8 +2,9 @@
 //! `kill -9`. The soak is a campaign.
 //!
 //! The data disk is an XFS file system on a loop device, capped to so many requests and bytes per second
-//! ([`crate::capped_disk`]); the extension is a file outside of it. Off and on are measured in turn on the same running server, which is switched with
-//! `SET GLOBAL untorn_bpe`, so that a drift of the machine hits both.
+//! ([`crate::capped_disk`]); the extension is a file outside of it. Off and on are measured in turn on the
+//! same running server, which is switched with `SET GLOBAL untorn_bpe`, so that a drift of the machine hits
+//! both.
 
 mod chart;
 mod comparison;
@@ -64,9 +65,10 @@ pub struct Settings {
     /// Cap of the data disk: MB per second.
     #[arg(long, default_value_t = 160)]
     pub mb_per_second: u64,
-    /// Also run a stock server on a disk like it: `mariadb` for the one of this machine, or `NAME=COMMAND` with a shell command
-    /// that becomes the server (`exec`), on the directory $DATA (to be filled when it is empty), the port $PORT and the socket
-    /// $SOCKET, with the options $SETTINGS and a root user without password.
+    /// Also run a stock server on a disk like it: `mariadb` for the one of this machine, or `NAME=COMMAND`
+    /// with a shell command that becomes the server (`exec`), on the directory $DATA (to be filled when it is
+    /// empty), the port $PORT and the socket $SOCKET, with the options $SETTINGS and a root user without
+    /// password.
     #[arg(long)]
     pub peer: Vec<String>,
     /// Where the chart goes.

@@ -1,4 +1,5 @@
-//! How soon the server is warm after `kill -9`: from the kill, the server's start included, to 90 % of the steady rate.
+//! How soon the server is warm after `kill -9`: from the kill, the server's start included, to 90 % of the
+//! steady rate.
 
 use super::chart::line;
 use super::load::{Load, Run, status};

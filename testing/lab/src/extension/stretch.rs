@@ -1,7 +1,8 @@
-//! What a server does in a stretch of time under a load that goes on: queries per second, and what one of them costs.
+//! What a server does in a stretch of time under a load that goes on: queries per second, and what one of
+//! them costs.
 //!
-//! On a machine that others share queries per second and processor time drift; the number of instructions does not. It
-//! is counted by `perf`, where there is one and the processor lets it.
+//! On a machine that others share queries per second and processor time drift; the number of instructions
+//! does not. It is counted by `perf`, where there is one and the processor lets it.
 
 use crate::server_process::{ServerProcess, processor_time, status_number};
 use anyhow::{Result, ensure};

@@ -1,9 +1,11 @@
-//! A volume whose cap counts reads and writes together, as those of clouds are sold: "3000 IOPS, 160 MB/s" in all.
+//! A volume whose cap counts reads and writes together, as those of clouds are sold: "3000 IOPS, 160 MB/s" in
+//! all.
 //!
-//! The kernel's control groups cap reads and writes each, which gives a load of half reads and half writes twice as much.
-//! So requests are paced by ourselves: a FUSE file system shows one file, backed by an image, and a loop device with direct I/O on that file
-//! is the disk. It is a process of its own ([`mod@serve`]), this program with a hidden command: its processor time can be
-//! told from that of the loads, and it goes on answering, so that mounts can be undone, whatever fails here.
+//! The kernel's control groups cap reads and writes each, which gives a load of half reads and half writes
+//! twice as much. So requests are paced by ourselves: a FUSE file system shows one file, backed by an image,
+//! and a loop device with direct I/O on that file is the disk. It is a process of its own ([`mod@serve`]),
+//! this program with a hidden command: its processor time can be told from that of the loads, and it goes on
+//! answering, so that mounts can be undone, whatever fails here.
 
 mod pace;
 mod serve;

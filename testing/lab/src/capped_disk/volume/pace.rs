@@ -1,8 +1,9 @@
 //! When a request may be answered: one clock for reads and writes together.
 //!
-//! The clock stands at the moment from which the next request may start. A request moves it on by what it costs, and is answered
-//! when the clock's old place has come. Nobody waits while the clock is read, so any number of requests can be under way, and
-//! an answer that comes late does not move the clock: the rate holds over any time in which requests are waiting.
+//! The clock stands at the moment from which the next request may start. A request moves it on by what it
+//! costs, and is answered when the clock's old place has come. Nobody waits while the clock is read, so any
+//! number of requests can be under way, and an answer that comes late does not move the clock: the rate holds
+//! over any time in which requests are waiting.
 
 use crate::capped_disk::Cap;
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,10 @@
-//! The process of a volume: a FUSE file system with one file, whose requests are paced and done on an image by direct I/O.
+//! The process of a volume: a FUSE file system with one file, whose requests are paced and done on an image
+//! by direct I/O.
 //!
-//! Each request has a thread: it reads the request from the kernel, does the I/O, sleeps until the request's slot and answers.
-//! That is fewer wake-ups than a pool and a queue of timers beside it would take, and the threads are enough for all
-//! that a loop device ever has under way. The cap comes over standard input; its end is the end of the volume.
+//! Each request has a thread: it reads the request from the kernel, does the I/O, sleeps until the request's
+//! slot and answers. That is fewer wake-ups than a pool and a queue of timers beside it would take, and the
+//! threads are enough for all that a loop device ever has under way. The cap comes over standard input; its
+//! end is the end of the volume.
 
 use super::pace::Pace;
 use super::{FILE, ServeArguments};
@@ -108,7 +110,8 @@ impl Filesystem for Served {
     }
 
     fn open(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // Past the page cache, and several writes at a time: what overlaps is the affair of the file system on top.
+        // Past the page cache, and several writes at a time: what overlaps is the affair of the file system
+        // on top.
         let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         reply.opened(FileHandle(0), flags);
     }
