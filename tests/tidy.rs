@@ -94,7 +94,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn source_files_have_one_idea_each() {
     let mut all = Vec::new();
-    for room in ["src", "crates", "testing", "tests", "xtask", "fuzz/fuzz_targets", "examples"] {
+    for room in ["src", "crates", "testing", "tests", "benches", "xtask", "fuzz/fuzz_targets", "examples"] {
         sources(&root().join(room), &mut all);
     }
     assert!(all.len() > 300, "{} files", all.len());
