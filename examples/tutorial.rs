@@ -13,8 +13,8 @@ fn main() -> untorn::Result<()> {
     // A map on disk.
     let ages = db.key_value::<String, u32>("ages")?;
     let mut t = db.begin();
-    ages.put(&mut t, "Ada", &36)?;
-    ages.put(&mut t, "Alan", &41)?;
+    ages.put(&mut t, "Ada", 36)?;
+    ages.put(&mut t, "Alan", 41)?;
     t.commit()?; // durable when it returns
 
     let mut t = db.begin();
@@ -23,6 +23,25 @@ fn main() -> untorn::Result<()> {
         println!("{name}: {age}");
     }
     t.rollback()?;
+
+    let scores = db.key_value::<(String, u32), Option<i64>>("scores")?;
+    scores.clear(&db)?;
+    db.transact(|t| scores.insert_all(t, [(("Ada", 1), Some(12)), (("Ada", 2), None)]))?;
+    let mut t = db.begin();
+    for pair in scores.of(&mut t, "Ada") {
+        println!("{:?}", pair?);
+    }
+    t.rollback()?;
+
+    // One moment for many threads.
+    let snapshot = db.snapshot();
+    std::thread::scope(|threads| {
+        for name in ["Ada", "Alan"] {
+            let (db, ages, snapshot) = (&db, &ages, &snapshot);
+            threads.spawn(move || ages.get(&mut db.begin_in(snapshot)?, name));
+        }
+    });
+    drop(snapshot);
 
     // Deadlocks.
     let visits = db.key_value::<String, u64>("visits")?;

@@ -14,7 +14,7 @@
 //!
 //! # fn main() -> untorn::Result<()> {
 //! # let directory = untorn::doc_test_directory();
-//! # untorn::engine::block_on(async {
+//! # untorn::asynchronous::block_on(async {
 //! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20)).await?;
 //! db.create_database("shop", Collation::Utf8mb4Bin)?;
 //! let columns = vec![ColumnDef::new("id", ColumnType::bigint()), ColumnDef::new("stock", ColumnType::int())];
@@ -34,6 +34,8 @@
 //! # })
 //! # }
 //! ```
+
+pub use disk::block_on;
 
 pub use crate::database::Database;
 pub use crate::rows::Rows;

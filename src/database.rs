@@ -191,16 +191,19 @@ impl Database {
     }
 
     /// The page store, for status and tools.
+    #[doc(hidden)]
     pub fn store(&self) -> &Arc<PageStore> {
         &self.0.store
     }
 
     /// The redo log, for status and tools.
+    #[doc(hidden)]
     pub fn redo(&self) -> &Arc<RedoLog> {
         &self.0.redo
     }
 
     /// The transaction system, for status and tools.
+    #[doc(hidden)]
     pub fn transaction_system(&self) -> &TransactionSystem {
         &self.0.system
     }

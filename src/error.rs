@@ -98,6 +98,9 @@ pub enum Error {
         /// What is wrong and what would be right.
         why: String,
     },
+    /// A change or a lock in a transaction that reads a snapshot.
+    #[error("the transaction reads a snapshot: it can change and lock nothing")]
+    ReadOnly,
     /// No database of this name.
     #[error("unknown database '{0}'")]
     NoSuchDatabase(String),

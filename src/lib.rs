@@ -40,7 +40,7 @@
 //! until that is done, and so does its use of tables: DDL on them waits.
 //!
 //! **Errors.** An operation that fails has undone its own changes, and the transaction goes on. Only
-//! [`engine::Error::Deadlock`] ends it: all further calls fail until it is rolled back or begun again.
+//! [`TransactionError::Deadlock`] ends it: all further calls fail until it is rolled back or begun again.
 //!
 //! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles of tables
 //! ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
@@ -49,6 +49,7 @@ pub mod asynchronous;
 mod auto_increment;
 mod blocking;
 mod buffer_pool;
+#[doc(hidden)]
 pub mod catalog;
 mod check;
 mod clean_tier;
@@ -62,6 +63,7 @@ mod forced_recovery;
 mod import;
 mod index_build;
 mod index_entry;
+#[doc(hidden)]
 pub mod layout;
 mod metadata_deadlock;
 mod metadata_lock;
@@ -84,7 +86,7 @@ pub mod types;
 pub mod write;
 
 pub use auto_increment::AutoIncrement;
-pub use blocking::{Database, KeyValue, KeyValueType, Pairs, Rows, Transaction};
+pub use blocking::{Columns, Database, Key, KeyValue, KeyValueType, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use clean_tier::{CleanTierChange, CleanTierOptions, CleanTierRestart, CleanTierState, CleanTierStatus};
 pub use dblwr::{FileProtection, Way as WriteWay};
@@ -97,9 +99,10 @@ pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
 pub use status::Figure;
 pub use table::{Table, file_name, name_of_file, table_file};
-pub use txn::{Durability, Isolation};
+pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
 
-/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does.
+/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does. They change without notice.
+#[doc(hidden)]
 pub mod engine {
     pub use btree::collation::general_ci_weight;
     pub use btree::compare::compare_values;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use btree::{Field, FieldRef, OwnedKey};
 use txn::{
     Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState,
-    WaitPolicy,
+    UndoMark, WaitPolicy,
 };
 
 use crate::error::{Error, Result};
@@ -44,11 +44,11 @@ pub enum Lock {
 }
 
 impl Lock {
-    fn mode(self) -> ReadMode {
+    fn mode(self, wait: WaitPolicy) -> ReadMode {
         match self {
             Lock::None => ReadMode::Consistent,
-            Lock::Share => ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait },
-            Lock::Exclusive => ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait },
+            Lock::Share => ReadMode::Locking { exclusive: false, wait },
+            Lock::Exclusive => ReadMode::Locking { exclusive: true, wait },
         }
     }
 }
@@ -66,6 +66,8 @@ pub struct Range<'a> {
     pub descending: bool,
     /// Lock the rows?
     pub lock: Lock,
+    /// What to do about rows that another transaction has locked.
+    pub wait: WaitPolicy,
 }
 
 impl<'a> Range<'a> {
@@ -77,6 +79,7 @@ impl<'a> Range<'a> {
             upper: Bound::Unbounded,
             descending: false,
             lock: Lock::None,
+            wait: WaitPolicy::Wait,
         }
     }
 
@@ -114,6 +117,13 @@ impl<'a> Range<'a> {
     /// Locking the rows.
     pub fn lock(mut self, lock: Lock) -> Range<'a> {
         self.lock = lock;
+        self
+    }
+
+    /// Rows that another transaction has locked: wait for them (which is the default), end with
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or leave them out.
+    pub fn wait(mut self, wait: WaitPolicy) -> Range<'a> {
+        self.wait = wait;
         self
     }
 }
@@ -263,9 +273,13 @@ impl Transaction {
     }
 
     /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
-    fn read_lock(&self, wanted: Lock) -> Lock {
+    fn read_lock(&self, wanted: Lock) -> Result<Lock> {
         let serializable = self.state().isolation() == Isolation::Serializable && self.is_active();
-        if serializable && wanted == Lock::None { Lock::Share } else { wanted }
+        let lock = if serializable && wanted == Lock::None { Lock::Share } else { wanted };
+        if lock != Lock::None {
+            self.may_write()?;
+        }
+        Ok(lock)
     }
 
     /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
@@ -284,32 +298,44 @@ impl Transaction {
         values: &[Value<'_>],
         on_duplicate: OnDuplicate,
     ) -> Result<Option<u64>> {
-        if values.len() != table.def.columns.len() {
-            return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
-        }
+        self.may_write()?;
         let (statement, table) = self.statement(table).await?;
-        let table = &table;
-        let mut writer = RowWriter::new(table.clone());
-        let mut encoded = EncodedRow::default();
-        let mut generated = None;
-        for (at, value) in values.iter().enumerate() {
-            let counts = table.def.columns[at].auto_increment;
-            match value {
-                Value::Null | Value::Int(0) | Value::UInt(0) if counts => {
-                    let next = writer.generate().await?;
-                    generated = Some(next);
-                    push(&mut encoded, table, at as u16, &Value::UInt(next))?;
-                    continue;
-                }
-                Value::Int(used) if counts && *used > 0 => writer.use_value(*used as u64).await?,
-                Value::UInt(used) if counts => writer.use_value(*used).await?,
-                _ => {}
-            }
-            push(&mut encoded, table, at as u16, value)?;
-        }
-        done(writer.insert(statement.0, &encoded.fields(), on_duplicate).await?)?;
+        let mut writer = RowWriter::new(table);
+        let generated = insert_row(&mut writer, statement.0, values, on_duplicate).await?;
         writer.finish();
         Ok(generated)
+    }
+
+    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the next number; those of
+    /// the rows follow each other, and the first is returned.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`].
+    pub async fn insert_all<'v, R: AsRef<[Value<'v>]>>(
+        &mut self,
+        table: &Arc<Table>,
+        rows: &[R],
+    ) -> Result<Option<u64>> {
+        self.may_write()?;
+        let (statement, table) = self.statement(table).await?;
+        let whole = Whole::new(statement.0);
+        let mut writer = RowWriter::new(table);
+        writer.expect_rows(rows.len() as u64);
+        let mut first = None;
+        for row in rows {
+            let inserted =
+                insert_row(&mut writer, whole.transaction, row.as_ref(), OnDuplicate::Refuse).await;
+            match inserted {
+                Ok(generated) => first = first.or(generated),
+                Err(error) => {
+                    whole.undo().await?;
+                    return Err(error);
+                }
+            }
+        }
+        whole.keep();
+        writer.finish();
+        Ok(first)
     }
 
     /// The row with this primary key.
@@ -319,8 +345,19 @@ impl Transaction {
         key: &[Value<'_>],
         lock: Lock,
     ) -> Result<Option<OwnedRow>> {
+        self.get_or(table, key, lock, WaitPolicy::Wait).await
+    }
+
+    /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is as if it were not there.
+    pub async fn get_or(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        lock: Lock,
+        wait: WaitPolicy,
+    ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
-        let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock));
+        let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock)?).wait(wait);
         let mut scan = statement.0.open_scan(&table, &range)?;
         let mut off_page = Vec::new();
         let mut copied = None;
@@ -342,7 +379,7 @@ impl Transaction {
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], values that are none of the index's columns, waits for DDL.
     pub async fn scan(&mut self, table: &Arc<Table>, range: &Range<'_>) -> Result<Rows<'_>> {
         let (statement, table) = self.statement(table).await?;
-        let range = Range { lock: statement.0.read_lock(range.lock), ..range.clone() };
+        let range = Range { lock: statement.0.read_lock(range.lock)?, ..range.clone() };
         let scan = statement.0.open_scan(&table, &range)?;
         let (first, most) = if range.lock == Lock::None { BATCH_ROWS } else { (1, 1) };
         let batch = Batch { rows_max: first, ..Batch::default() };
@@ -408,7 +445,7 @@ impl Transaction {
         };
         let keys = KeyRange { lower: bound(&range.lower)?, upper: bound(&range.upper)? };
         let direction = if range.descending { Direction::Backward } else { Direction::Forward };
-        Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(), false))
+        Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }
 
     /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE CURRENT_TIMESTAMP that are
@@ -419,6 +456,7 @@ impl Transaction {
         key: &[Value<'_>],
         changes: &[(&str, Value<'_>)],
     ) -> Result<bool> {
+        self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let table = &table;
         let key = encode_key(table, clustered_parts(table)?, key)?;
@@ -444,6 +482,7 @@ impl Transaction {
 
     /// Deletes the row with this primary key; false if there is none.
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
+        self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let key = encode_key(&table, clustered_parts(&table)?, key)?;
         let mut writer = RowWriter::new(table);
@@ -451,6 +490,69 @@ impl Transaction {
         writer.finish();
         Ok(deleted.is_some())
     }
+}
+
+/// Several changes that are all made or none: what is dropped before [`Whole::keep`] is undone before anything else is done.
+struct Whole<'t> {
+    transaction: &'t mut Transaction,
+    mark: UndoMark,
+    kept: bool,
+}
+
+impl<'t> Whole<'t> {
+    fn new(transaction: &'t mut Transaction) -> Whole<'t> {
+        let mark = transaction.statement_mark();
+        Whole { transaction, mark, kept: false }
+    }
+
+    fn keep(mut self) {
+        self.kept = true;
+    }
+
+    async fn undo(self) -> Result<()> {
+        let mark = self.mark;
+        self.transaction.rollback_to(mark).await
+    }
+}
+
+impl Drop for Whole<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.transaction.rows().cut_back_to(self.mark);
+        }
+    }
+}
+
+/// Encodes a row and inserts it; the AUTO_INCREMENT number that it was given.
+async fn insert_row(
+    writer: &mut RowWriter,
+    transaction: &mut Transaction,
+    values: &[Value<'_>],
+    on_duplicate: OnDuplicate,
+) -> Result<Option<u64>> {
+    let table = writer.table().clone();
+    if values.len() != table.def.columns.len() {
+        return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
+    }
+    let mut encoded = EncodedRow::default();
+    let mut generated = None;
+    for (at, value) in values.iter().enumerate() {
+        let counts = table.def.columns[at].auto_increment;
+        match value {
+            Value::Null | Value::Int(0) | Value::UInt(0) if counts => {
+                let next = writer.generate().await?;
+                generated = Some(next);
+                push(&mut encoded, &table, at as u16, &Value::UInt(next))?;
+                continue;
+            }
+            Value::Int(used) if counts && *used > 0 => writer.use_value(*used as u64).await?,
+            Value::UInt(used) if counts => writer.use_value(*used).await?,
+            _ => {}
+        }
+        push(&mut encoded, &table, at as u16, value)?;
+    }
+    done(writer.insert(transaction, &encoded.fields(), on_duplicate).await?)?;
+    Ok(generated)
 }
 
 /// The rows of a range, see [`Transaction::scan`]. It is a statement: at READ COMMITTED all of it sees one moment.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use disk::Wait;
 use smallvec::SmallVec;
-use txn::{Durability, Error as TransactionError, UndoMark};
+use txn::{Durability, Error as TransactionError, Snapshot, UndoMark};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -62,6 +62,8 @@ pub struct Transaction {
     uses: SmallVec<[(Arc<Table>, MetadataUse); 4]>,
     /// Tables held beyond the transaction (LOCK TABLES).
     held: Vec<TableLock>,
+    /// It reads a snapshot.
+    read_only: bool,
 }
 
 /// A table held by a session until it lets go of it, as LOCK TABLES does.
@@ -134,7 +136,29 @@ impl Database {
             inner,
             uses: SmallVec::new(),
             held: Vec::new(),
+            read_only: false,
         }
+    }
+
+    /// This moment, to be read by any number of transactions: what is committed from now on is not in it. Old row versions are
+    /// kept for as long as it lives.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.0.system)
+    }
+
+    /// A transaction that has begun and reads a snapshot of this database. It can change and lock nothing:
+    /// [`Error::ReadOnly`].
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a snapshot of another database.
+    pub fn transaction_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
+        let mut transaction = self.transaction();
+        if !transaction.inner.begin_in(snapshot) {
+            let why = "it is of another database".to_owned();
+            return Err(Error::Setting { setting: "snapshot", why });
+        }
+        transaction.read_only = true;
+        Ok(transaction)
     }
 
     /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill of the session
@@ -254,8 +278,14 @@ impl Transaction {
         })
     }
 
+    /// [`Error::ReadOnly`] where nothing may be changed or locked.
+    pub(crate) fn may_write(&self) -> Result<()> {
+        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
     /// Begins a transaction that lasts until commit or rollback.
     pub fn begin(&mut self) {
+        self.read_only = false;
         self.inner.begin();
     }
 

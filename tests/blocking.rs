@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
+use untorn::engine::block_on;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Error, Isolation, Range, Table};
+use untorn::{Columns, Database, Error, Isolation, Lock, Range, Table, Transaction, WaitPolicy};
 
 fn table(db: &Database, rows: i64) -> Arc<Table> {
     let def = TableDef::new(vec![
@@ -70,7 +71,7 @@ fn a_scan_may_be_left_and_goes_along_any_index() {
 fn transact_repeats_what_a_deadlock_ended() {
     let db = Database::in_memory().unwrap();
     let counts = db.key_value::<u8, u32>("counts").unwrap();
-    db.transact(|t| counts.put(t, &0, &0).and(counts.put(t, &1, &0))).unwrap();
+    db.transact(|t| counts.put(t, 0, 0).and(counts.put(t, 1, 0))).unwrap();
     let (barrier, runs) = (Barrier::new(2), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for first in [0, 1] {
@@ -79,11 +80,11 @@ fn transact_repeats_what_a_deadlock_ended() {
                 let mut met = false;
                 db.transact(|t| {
                     runs.fetch_add(1, Ordering::SeqCst);
-                    counts.change(t, &first, |count| count.map(|count| count + 1))?;
+                    counts.change(t, first, |count| count.map(|count| count + 1))?;
                     if !std::mem::replace(&mut met, true) {
                         barrier.wait();
                     }
-                    counts.change(t, &(1 - first), |count| count.map(|count| count + 1))
+                    counts.change(t, 1 - first, |count| count.map(|count| count + 1))
                 })
                 .unwrap();
             });
@@ -91,7 +92,7 @@ fn transact_repeats_what_a_deadlock_ended() {
     });
     assert_eq!(runs.load(Ordering::SeqCst), 3, "one of them was the victim");
     let mut t = db.begin();
-    assert_eq!((counts.get(&mut t, &0).unwrap(), counts.get(&mut t, &1).unwrap()), (Some(2), Some(2)));
+    assert_eq!((counts.get(&mut t, 0).unwrap(), counts.get(&mut t, 1).unwrap()), (Some(2), Some(2)));
 }
 
 #[test]
@@ -101,8 +102,8 @@ fn transact_undoes_what_fails() {
     let mut runs = 0;
     let failed = db.transact(|t| {
         runs += 1;
-        names.put(t, &1, "Ada")?;
-        assert!(!names.insert(t, &1, "Alan")?, "there is one");
+        names.put(t, 1, "Ada")?;
+        assert!(!names.insert(t, 1, "Alan")?, "there is one");
         t.insert(&db.table("untorn", "names")?, &[Value::UInt(1), Value::bytes("Grace")])
     });
     let error = failed.unwrap_err();
@@ -125,13 +126,13 @@ fn put_is_an_upsert() {
                 scope.spawn(|| {
                     start.wait();
                     let mut t = db.begin();
-                    counters.put(&mut t, &key, &1).unwrap();
+                    counters.put(&mut t, key, 1).unwrap();
                     t.commit().unwrap();
                     // Read, compute, put: no increment is lost.
                     for _ in 0..5 {
                         let mut t = db.begin();
-                        let now = counters.get_for_update(&mut t, &key).unwrap().unwrap();
-                        counters.put(&mut t, &key, &(now + 1)).unwrap();
+                        let now = counters.get_for_update(&mut t, key).unwrap().unwrap();
+                        counters.put(&mut t, key, now + 1).unwrap();
                         t.commit().unwrap();
                     }
                 });
@@ -140,7 +141,7 @@ fn put_is_an_upsert() {
     }
     let mut t = db.begin();
     for key in 0..ROUNDS {
-        let value = counters.get(&mut t, &key).unwrap().unwrap();
+        let value = counters.get(&mut t, key).unwrap().unwrap();
         // The last of the four puts may come after increments.
         assert!((6..=21).contains(&value), "key {key}: {value}");
     }
@@ -159,12 +160,12 @@ fn a_change_of_a_key_that_is_not_there_loses_no_other() {
                 scope.spawn(|| {
                     start.wait();
                     let mut t = db.begin_at(Isolation::ReadCommitted);
-                    counts.change(&mut t, &key, |count| Some(count.unwrap_or(0) + 1)).unwrap();
+                    counts.change(&mut t, key, |count| Some(count.unwrap_or(0) + 1)).unwrap();
                     t.commit().unwrap();
                 });
             }
         });
-        let found = counts.get(&mut db.begin(), &key).unwrap();
+        let found = counts.get(&mut db.begin(), key).unwrap();
         assert_eq!(found, Some(THREADS), "key {key}");
     }
 }
@@ -184,7 +185,7 @@ fn pairs_come_from_both_ends_and_meet_once() {
     };
     let model: BTreeMap<u16, u64> =
         (0..700).map(|_| next(2000) as u16).map(|k| (k, u64::from(k).pow(2))).collect();
-    db.transact(|t| model.iter().try_for_each(|(k, v)| squares.put(t, k, v).map(drop))).unwrap();
+    db.transact(|t| model.iter().try_for_each(|(k, v)| squares.put(t, *k, *v).map(drop))).unwrap();
     let mut t = db.begin();
     assert_eq!(squares.first(&mut t).unwrap(), model.first_key_value().map(|(k, v)| (*k, *v)));
     assert_eq!(squares.last(&mut t).unwrap(), model.last_key_value().map(|(k, v)| (*k, *v)));
@@ -197,7 +198,7 @@ fn pairs_come_from_both_ends_and_meet_once() {
             _ => (Bound::Included(from), Bound::Unbounded),
         };
         let mut wanted = model.range(bounds).map(|(k, v)| (*k, *v));
-        let mut pairs = squares.range(&mut t, (bounds.0.as_ref(), bounds.1.as_ref()));
+        let mut pairs = squares.range(&mut t, bounds);
         let from_the_end = next(4);
         loop {
             let (found, wanted) = match next(3) < from_the_end {
@@ -221,7 +222,7 @@ fn keys_of_all_kinds_are_in_the_order_of_their_values() {
             let set = db.key_value::<$type, u8>($name).unwrap();
             let keys: Vec<$type> = vec![$($key),*];
             let mut t = db.begin();
-            keys.iter().rev().for_each(|key| assert!(set.put(&mut t, std::borrow::Borrow::borrow(key), &1).unwrap()));
+            keys.iter().rev().for_each(|key| assert!(set.put(&mut t, Columns::given(key), 1).unwrap()));
             let found: Vec<$type> = set.iter(&mut t).map(|pair| pair.unwrap().0).collect();
             assert_eq!(found, keys);
             t.commit().unwrap();
@@ -291,4 +292,192 @@ fn a_database_in_memory_leaves_nothing_behind() {
     assert!(directory.is_dir());
     drop(clone);
     assert!(!directory.exists());
+}
+
+/// Keys of several columns are in order of the first, then of the next; values may be missing.
+#[test]
+fn keys_and_values_of_several_columns() {
+    let db = Database::in_memory().unwrap();
+    let scores = db.key_value::<(String, u32), (i64, Option<String>)>("scores").unwrap();
+    let all =
+        [("ada", 2, 7, Some("x")), ("ada", 10, -1, None), ("bob", 0, 3, Some("")), ("bob", 1, 0, Some("y"))];
+    let pairs = all.iter().rev().map(|(name, round, points, note)| ((*name, *round), (*points, *note)));
+    db.transact(|t| scores.insert_all(t, pairs.clone())).unwrap();
+    let mut t = db.begin();
+    let owned = |(name, round, points, note): &(&str, u32, i64, Option<&str>)| {
+        (((*name).to_owned(), *round), (*points, note.map(str::to_owned)))
+    };
+    let wanted: Vec<_> = all.iter().map(owned).collect();
+    let found: Vec<_> = scores.iter(&mut t).map(Result::unwrap).collect();
+    assert_eq!(found, wanted);
+    let of: Vec<_> = scores.of(&mut t, "ada").rev().map(Result::unwrap).collect();
+    assert_eq!(of, [wanted[1].clone(), wanted[0].clone()]);
+    let range: Vec<_> = scores.range(&mut t, ("ada", 3)..("bob", 1)).map(Result::unwrap).collect();
+    assert_eq!(range, wanted[1..3]);
+    assert_eq!(scores.get(&mut t, ("bob", 0)).unwrap(), Some((3, Some(String::new()))));
+    assert!(!scores.put(&mut t, ("bob", 0), (4, None)).unwrap());
+    let changed = scores.change(&mut t, ("cy", 1), |old| old.or(Some((1, None)))).unwrap();
+    assert_eq!(changed, Some((1, None)));
+    assert_eq!(scores.get(&mut t, ("bob", 0)).unwrap(), Some((4, None)));
+    assert_eq!(scores.last(&mut t).unwrap().unwrap().0, ("cy".to_owned(), 1));
+    t.commit().unwrap();
+    // The same columns, and another key.
+    let other = db.key_value::<String, (u32, i64, Option<String>)>("scores").err().unwrap();
+    assert!(matches!(other, Error::Setting { .. }), "{other}");
+    db.rename_table(("untorn", "scores"), ("untorn", "results")).unwrap();
+    scores.clear(&db).unwrap();
+    assert_eq!(scores.first(&mut db.begin()).unwrap(), None);
+    // More than a batch under one first member, from both ends.
+    let grid = db.key_value::<(u16, u16, u8), u32>("grid").unwrap();
+    let cells = || (0..3u16).flat_map(|x| (0..200u16).map(move |y| ((x, y, 0), u32::from(x * 1000 + y))));
+    db.transact(|t| grid.insert_all(t, cells())).unwrap();
+    let mut t = db.begin();
+    let mut of = grid.of(&mut t, 1);
+    for step in 0..100 {
+        assert_eq!(of.next().unwrap().unwrap().1, 1000 + step);
+        assert_eq!(of.next_back().unwrap().unwrap().1, 1199 - step);
+    }
+    assert!(of.next().is_none() && of.next_back().is_none());
+}
+
+#[test]
+fn rows_are_inserted_all_or_none() {
+    let db = Database::in_memory().unwrap();
+    let def = TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::bigint()).auto_increment(),
+        ColumnDef::new("n", ColumnType::int()),
+    ]);
+    let table = db.create_table_if_missing("test", "t", def.primary_key(&["id"])).unwrap();
+    let rows: Vec<[Value<'_>; 2]> = (0..500).map(|n| [Value::Null, Value::Int(n)]).collect();
+    let count = |t: &mut Transaction| t.scan(&table, &Range::all()).unwrap().count();
+    let mut t = db.begin();
+    assert_eq!(t.insert_all(&table, &rows).unwrap(), Some(1));
+    assert_eq!(t.get(&table, &[Value::Int(500)]).unwrap().unwrap()[1], Value::Int(499));
+    // One of them is there already: none of the others stays, and what was before does.
+    let mut wrong = rows.clone();
+    wrong[300][0] = Value::Int(7);
+    assert!(t.insert_all(&table, &wrong).unwrap_err().is_duplicate_key());
+    wrong[300] = [Value::Null, Value::bytes("no number")];
+    assert!(matches!(t.insert_all(&table, &wrong), Err(Error::Value { .. })));
+    assert_eq!(count(&mut t), 500);
+    assert_eq!(t.insert_all(&table, &[[Value::Int(9000), Value::Int(1)]]).unwrap(), None);
+    assert_eq!(t.insert_all::<[Value<'_>; 2]>(&table, &[]).unwrap(), None);
+    t.commit().unwrap();
+    assert_eq!(count(&mut db.begin()), 501);
+}
+
+#[test]
+fn several_threads_read_one_moment() {
+    let db = Database::in_memory().unwrap();
+    let accounts = db.key_value::<u32, i64>("accounts").unwrap();
+    const ACCOUNTS: u32 = 50;
+    db.transact(|t| accounts.insert_all(t, (0..ACCOUNTS).map(|id| (id, 100)))).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::SeqCst) {
+                let (from, to) = (round % ACCOUNTS, (round * 7 + 3) % ACCOUNTS);
+                db.transact(|t| {
+                    accounts.change(t, from, |sum| sum.map(|sum| sum - 1))?;
+                    accounts.change(t, to, |sum| sum.map(|sum| sum + 1))
+                })
+                .unwrap();
+                round += 1;
+            }
+        });
+        for _ in 0..30 {
+            let snapshot = db.snapshot();
+            let read = || -> Vec<i64> {
+                let mut t = db.begin_in(&snapshot).unwrap();
+                accounts.iter(&mut t).map(|pair| pair.unwrap().1).collect()
+            };
+            let all: Vec<Vec<i64>> = std::thread::scope(|scope| {
+                let readers: Vec<_> = (0..3).map(|_| scope.spawn(read)).collect();
+                readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+            });
+            assert_eq!(all[0].iter().sum::<i64>(), 100 * i64::from(ACCOUNTS));
+            assert!(all.iter().all(|seen| *seen == all[0]), "{all:?}");
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+/// It stays what it was, however much changes and is purged, also for a transaction that outlives it; and nothing is changed in it.
+#[test]
+fn a_snapshot_stays_and_is_only_read() {
+    let db = Database::in_memory().unwrap();
+    let texts = db.key_value::<u32, String>("texts").unwrap();
+    db.transact(|t| texts.insert_all(t, (0..200).map(|id| (id, "old")))).unwrap();
+    let snapshot = db.snapshot();
+    let first = db.begin_in(&snapshot).unwrap();
+    let change = |text: &str| {
+        for id in 0..200 {
+            db.transact(|t| if id % 3 == 0 { texts.remove(t, id) } else { texts.put(t, id, text) }).unwrap();
+        }
+    };
+    change("new");
+    let see = |t: &mut Transaction| {
+        let seen: Vec<String> = texts.iter(t).map(|pair| pair.unwrap().1).collect();
+        assert!(seen.len() == 200 && seen.iter().all(|text| text == "old"), "{}", seen.len());
+    };
+    let mut late = db.begin_in(&snapshot).unwrap();
+    let purge = || block_on(db.asynchronous().transaction_system().purge_all()).unwrap();
+    // Kept by itself and by each of those who read it.
+    let mut first = first;
+    change("newer");
+    purge();
+    see(&mut first);
+    drop(first);
+    purge();
+    see(&mut db.begin_in(&snapshot).unwrap());
+    drop(snapshot);
+    change("newest");
+    purge();
+    see(&mut late);
+    let table = db.table("untorn", "texts").unwrap();
+    let row = [Value::UInt(1000), Value::bytes("x")];
+    let refused: Vec<Error> = [
+        texts.put(&mut late, 1, "x").map(drop),
+        texts.remove(&mut late, 1).map(drop),
+        texts.insert(&mut late, 1000, "x").map(drop),
+        texts.insert_all(&mut late, [(1000, "x")]),
+        late.insert(&table, &row).map(drop),
+        texts.get_for_update(&mut late, 1).map(drop),
+        late.scan(&table, &Range::all().lock(Lock::Share)).map(drop),
+    ]
+    .into_iter()
+    .map(Result::unwrap_err)
+    .collect();
+    assert!(refused.iter().all(|error| matches!(error, Error::ReadOnly)), "{refused:?}");
+    see(&mut late);
+    late.commit().unwrap();
+    let other = Database::in_memory().unwrap();
+    assert!(other.begin_in(&db.snapshot()).is_err(), "of another database");
+}
+
+#[test]
+fn rows_that_are_locked_are_waited_for_refused_or_left_out() {
+    let db = Database::in_memory().unwrap();
+    let jobs = db.key_value::<u32, String>("jobs").unwrap();
+    db.transact(|t| jobs.insert_all(t, (0..10).map(|id| (id, "todo")))).unwrap();
+    let mut holder = db.begin();
+    for id in [0, 1, 4] {
+        jobs.get_for_update(&mut holder, id).unwrap();
+    }
+    let mut t = db.begin();
+    let refused = jobs.get_for_update_or(&mut t, 1, WaitPolicy::NoWait).unwrap_err();
+    assert!(refused.is_retryable(), "{refused}");
+    assert_eq!(jobs.get_for_update_or(&mut t, 1, WaitPolicy::SkipLocked).unwrap(), None);
+    assert!(jobs.get_for_update_or(&mut t, 2, WaitPolicy::SkipLocked).unwrap().is_some());
+    let table = db.table("untorn", "jobs").unwrap();
+    let free = |t: &mut Transaction, wait| {
+        let rows = t.scan(&table, &Range::all().lock(Lock::Exclusive).wait(wait)).unwrap();
+        rows.map(|row| row.map(|row| row[0].clone())).collect::<Result<Vec<_>, _>>()
+    };
+    let wanted: Vec<Value<'_>> = [2, 3, 5, 6, 7, 8, 9].map(Value::UInt).into();
+    assert_eq!(free(&mut t, WaitPolicy::SkipLocked).unwrap(), wanted);
+    assert!(free(&mut t, WaitPolicy::NoWait).unwrap_err().is_retryable());
+    holder.commit().unwrap();
+    assert_eq!(free(&mut t, WaitPolicy::Wait).unwrap().len(), 10);
 }

@@ -433,3 +433,58 @@ fn a_scan_goes_on_where_it_was_cut() {
         assert!(seen == wanted, "{lock:?}: {:?}", seen.iter().map(|row| &row[0]).collect::<Vec<_>>());
     }
 }
+
+/// Rows that are inserted together and cut, wherever that is, are undone before anything else is done.
+#[test]
+fn rows_inserted_together_and_cut_are_undone_together() {
+    let world = World::new(22);
+    let table = world.table("t", 0);
+    let row = |id: i64| [Value::Int(id), Value::Int(id), Value::bytes(&vec![id as u8; 9_000]).into_owned()];
+    let mut cut = 0;
+    loop {
+        let mut writer = world.begin(Isolation::RepeatableRead);
+        world.run(writer.insert(&table, &row(1))).unwrap();
+        let rows: Vec<_> = (2..30).map(row).collect();
+        let mut insert: Pin<Box<dyn Future<Output = _> + '_>> = Box::pin(writer.insert_all(&table, &rows));
+        let mut polls = 0;
+        let done = loop {
+            polls += 1;
+            match insert.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => break Some(answer.unwrap()),
+                Poll::Pending if polls > cut => break None,
+                Poll::Pending => _ = world.environment.step(),
+            }
+        };
+        drop(insert);
+        world.environment.run_until_idle();
+        if done.is_none() {
+            assert!(world.run(writer.get(&table, &[Value::Int(2)], Lock::None)).unwrap().is_none());
+        }
+        world.run(writer.insert(&table, &row(40))).unwrap();
+        world.run(writer.commit(Durability::Sync)).unwrap();
+        let ids: Vec<i64> = world.run(async {
+            let (mut reader, mut ids) = (world.begin(Isolation::RepeatableRead), Vec::new());
+            let mut rows = reader.scan(&table, &Range::all()).await.unwrap();
+            while let Some(row) = rows.next().await.unwrap() {
+                let Value::Int(id) = row[0] else { panic!("{row:?}") };
+                ids.push(id);
+            }
+            ids
+        });
+        let mut wanted = if done.is_some() { (1..30).collect() } else { vec![1] };
+        wanted.push(40);
+        assert_eq!(ids, wanted, "cut after {cut} polls");
+        if done.is_some() {
+            break;
+        }
+        world.run(async {
+            writer.begin();
+            for id in [1, 40] {
+                writer.delete(&table, &[Value::Int(id)]).await.unwrap();
+            }
+            writer.commit(Durability::Sync).await.unwrap();
+        });
+        cut += 1;
+    }
+    assert!(cut > 4, "cut {cut} times");
+}

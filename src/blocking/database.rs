@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dblwr::FileProtection;
 use disk::block_on;
-use txn::Isolation;
+use txn::{Isolation, Snapshot};
 
 use super::transaction::Transaction;
 use crate::asynchronous;
@@ -43,7 +43,7 @@ const MEMORY: &str = "/dev/shm";
 /// let visits = db.key_value::<String, u64>("visits")?;
 /// let count = db.transact(|t| {
 ///     let count = visits.get_for_update(t, "Ada")?.unwrap_or(0) + 1;
-///     visits.put(t, "Ada", &count)?;
+///     visits.put(t, "Ada", count)?;
 ///     Ok(count)
 /// })?;
 /// assert_eq!(count, 1);
@@ -92,7 +92,7 @@ impl Database {
     /// # fn main() -> untorn::Result<()> {
     /// let db = untorn::Database::in_memory()?;
     /// let names = db.key_value::<u32, String>("names")?;
-    /// db.transact(|t| names.put(t, &1, "Ada"))?;
+    /// db.transact(|t| names.put(t, 1, "Ada"))?;
     /// # Ok(())
     /// # }
     /// ```
@@ -125,6 +125,39 @@ impl Database {
     /// Begins a transaction of this isolation level.
     pub fn begin_at(&self, isolation: Isolation) -> Transaction {
         Transaction::begin(&self.inner, isolation)
+    }
+
+    /// This moment, to be read by any number of transactions, of any threads ([`Database::begin_in`]): what is committed from now on is
+    /// not in it. Old row versions are kept for as long as it lives.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// let db = untorn::Database::in_memory()?;
+    /// let stock = db.key_value::<u32, u32>("stock")?;
+    /// db.transact(|t| stock.insert_all(t, [(1, 10), (2, 20)]))?;
+    /// let snapshot = db.snapshot();
+    /// db.transact(|t| stock.put(t, 1, 0))?;
+    /// let sum = std::thread::scope(|scope| {
+    ///     let halves = [1, 2].map(|item| {
+    ///         let (db, stock, snapshot) = (&db, &stock, &snapshot);
+    ///         scope.spawn(move || stock.get(&mut db.begin_in(snapshot)?, item))
+    ///     });
+    ///     halves.map(|half| half.join().expect("no panic"))
+    /// });
+    /// assert!(matches!(sum, [Ok(Some(10)), Ok(Some(20))]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn snapshot(&self) -> Snapshot {
+        self.inner.snapshot()
+    }
+
+    /// Begins a transaction that reads a snapshot. It can change and lock nothing: [`Error::ReadOnly`](crate::Error::ReadOnly).
+    ///
+    /// # Errors
+    /// A snapshot of another database.
+    pub fn begin_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
+        Transaction::begin_in(&self.inner, snapshot)
     }
 
     /// Runs `work` in a transaction and commits it durably. After a deadlock, or when a lock was not granted in time, everything is

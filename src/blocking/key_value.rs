@@ -8,14 +8,18 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+use txn::WaitPolicy;
+
+use super::columns::{Columns, Key, Values};
 use super::database::Database;
-use super::key_value_type::KeyValueType;
 use super::pairs::Pairs;
 use super::transaction::Transaction;
 use crate::error::{Error, Result};
 use crate::rows::OwnedRow;
-use crate::schema::{ColumnDef, TableDef};
+use crate::schema::TableDef;
 use crate::table::Table;
+use crate::types::Value;
 
 /// Database that key-value tables live in.
 const DATABASE: &str = "untorn";
@@ -29,8 +33,8 @@ const DATABASE: &str = "untorn";
 /// let ages = db.key_value::<String, u32>("ages")?;
 ///
 /// let mut t = db.begin();
-/// ages.put(&mut t, "Ada", &36)?;
-/// ages.put(&mut t, "Alan", &41)?;
+/// ages.put(&mut t, "Ada", 36)?;
+/// ages.put(&mut t, "Alan", 41)?;
 /// t.commit()?;
 ///
 /// let mut t = db.begin();
@@ -62,11 +66,14 @@ impl Database {
     ///
     /// # Errors
     /// A table of this name with other types.
-    pub fn key_value<K: KeyValueType, V: KeyValueType>(&self, name: &str) -> Result<KeyValue<K, V>> {
-        let columns = vec![ColumnDef::new("k", K::key_type()), ColumnDef::new("v", V::value_type())];
-        let table =
-            self.create_table_if_missing(DATABASE, name, TableDef::new(columns.clone()).primary_key(&["k"]))?;
-        if table.def.columns != columns {
+    pub fn key_value<K: Key, V: Columns>(&self, name: &str) -> Result<KeyValue<K, V>> {
+        let keys = K::key_columns("k");
+        let names: Vec<&str> = keys.iter().map(|column| column.name.as_str()).collect();
+        let columns = [keys.clone(), V::columns("v")].concat();
+        let wanted = TableDef::new(columns.clone()).primary_key(&names);
+        let table = self.create_table_if_missing(DATABASE, name, wanted)?;
+        let key_columns = table.def.clustered_key().map_or(0, |key| key.parts.len());
+        if table.def.columns != columns || key_columns != keys.len() {
             return Err(Error::Setting {
                 setting: "key_value",
                 why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
@@ -76,27 +83,42 @@ impl Database {
     }
 }
 
-impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
+impl<K: Key, V: Columns> KeyValue<K, V> {
     /// The value of a key.
     ///
     /// # Errors
     /// Those of [`Transaction::get`], as for the other functions that read.
-    pub fn get(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<Option<V>> {
-        let row = transaction.get(&self.table, &[K::to_value(key)])?;
+    pub fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
+        let row = transaction.get(&self.table, &K::values(key))?;
         row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
     }
 
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing what others
     /// put in between.
-    pub fn get_for_update(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<Option<V>> {
-        let row = transaction.get_for_update(&self.table, &[K::to_value(key)])?;
+    pub fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
+        self.get_for_update_or(transaction, key, WaitPolicy::Wait)
+    }
+
+    /// [`KeyValue::get_for_update`] where the key may be locked by another transaction: fails with
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were not there.
+    pub fn get_for_update_or(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        wait: WaitPolicy,
+    ) -> Result<Option<V>> {
+        let row = transaction.get_for_update_or(&self.table, &K::values(key), wait)?;
         row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
     }
 
     /// Sets the value of a key, whether it is there or not; true if the key is new.
-    pub fn put(&self, transaction: &mut Transaction, key: &K::Borrowed, value: &V::Borrowed) -> Result<bool> {
+    pub fn put(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
         loop {
-            if transaction.update(&self.table, &[K::to_value(key)], &[("v", V::to_value(value))])? {
+            let names = self.table.def.columns.iter().map(|column| column.name.as_str());
+            let key_values = K::values(key);
+            let changes: SmallVec<[(&str, Value<'_>); 2]> =
+                names.skip(key_values.len()).zip(V::values(value)).collect();
+            if transaction.update(&self.table, &key_values, &changes)? {
                 return Ok(false);
             }
             // Else somebody has put it in between. It is locked now, so it stays to be updated.
@@ -107,17 +129,26 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
     }
 
     /// Sets the value of a key that is not there yet; false, and nothing changes, if it is.
-    pub fn insert(
-        &self,
-        transaction: &mut Transaction,
-        key: &K::Borrowed,
-        value: &V::Borrowed,
-    ) -> Result<bool> {
-        match transaction.insert(&self.table, &[K::to_value(key), V::to_value(value)]) {
+    pub fn insert(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
+        match transaction.insert(&self.table, &row(K::values(key), V::values(value))) {
             Ok(_) => Ok(true),
             Err(error) if error.is_duplicate_key() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Inserts pairs as one statement: all of them, or none.
+    ///
+    /// # Errors
+    /// [`TransactionError::DuplicateKey`](crate::TransactionError::DuplicateKey) when one of the keys is there.
+    pub fn insert_all<'v>(
+        &self,
+        transaction: &mut Transaction,
+        pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
+    ) -> Result<()> {
+        let rows: Vec<Values<'v>> =
+            pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value))).collect();
+        transaction.insert_all(&self.table, &rows).map(drop)
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody else changes the key
@@ -126,7 +157,7 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
     pub fn change(
         &self,
         transaction: &mut Transaction,
-        key: &K::Borrowed,
+        key: K::Ref<'_>,
         mut change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Result<Option<V>> {
         loop {
@@ -134,8 +165,8 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
             let was_there = old.is_some();
             let new = change(old);
             match &new {
-                Some(value) if was_there => _ = self.put(transaction, key, value.borrow())?,
-                Some(value) if !self.put_new(transaction, key, value.borrow())? => continue,
+                Some(value) if was_there => _ = self.put(transaction, key, value.given())?,
+                Some(value) if !self.put_new(transaction, key, value.given())? => continue,
                 None if was_there => _ = self.remove(transaction, key)?,
                 _ => {}
             }
@@ -144,8 +175,8 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
     }
 
     /// Puts a key that is not there; false if somebody was faster. The key is locked then.
-    fn put_new(&self, transaction: &mut Transaction, key: &K::Borrowed, value: &V::Borrowed) -> Result<bool> {
-        match transaction.insert_to_put(&self.table, &[K::to_value(key), V::to_value(value)]) {
+    fn put_new(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
+        match transaction.insert_to_put(&self.table, &row(K::values(key), V::values(value))) {
             Ok(_) => Ok(true),
             Err(error) if error.is_duplicate_key() => Ok(false),
             Err(error) => Err(error),
@@ -153,8 +184,18 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
     }
 
     /// Removes a key; false if it was not there.
-    pub fn remove(&self, transaction: &mut Transaction, key: &K::Borrowed) -> Result<bool> {
-        transaction.delete(&self.table, &[K::to_value(key)])
+    pub fn remove(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<bool> {
+        transaction.delete(&self.table, &K::values(key))
+    }
+
+    /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
+    ///
+    /// # Errors
+    /// Those of [`Database::truncate_table`].
+    pub fn clear(&self, database: &Database) -> Result<()> {
+        // By the name that it has now.
+        let table = database.asynchronous().successor(&self.table)?;
+        database.truncate_table(&table.database, &table.name)
     }
 
     /// The pair with the least key.
@@ -172,39 +213,64 @@ impl<K: KeyValueType, V: KeyValueType> KeyValue<K, V> {
         Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t, &5..=&9)`.
+    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t, 5..=9)`,
+    /// `range(t, (2026, "Ada")..(2027, ""))`.
     pub fn range<'t, 'k>(
         &self,
         transaction: &'t mut Transaction,
-        keys: impl RangeBounds<&'k K::Borrowed>,
-    ) -> Pairs<'t, K, V>
-    where
-        K::Borrowed: 'k,
-    {
-        let bound = |bound: Bound<&&K::Borrowed>| bound.map(|key| K::to_value(key).into_owned());
+        keys: impl RangeBounds<K::Ref<'k>>,
+    ) -> Pairs<'t, K, V> {
+        let bound = |bound: Bound<&K::Ref<'k>>| bound.map(|key| owned(K::values(*key)));
         Pairs::new(transaction, self.table.clone(), bound(keys.start_bound()), bound(keys.end_bound()))
     }
 }
 
-impl<V: KeyValueType> KeyValue<String, V> {
+impl<V: Columns> KeyValue<String, V> {
     /// The pairs whose keys begin with `prefix`, in order, from both ends.
     pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &str) -> Pairs<'t, String, V> {
         Pairs::of_prefix(transaction, self.table.clone(), prefix.as_bytes())
     }
 }
 
-impl<V: KeyValueType> KeyValue<Vec<u8>, V> {
+impl<V: Columns> KeyValue<Vec<u8>, V> {
     /// The pairs whose keys begin with `prefix`, in order, from both ends.
     pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &[u8]) -> Pairs<'t, Vec<u8>, V> {
         Pairs::of_prefix(transaction, self.table.clone(), prefix)
     }
 }
 
+impl<A: Key, B: Key, V: Columns> KeyValue<(A, B), V> {
+    /// The pairs whose keys have this first member, in order of the second, from both ends.
+    pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B), V> {
+        let first = owned(A::values(first));
+        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+    }
+}
+
+impl<A: Key, B: Key, C: Key, V: Columns> KeyValue<(A, B, C), V> {
+    /// The pairs whose keys have this first member, in order of the others, from both ends.
+    pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B, C), V> {
+        let first = owned(A::values(first));
+        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+    }
+}
+
+fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
+    let mut row = Values::new();
+    key.into_iter().for_each(|value| row.push(value));
+    value.into_iter().for_each(|value| row.push(value));
+    row
+}
+
+fn owned(values: Values<'_>) -> Vec<Value<'static>> {
+    values.into_iter().map(Value::into_owned).collect()
+}
+
 /// The key and the value of a row.
-pub(super) fn pair<K: KeyValueType, V: KeyValueType>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
+pub(super) fn pair<K: Columns, V: Columns>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
     let mut values = row.into_iter();
-    let key = values.next().and_then(K::from_value);
-    let value = values.next().and_then(V::from_value);
+    let key = K::take(&mut values);
+    let value = V::take(&mut values);
     key.zip(value)
         .ok_or_else(|| Error::Internal(format!("a row of '{}' is not of the types of the table", table.name)))
 }

@@ -1,18 +1,17 @@
 //! Rust types that can be columns of a key-value table.
 
-use std::borrow::Borrow;
-
 use crate::types::{Collation, ColumnType, SizeClass, Value};
 
 /// Longest text or byte key.
 const KEY_BYTES_MAX: u32 = 700;
 
-/// A Rust type that can be a key or a value of a [`KeyValue`](crate::KeyValue) table.
+/// A Rust type that is a column of a [`KeyValue`](crate::KeyValue) table, in a key or in a value.
 ///
-/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are.
-pub trait KeyValueType: Sized + Borrow<Self::Borrowed> {
-    /// What is given to store it or to look for it: `str` for [`String`], `[u8]` for `Vec<u8>`, else the type itself.
-    type Borrowed: ?Sized;
+/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of your own that is
+/// stored as one of these.
+pub trait KeyValueType: Sized {
+    /// What is given to store it or to look for it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers themselves.
+    type Ref<'a>: Copy;
     /// The column type when it is a key; its order must be that of the Rust values.
     fn key_type() -> ColumnType;
     /// The column type when it is a value.
@@ -20,26 +19,31 @@ pub trait KeyValueType: Sized + Borrow<Self::Borrowed> {
         Self::key_type()
     }
     /// As a value to store.
-    fn to_value(borrowed: &Self::Borrowed) -> Value<'_>;
+    fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a>;
     /// From a stored value; `None` if it is of another kind.
     fn from_value(value: Value<'static>) -> Option<Self>;
+    /// As it is given.
+    fn borrowed(&self) -> Self::Ref<'_>;
 }
 
 macro_rules! integers {
     ($($rust:ty, $variant:ident, $wide:ty, $kind:ident, $unsigned:literal;)*) => {$(
         impl KeyValueType for $rust {
-            type Borrowed = $rust;
+            type Ref<'a> = $rust;
             fn key_type() -> ColumnType {
                 ColumnType::$kind { unsigned: $unsigned }
             }
-            fn to_value(borrowed: &$rust) -> Value<'_> {
-                Value::$variant(<$wide>::from(*borrowed))
+            fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+                Value::$variant(<$wide>::from(given))
             }
             fn from_value(value: Value<'static>) -> Option<Self> {
                 match value {
                     Value::$variant(v) => <$rust>::try_from(v).ok(),
                     _ => None,
                 }
+            }
+            fn borrowed(&self) -> $rust {
+                *self
             }
         }
     )*};
@@ -57,7 +61,7 @@ integers! {
 }
 
 impl KeyValueType for String {
-    type Borrowed = str;
+    type Ref<'a> = &'a str;
     fn key_type() -> ColumnType {
         // Bytes order as Rust strings do; a text collation would ignore trailing spaces.
         ColumnType::VarBinary { bytes: KEY_BYTES_MAX }
@@ -65,8 +69,8 @@ impl KeyValueType for String {
     fn value_type() -> ColumnType {
         ColumnType::Text { size: SizeClass::Long, collation: Collation::Utf8mb4Bin }
     }
-    fn to_value(borrowed: &str) -> Value<'_> {
-        Value::bytes(borrowed)
+    fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+        Value::bytes(given)
     }
     fn from_value(value: Value<'static>) -> Option<Self> {
         match value {
@@ -74,18 +78,21 @@ impl KeyValueType for String {
             _ => None,
         }
     }
+    fn borrowed(&self) -> &str {
+        self
+    }
 }
 
 impl KeyValueType for Vec<u8> {
-    type Borrowed = [u8];
+    type Ref<'a> = &'a [u8];
     fn key_type() -> ColumnType {
         ColumnType::VarBinary { bytes: KEY_BYTES_MAX }
     }
     fn value_type() -> ColumnType {
         ColumnType::Blob { size: SizeClass::Long }
     }
-    fn to_value(borrowed: &[u8]) -> Value<'_> {
-        Value::bytes(borrowed)
+    fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+        Value::bytes(given)
     }
     fn from_value(value: Value<'static>) -> Option<Self> {
         match value {
@@ -93,22 +100,28 @@ impl KeyValueType for Vec<u8> {
             _ => None,
         }
     }
+    fn borrowed(&self) -> &[u8] {
+        self
+    }
 }
 
 /// Of 1 to 255 bytes.
 impl<const N: usize> KeyValueType for [u8; N] {
-    type Borrowed = [u8; N];
+    type Ref<'a> = &'a [u8; N];
     fn key_type() -> ColumnType {
         const { assert!(N >= 1 && N <= 255, "an array of a key-value table has 1 to 255 bytes") };
         ColumnType::Binary { bytes: N as u32 }
     }
-    fn to_value(borrowed: &[u8; N]) -> Value<'_> {
-        Value::bytes(borrowed)
+    fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+        Value::bytes(given)
     }
     fn from_value(value: Value<'static>) -> Option<Self> {
         match value {
             Value::Bytes(bytes) => bytes.as_ref().try_into().ok(),
             _ => None,
         }
+    }
+    fn borrowed(&self) -> &[u8; N] {
+        self
     }
 }

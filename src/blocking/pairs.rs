@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::columns::Columns;
 use super::key_value::pair;
-use super::key_value_type::KeyValueType;
 use super::transaction::Transaction;
 use crate::error::Result;
 use crate::rows::{OwnedRow, Range};
@@ -26,8 +26,8 @@ pub struct Pairs<'t, K, V> {
     transaction: &'t mut Transaction,
     table: Arc<Table>,
     /// Keys that were not read yet.
-    lower: Bound<Value<'static>>,
-    upper: Bound<Value<'static>>,
+    lower: Bound<Vec<Value<'static>>>,
+    upper: Bound<Vec<Value<'static>>>,
     /// There are none.
     exhausted: bool,
     /// Read and not shown, in order of keys: in front of the range that is left, and behind it.
@@ -37,12 +37,12 @@ pub struct Pairs<'t, K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-impl<'t, K: KeyValueType, V: KeyValueType> Pairs<'t, K, V> {
+impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     pub(super) fn new(
         transaction: &'t mut Transaction,
         table: Arc<Table>,
-        lower: Bound<Value<'static>>,
-        upper: Bound<Value<'static>>,
+        lower: Bound<Vec<Value<'static>>>,
+        upper: Bound<Vec<Value<'static>>>,
     ) -> Pairs<'t, K, V> {
         let (front, back) = (VecDeque::new(), VecDeque::new());
         let (exhausted, batch_rows, types) = (false, BATCH_ROWS.0, PhantomData);
@@ -54,7 +54,7 @@ impl<'t, K: KeyValueType, V: KeyValueType> Pairs<'t, K, V> {
         table: Arc<Table>,
         prefix: &[u8],
     ) -> Pairs<'t, K, V> {
-        let owned = |bytes: &[u8]| Value::bytes(bytes).into_owned();
+        let owned = |bytes: &[u8]| vec![Value::bytes(bytes).into_owned()];
         // The least key that is greater than all with the prefix: its last byte that is not the greatest one goes up.
         let upper = match prefix.iter().rposition(|byte| *byte != u8::MAX) {
             Some(at) => {
@@ -73,9 +73,8 @@ impl<'t, K: KeyValueType, V: KeyValueType> Pairs<'t, K, V> {
         if self.exhausted {
             return Ok(rows);
         }
-        let bound = |bound: &Bound<Value<'static>>| bound.clone().map(|key| vec![key]);
         let mut range = Range::all();
-        (range.lower, range.upper) = (bound(&self.lower), bound(&self.upper));
+        (range.lower, range.upper) = (self.lower.clone(), self.upper.clone());
         range.descending = from_the_end;
         let most = self.batch_rows;
         let read = self.transaction.scan(&self.table, &range).and_then(|scan| {
@@ -87,9 +86,10 @@ impl<'t, K: KeyValueType, V: KeyValueType> Pairs<'t, K, V> {
         self.exhausted = read.is_err() || rows.len() < most;
         read?;
         self.batch_rows = (most * 2).min(BATCH_ROWS.1);
-        if let Some(key) = rows.last().and_then(|row| row.first()) {
+        let columns = self.table.def.clustered_key().map_or(1, |key| key.parts.len());
+        if let Some(key) = rows.last().and_then(|row| row.get(..columns)) {
             let end = if from_the_end { &mut self.upper } else { &mut self.lower };
-            *end = Bound::Excluded(key.clone());
+            *end = Bound::Excluded(key.to_vec());
         }
         Ok(rows)
     }
@@ -99,7 +99,7 @@ impl<'t, K: KeyValueType, V: KeyValueType> Pairs<'t, K, V> {
     }
 }
 
-impl<K: KeyValueType, V: KeyValueType> Iterator for Pairs<'_, K, V> {
+impl<K: Columns, V: Columns> Iterator for Pairs<'_, K, V> {
     type Item = Result<(K, V)>;
 
     fn next(&mut self) -> Option<Result<(K, V)>> {
@@ -114,7 +114,7 @@ impl<K: KeyValueType, V: KeyValueType> Iterator for Pairs<'_, K, V> {
     }
 }
 
-impl<K: KeyValueType, V: KeyValueType> DoubleEndedIterator for Pairs<'_, K, V> {
+impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
     fn next_back(&mut self) -> Option<Result<(K, V)>> {
         if self.back.is_empty() {
             match self.read(true) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use disk::block_on;
-use txn::{Durability, Isolation, OnDuplicate};
+use txn::{Durability, Isolation, OnDuplicate, Snapshot, WaitPolicy};
 
 use crate::asynchronous;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::types::Value;
 /// A transaction of a thread. Dropped without [`Transaction::commit`] it is rolled back, in the background: its locks
 /// may last a moment longer ([`Transaction::rollback`] returns when they are gone).
 ///
-/// After [`engine::Error::Deadlock`](crate::engine::Error::Deadlock) nothing of it is left, and every further call fails, `commit`
+/// After [`TransactionError::Deadlock`](crate::TransactionError::Deadlock) nothing of it is left, and every further call fails, `commit`
 /// included: roll it back and begin again, or let [`Database::transact`](crate::Database::transact) do so.
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction(asynchronous::Transaction);
@@ -27,13 +27,30 @@ impl Transaction {
         Transaction(transaction)
     }
 
+    pub(super) fn begin_in(database: &asynchronous::Database, snapshot: &Snapshot) -> Result<Transaction> {
+        database.transaction_in(snapshot).map(Transaction)
+    }
+
     /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
     /// is returned.
     ///
     /// # Errors
-    /// [`engine::Error::DuplicateKey`](crate::engine::Error::DuplicateKey), values that do not fit, lock waits.
+    /// [`TransactionError::DuplicateKey`](crate::TransactionError::DuplicateKey), values that do not fit, lock waits.
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
         block_on(self.0.insert(table, values))
+    }
+
+    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the next number; those of
+    /// the rows follow each other, and the first is returned.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`].
+    pub fn insert_all<'v, R: AsRef<[Value<'v>]>>(
+        &mut self,
+        table: &Arc<Table>,
+        rows: &[R],
+    ) -> Result<Option<u64>> {
+        block_on(self.0.insert_all(table, rows))
     }
 
     /// Inserts a row that is updated next if it is there already: it is locked for that.
@@ -55,6 +72,20 @@ impl Transaction {
     /// Those of [`Transaction::get`], lock waits.
     pub fn get_for_update(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
         block_on(self.0.get(table, key, Lock::Exclusive))
+    }
+
+    /// The newest state of the row with this primary key, locked for a change, when another transaction has locked it as `wait` says:
+    /// fails with [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get_for_update`].
+    pub fn get_for_update_or(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        wait: WaitPolicy,
+    ) -> Result<Option<OwnedRow>> {
+        block_on(self.0.get_or(table, key, Lock::Exclusive, wait))
     }
 
     /// The rows of a range, one after the other. They are read in batches while the iterator goes on, and no page is held between

@@ -52,6 +52,7 @@ mod rollback;
 pub mod row;
 #[cfg(not(loom))]
 mod side_by_side;
+mod snapshot;
 #[cfg(not(loom))]
 mod system;
 #[cfg(not(loom))]
@@ -78,6 +79,7 @@ pub use row::{
     fetch_external, get, insert, insert_with, update,
 };
 #[cfg(not(loom))]
+pub use snapshot::Snapshot;
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableHold, TableSource};

@@ -28,6 +28,7 @@ use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
+use crate::snapshot::Snapshot;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
 use crate::time_slice::TimeSlice;
@@ -251,6 +252,20 @@ impl Transaction {
         }
     }
 
+    /// As `begin`, REPEATABLE READ, with the read view of a moment that has passed. False, and nothing is begun, if it is a moment of
+    /// another database.
+    #[must_use]
+    pub fn begin_in(&mut self, snapshot: &Snapshot) -> bool {
+        if !snapshot.is_of(&self.system) {
+            return false;
+        }
+        self.begin();
+        self.set_isolation(Isolation::RepeatableRead);
+        self.view_open = true;
+        snapshot.copy_to(&mut self.view, &self.slot);
+        true
+    }
+
     /// Whether `begin` was called and neither commit nor rollback (a deadlock rolls back) since.
     pub fn is_active(&self) -> bool {
         self.begun
@@ -370,6 +385,14 @@ impl Transaction {
         self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// What was done since the mark is undone before anything else is: for an operation of several steps that was cut.
+    pub fn cut_back_to(&mut self, mark: UndoMark) {
+        let further = |cut: UndoMark| if cut.0.records < mark.0.records { cut } else { mark };
+        if !self.rolled_back && self.log.is_some() {
+            self.unfinished = Some(self.unfinished.map_or(mark, further));
+        }
     }
 
     /// Sets a savepoint; one with the same name (ASCII case ignored) is replaced.
