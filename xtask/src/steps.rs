@@ -57,6 +57,7 @@ impl Steps {
             let place = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
             cargo(&arguments, &[place, quick].concat())
         });
+        self.step("crates as they would be published", package);
         self.step("documentation", || {
             cargo(
                 &["doc", "--workspace", "--no-deps", "--document-private-items"],
@@ -95,4 +96,14 @@ impl Steps {
         }
         Ok(())
     }
+}
+
+/// Makes the archives of all crates but those that are ours alone. They are not built: the workspace was, and what
+/// an archive lacks shows in its list.
+fn package() -> Result<()> {
+    let ours = ["xtask", "untorn-torture", "untorn-campaigns", "untorn-lab"];
+    let without = ours.iter().flat_map(|package| ["--exclude", package]);
+    // The steps before have downloaded all that the versions are taken from.
+    let arguments = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline"];
+    cargo(&arguments.into_iter().chain(without).collect::<Vec<_>>(), &[])
 }
