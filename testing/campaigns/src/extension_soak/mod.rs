@@ -3,7 +3,7 @@
 //! the buffer pool grows and shrinks; `kill -9` in the middle of all that; all contents checked.
 //!
 //! The pool is so small that nearly every read leaves it. Rows are compared all the time and after every
-//! restart ([`checker`], [`tables`]); sysbench runs beside them. A soak in which the extension served
+//! restart (`checker`, `tables`); sysbench runs beside them. A soak in which the extension served
 //! nothing, or never had to refuse a page, tested nothing, so it fails.
 
 mod checker;

@@ -1,8 +1,8 @@
 //! The benchmark: sysbench on this server beside running stock servers.
 //!
-//! A comparison measures ([`compare`], [`measure`]) and writes down everything it saw as a [`record`], which
-//! nobody edits afterwards. What people read is made from the record: the [`table`], the [`chart`], and the
-//! lines of the [`history`]. The method is in `docs/benchmarks/method.md`.
+//! A comparison measures (`compare`, `measure`) and writes down everything it saw as a `record`, which
+//! nobody edits afterwards. What people read is made from the record: the `table`, the `chart`, and the
+//! lines of the `history`. The method is in `docs/benchmarks/method.md`.
 
 mod chart;
 mod compare;

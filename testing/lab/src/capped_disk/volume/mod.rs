@@ -3,7 +3,7 @@
 //!
 //! The kernel's control groups cap reads and writes each, which gives a load of half reads and half writes
 //! twice as much. So requests are paced by ourselves: a FUSE file system shows one file, backed by an image,
-//! and a loop device with direct I/O on that file is the disk. It is a process of its own ([`mod@serve`]),
+//! and a loop device with direct I/O on that file is the disk. It is a process of its own ([`serve()`]),
 //! this program with a hidden command: its processor time can be told from that of the loads, and it goes on
 //! answering, so that mounts can be undone, whatever fails here.
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// The only file of the file system.
 const FILE: &str = "disk";
-/// The hidden command with which a program that makes volumes calls [`serve`].
+/// The hidden command with which a program that makes volumes calls [`serve()`].
 pub const COMMAND: &str = "serve-volume";
 
 /// What the process of a volume is told.
