@@ -2,94 +2,61 @@
 //!
 //! Code above this crate sees page bytes only through guards ([`PageRead`], [`Mtr`]); a byte changes only through
 //! [`Mtr`], whose methods both change and log it.
-#![allow(unsafe_code)]
+//!
+//! | room | what lives there |
+//! |---|---|
+//! | `pool` | frames, their latches and pins; looking pages up, reading them, evicting them; the pool's size |
+//! | `flush` | dirty pages: the list, batches, the page cleaner and how much it writes, syncing |
+//! | `space` | tablespace files: which are open, how they grow and shrink, whose they are |
+//! | `fsp` | what is inside of a tablespace: extents, segments, free pages |
+//! | `mtr` | mini-transactions |
+//! | `recovery` | from files and log to pages, after a crash |
 
-#[cfg(not(loom))]
-mod cleaner;
-#[cfg(not(loom))]
-mod controller;
 #[cfg(not(loom))]
 mod counters;
 #[cfg(not(loom))]
-mod cutting;
-#[cfg(not(loom))]
 mod error;
-#[cfg(not(loom))]
-mod feeder;
-#[cfg(not(loom))]
-mod file_identity;
 #[cfg(not(loom))]
 mod flush;
 #[cfg(not(loom))]
-mod flush_list;
-#[cfg(not(loom))]
-mod frame;
-#[cfg(not(loom))]
-mod free;
-#[cfg(not(loom))]
 pub mod fsp;
 #[cfg(not(loom))]
-mod growth;
-#[cfg(not(loom))]
-mod guard;
-mod latch;
-#[cfg(not(loom))]
-mod lru;
-#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod mtr;
+mod pool;
 #[cfg(not(loom))]
-mod neighbours;
-#[cfg(not(loom))]
-mod page_map;
-#[cfg(not(loom))]
-mod page_memory;
-#[cfg(not(loom))]
-mod page_table;
-mod pins;
-#[cfg(not(loom))]
-mod reads;
-#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod recovery;
-#[cfg(not(loom))]
-mod relocation;
-#[cfg(not(loom))]
-mod resize;
 #[cfg(not(loom))]
 mod signal;
 #[cfg(not(loom))]
 mod space;
 #[cfg(not(loom))]
-mod stamp;
-#[cfg(not(loom))]
 mod status;
 #[cfg(not(loom))]
 mod store;
 mod sync;
-#[cfg(not(loom))]
-mod syncing;
 #[cfg(all(test, not(loom)))]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
-#[cfg(not(loom))]
-mod tier;
 
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
-pub use file_identity::{FileIdentity, remove_space_file, unlink_space_file};
-#[cfg(not(loom))]
-pub use guard::{PageRead, Pin};
-#[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
+#[cfg(not(loom))]
+pub use pool::guard::{PageRead, Pin};
+#[cfg(not(loom))]
+pub use space::file_identity::{FileIdentity, remove_space_file, unlink_space_file};
 // What a page is, for those above.
 #[cfg(not(loom))]
 pub use ::page::{self, Lsn, PageId, PageSize};
 #[cfg(not(loom))]
 pub use recovery::RecoverySummary;
 #[cfg(not(loom))]
-pub use space::SpaceInfo;
+pub use space::registry::SpaceInfo;
 #[cfg(not(loom))]
-pub use stamp::{FoundStamp, Stamp, read_stamp, stamp_of_file};
+pub use space::stamp::{FoundStamp, Stamp, read_stamp, stamp_of_file};
 #[cfg(not(loom))]
 pub use status::PoolStatus;
 #[cfg(not(loom))]

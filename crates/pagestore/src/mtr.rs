@@ -23,8 +23,8 @@ use smallvec::SmallVec;
 
 use crate::counters::Counter;
 use crate::error::Interrupt;
-use crate::frame::FrameRef;
-use crate::guard::Pin;
+use crate::pool::frame::FrameRef;
+use crate::pool::guard::Pin;
 use crate::store::PageStore;
 
 /// A page of one [`Mtr`]; only meaningful to the mini-transaction that gave it.

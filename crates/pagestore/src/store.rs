@@ -14,17 +14,17 @@ use redo::{Lsn, RedoLog};
 
 use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
-use crate::flush_list::FlushList;
-use crate::frame::{FrameRef, Frames};
-use crate::free::FreeFrames;
-use crate::lru::Lru;
-use crate::reads::PendingReads;
-use crate::resize::{Resizing, frames_of};
+use crate::flush::flush_list::FlushList;
+use crate::pool::extension::TierPlace;
+use crate::pool::frame::{FrameRef, Frames};
+use crate::pool::free_list::FreeFrames;
+use crate::pool::lookup::PendingReads;
+use crate::pool::lru::Lru;
+use crate::pool::resize::{Resizing, frames_of};
 use crate::signal::Signal;
-use crate::space::{Space, SpaceInfo, SpaceRegistry};
-use crate::stamp::{self, Stamp};
+use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};
+use crate::space::stamp::{self, Stamp};
 use crate::status::PoolStatus;
-use crate::tier::TierPlace;
 
 /// One per processor, at most four. Asked for once: the answer takes reading the limits of control groups from files.
 fn recovery_threads() -> usize {

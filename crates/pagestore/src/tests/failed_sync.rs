@@ -19,7 +19,7 @@ use super::crash::{
 };
 use super::support::{TempDir, create_page, new_store, options, real_environment, retry, update_page};
 use crate::error::{Error, Interrupt};
-use crate::flush::Which;
+use crate::flush::batch::Which;
 
 /// A model, and who changes pages by it.
 struct Writer {

@@ -8,7 +8,7 @@ use disk::{Environment, Event, Random, TaskFuture};
 use page::PageId;
 
 use super::support::{TempDir, create_page, new_store, options, real_environment, retry, value_of};
-use crate::free::Need;
+use crate::pool::free_list::Need;
 use crate::store::PageStore;
 
 const PAGE: usize = 4096;

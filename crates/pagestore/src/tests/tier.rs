@@ -153,7 +153,7 @@ fn with_tier(
 }
 
 fn feed(store: &PageStore) {
-    crate::feeder::feed(store, 1e9);
+    crate::flush::feeder::feed(store, 1e9);
 }
 
 async fn read(store: &PageStore, page: u32) -> u64 {
@@ -229,7 +229,7 @@ fn the_tier_learns_how_a_page_was_used() {
         // Everything that is there, from the tail on.
         for _ in 0..12 {
             feed(&store);
-            victims.extend((0..100).filter_map(|_| store.take_frame(crate::free::Need::Urgent)));
+            victims.extend((0..100).filter_map(|_| store.take_frame(crate::pool::free_list::Need::Urgent)));
         }
         victims.into_iter().for_each(|frame| store.free.put(frame));
         let offers = tier.offers.lock().clone();
@@ -258,7 +258,7 @@ fn a_tier_that_takes_nothing_is_offered_nothing_until_it_does() {
         feed(&store);
         // As a write does that makes room.
         for frame in (0..40).map(|index| store.frames.get(index)).filter(|frame| frame.pins.try_pin()) {
-            crate::feeder::offer(&store, &*tier, frame);
+            crate::flush::feeder::offer(&store, &*tier, frame);
             frame.pins.unpin();
         }
         assert_eq!(tier.offers.lock().len(), 0);

@@ -22,10 +22,10 @@ use parking_lot::Mutex;
 
 use crate::counters::Counter;
 use crate::error::{Error, Interrupt};
-use crate::frame::{FrameRef, history};
-use crate::free::Need;
-use crate::guard::{PageRead, Pin};
-use crate::space::Space;
+use crate::pool::frame::{FrameRef, history};
+use crate::pool::free_list::Need;
+use crate::pool::guard::{PageRead, Pin};
+use crate::space::registry::Space;
 use crate::store::PageStore;
 use crate::sync::spin;
 

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use page::{PageId, Stretches};
 
-use crate::frame::FrameRef;
+use crate::pool::frame::FrameRef;
 use crate::store::PageStore;
 
 /// Pages that go along on either side of one, at most.

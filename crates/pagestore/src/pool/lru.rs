@@ -16,7 +16,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::frame::Frames;
+use crate::pool::frame::Frames;
 
 /// No frame.
 const NONE: u32 = u32::MAX;

@@ -11,8 +11,8 @@
 //! batches know them by frame. They are evicted when they have been written.
 
 use crate::counters::Counter;
-use crate::frame::FrameRef;
-use crate::lru::Lru;
+use crate::pool::frame::FrameRef;
+use crate::pool::lru::Lru;
 use crate::store::PageStore;
 
 impl PageStore {

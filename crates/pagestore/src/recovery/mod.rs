@@ -19,6 +19,8 @@
 //! are skipped. One whose file is missing or not what it should be keeps nobody else from being recovered: its changes are
 //! lost, which is told before the log gives them up. Files that the log does not name are not even opened.
 
+pub(crate) mod page_map;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,9 +31,9 @@ use parking_lot::Mutex;
 use redo::{Lsn, Record, ScanSummary};
 
 use crate::error::{Error, Interrupt};
-use crate::guard::Pin;
 use crate::mtr;
-use crate::page_map::{PageMap, SpaceSet};
+use crate::pool::guard::Pin;
+use crate::recovery::page_map::{PageMap, SpaceSet};
 use crate::store::PageStore;
 
 /// Pages read ahead together by one thread.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use redo::Lsn;
 
-use crate::frame::FrameRef;
+use crate::pool::frame::FrameRef;
 use crate::store::PageStore;
 use page::extension::{BufferPoolExtension, Offered, Refusal};
 

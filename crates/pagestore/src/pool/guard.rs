@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use page::PageId;
 
-use crate::frame::FrameRef;
+use crate::pool::frame::FrameRef;
 
 /// A page that stays in its frame; its bytes may change. May be kept across waits.
 pub struct Pin {

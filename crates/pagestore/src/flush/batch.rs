@@ -4,7 +4,7 @@
 //! for a frame that this very write makes free), image copied and sealed, moved from the flush list into the batch. The
 //! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
 //! hand it to the [`PageWriter`](page::PageWriter), and when that says that every page is in its file, count the pages as clean.
-//! What it left unsynced is synced before the next checkpoint ([`crate::syncing`]); until then the log holds every change of these pages.
+//! What it left unsynced is synced before the next checkpoint ([`crate::flush::syncing`]); until then the log holds every change of these pages.
 //! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
 //! its file yet, and marked, so that nobody writes it twice at the same time.
 //!
@@ -23,10 +23,10 @@ use redo::{Flush, Lsn};
 
 use crate::counters::Counter;
 use crate::error::Error;
-use crate::feeder;
-use crate::flush_list::BatchId;
-use crate::frame::FrameRef;
-use crate::space::Space;
+use crate::flush::feeder;
+use crate::flush::flush_list::BatchId;
+use crate::pool::frame::FrameRef;
+use crate::space::registry::Space;
 use crate::store::PageStore;
 
 /// Pages of one batch, at most.

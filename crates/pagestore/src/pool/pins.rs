@@ -1,6 +1,6 @@
 //! The pin word: who may take a frame away from its page.
 //!
-//! See the essay of [`crate::frame`] for the protocol; it is here by itself so that loom can check every interleaving
+//! See the essay of [`crate::pool::frame`] for the protocol; it is here by itself so that loom can check every interleaving
 //! of it.
 
 use crate::sync::{AtomicU32, Ordering};

@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering;
 use disk::File;
 use redo::Lsn;
 
-use crate::frame::FrameRef;
+use crate::pool::frame::FrameRef;
 #[cfg(test)]
-use crate::frame::Frames;
+use crate::pool::frame::Frames;
 
 const NONE: u32 = u32::MAX;
 

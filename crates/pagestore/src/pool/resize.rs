@@ -2,14 +2,14 @@
 //!
 //! [`PageStore::resize`] says how many bytes the pool shall have; the cleaner, at each of its looks, takes a step towards
 //! that ([`Resizer`]), so that nobody waits for a resize and no step takes long. Frames have numbers, and the pool consists
-//! of those below a limit ([`crate::free`]).
+//! of those below a limit ([`crate::pool::free_list`]).
 //!
 //! To grow, memory is asked for at once (it costs address space only, and a refusal is told to who asked); then, some
 //! thousand frames at a time, descriptors are made and the limit is raised, which puts the frames into the free list.
 //!
 //! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever is put back is
 //! withdrawn. The free ones have left with that. The resizer goes through the rest, again and again: it moves the clean pages
-//! into frames below the limit ([`crate::relocation`]) or evicts them (offered to the clean tier before), has the dirty ones
+//! into frames below the limit ([`crate::pool::relocation`]) or evicts them (offered to the clean tier before), has the dirty ones
 //! written and evicted, and passes by the pinned ones, which are looked at again in the next round. What a smaller pool loses
 //! are the pages that would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
 //! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less than 4 % of a page of
@@ -31,10 +31,10 @@ use page::{FlushPurpose, PageSize};
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::feeder;
-use crate::flush::Collected;
-use crate::frame::FrameRef;
-use crate::lru::Lru;
+use crate::flush::batch::Collected;
+use crate::flush::feeder;
+use crate::pool::frame::FrameRef;
+use crate::pool::lru::Lru;
 use crate::store::PageStore;
 
 /// Fewest frames a pool works with.

@@ -11,7 +11,7 @@
 //! instead (its operation was cancelled), the cleaner, which looks every few milliseconds while somebody waits, wakes
 //! as many others as there are frames in the list. Waiting for a frame means holding no pins ([`Wait::letting_go`]).
 //!
-//! The list also knows which frames the pool consists of: those below the *limit*, which [`crate::resize`] moves. A frame
+//! The list also knows which frames the pool consists of: those below the *limit*, which [`crate::pool::resize`] moves. A frame
 //! at or above it that is put back is withdrawn instead, and nobody is given one. Those between the limit and the *end*
 //! are on their way out: they may hold pages still, and when all of them are withdrawn the end becomes the limit.
 
@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 
 use crate::counters::Counter;
 use crate::error::Interrupt;
-use crate::frame::{FrameRef, Frames};
-use crate::lru::Lru;
+use crate::pool::frame::{FrameRef, Frames};
+use crate::pool::lru::Lru;
 use crate::store::PageStore;
 
 /// LRU pages looked at for a clean one before giving up.

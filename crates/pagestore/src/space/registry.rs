@@ -1,4 +1,4 @@
-//! Tablespaces: which files are open, and how large they are (how they grow: [`crate::growth`]).
+//! Tablespaces: which files are open, and how large they are (how they grow: [`crate::space::growth`]).
 //!
 //! The hot path finds a page through the lock-free [`SpaceDirectory`]; everything about files goes through the
 //! registry's lock.
@@ -16,9 +16,9 @@ use disk::{AlignedBuf, File, OpenHow, Storage};
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::Error;
-use crate::growth::Growth;
-use crate::page_table::{self, SpaceDirectory};
-use crate::stamp::{self, Stamp};
+use crate::pool::page_table::{self, SpaceDirectory};
+use crate::space::growth::Growth;
+use crate::space::stamp::{self, Stamp};
 use page::PageSize;
 
 /// Bytes of one write of zeros.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use disk::{Event, IoBuf, IoKind, Wait};
 
 use crate::error::{Error, Interrupt};
-use crate::space::{Space, no_space};
+use crate::space::registry::{Space, no_space};
 use crate::store::PageStore;
 
 /// What is under way, or has become of it.

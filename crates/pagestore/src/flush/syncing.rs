@@ -13,8 +13,8 @@ use std::sync::Arc;
 use disk::{Event, File, IoKind};
 
 use crate::error::Error;
-use crate::flush::Which;
-use crate::flush_list::BatchId;
+use crate::flush::batch::Which;
+use crate::flush::flush_list::BatchId;
 use crate::store::PageStore;
 
 impl PageStore {

@@ -20,10 +20,10 @@ use page::PageId;
 use redo::Lsn;
 
 use crate::error::{Error, Interrupt};
-use crate::frame::FrameRef;
 use crate::fsp;
-use crate::growth::Growth;
-use crate::space::Space;
+use crate::pool::frame::FrameRef;
+use crate::space::growth::Growth;
+use crate::space::registry::Space;
 use crate::store::PageStore;
 
 /// How often, and how long each time, pins on pages of nobody are waited for, which read-ahead may have for a moment.

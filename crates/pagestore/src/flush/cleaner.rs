@@ -3,7 +3,7 @@
 //! It looks every few milliseconds (and at once when someone waits for a frame or for room in the log) and does two
 //! kinds of work. For those who miss pages it keeps some frames free: from the LRU tail it evicts clean pages and
 //! starts writing dirty ones. For the log it writes the oldest changes, as many as the
-//! [controller](crate::controller) says. Batches run as tasks of their own; the cleaner never waits for one.
+//! [controller](crate::flush::adaptive_flushing) says. Batches run as tasks of their own; the cleaner never waits for one.
 //! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a restart is short.
 //!
 //! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it moves, the data
@@ -20,12 +20,12 @@ use disk::Event;
 use page::FlushPurpose;
 use redo::Lsn;
 
-use crate::controller::{Controller, Decision, Load, Urgency, goal};
 use crate::error::Error;
-use crate::feeder;
-use crate::flush::{Collected, Which};
-use crate::frame::FrameRef;
-use crate::resize::Resizer;
+use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, goal};
+use crate::flush::batch::{Collected, Which};
+use crate::flush::feeder;
+use crate::pool::frame::FrameRef;
+use crate::pool::resize::Resizer;
 use crate::store::PageStore;
 
 /// Time between looks when there is work.

@@ -16,7 +16,7 @@
 //! repeated. Such transient pins may come and go while a frame is owned, so an owner gives the frame up by clearing
 //! the bit, never by storing the word.
 //!
-//! A pool that is made smaller ([`crate::resize`]) withdraws frames: a withdrawn frame is owned, holds no page and is in
+//! A pool that is made smaller ([`crate::pool::resize`]) withdraws frames: a withdrawn frame is owned, holds no page and is in
 //! no list until the pool grows again. Look-ups that come too late still find its descriptor, which stays.
 //!
 //! Guards hold a pointer to the descriptor and no reference to the store. This is sound because the memory is freed
@@ -30,11 +30,11 @@ use page::extension::History;
 use page::{PageId, PageSize};
 use parking_lot::Mutex;
 
-use crate::page_memory::PageMemory;
+use crate::pool::page_memory::PageMemory;
 
 use crate::error::Error;
-use crate::latch::Latch;
-use crate::pins::PinWord;
+use crate::pool::latch::Latch;
+use crate::pool::pins::PinWord;
 
 /// Bits of a page's history.
 pub(crate) mod history {

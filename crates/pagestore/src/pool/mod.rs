@@ -1,0 +1,37 @@
+//! The buffer pool: pages in memory.
+//!
+//! A **frame** is memory for a page with a descriptor. The **page table** leads from a page to its frame, without a lock. A **pin** keeps
+//! the frame with its page, the **latch** orders those who read and change it, a **guard** is both. [`lookup`] finds a page or reads
+//! it, from the buffer pool extension where that has it. The **LRU list** says who is evicted next, the **free list** evicts ahead of need.
+//! [`resize`] and [`relocation`] change the pool's size while it is used.
+
+#[cfg(not(loom))]
+pub(crate) mod extension;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod frame;
+#[cfg(not(loom))]
+pub(crate) mod free_list;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod guard;
+#[allow(unsafe_code)]
+pub(crate) mod latch;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod lookup;
+#[cfg(not(loom))]
+pub(crate) mod lru;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod page_memory;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod page_table;
+#[allow(unsafe_code)]
+pub(crate) mod pins;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod relocation;
+#[cfg(not(loom))]
+pub(crate) mod resize;
