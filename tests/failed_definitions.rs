@@ -1,6 +1,6 @@
 //! Statements that change definitions, with every call to the disk failing once, and life going on afterwards.
 //!
-//! The campaign of `crates/torture` ends an actor at its first error. Here the same session goes on: what a failed
+//! The campaign of `testing/torture` ends an actor at its first error. Here the same session goes on: what a failed
 //! statement left behind must not take along what was done after it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 const README_LINES_MAX: usize = 130;
 const SOURCE_LINES_MAX: usize = 800;
+/// What a command does belongs to `testing/`.
+const XTASK_LINES_MAX: usize = 700;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -91,14 +93,25 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+fn lines(path: &PathBuf) -> usize {
+    fs::read_to_string(path).unwrap().lines().count()
+}
+
+#[test]
+fn xtask_is_a_command_line() {
+    let mut all = Vec::new();
+    sources(&root().join("xtask"), &mut all);
+    let sum: usize = all.iter().map(lines).sum();
+    assert!(sum <= XTASK_LINES_MAX, "xtask has {sum} lines");
+}
+
 #[test]
 fn source_files_have_one_idea_each() {
     let mut all = Vec::new();
-    for room in ["src", "crates", "tests", "xtask", "fuzz/fuzz_targets", "examples"] {
+    for room in ["src", "crates", "testing", "tests", "benches", "xtask", "fuzz/fuzz_targets", "examples"] {
         sources(&root().join(room), &mut all);
     }
     assert!(all.len() > 300, "{} files", all.len());
-    let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
     let long: Vec<_> = all.iter().filter(|path| lines(path) > SOURCE_LINES_MAX).collect();
     assert!(long.is_empty(), "more than {SOURCE_LINES_MAX} lines: {long:?}");
 }
@@ -106,8 +119,71 @@ fn source_files_have_one_idea_each() {
 #[test]
 fn the_map_has_every_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(map.contains(&format!("crates/{name}")), "ARCHITECTURE.md does not know crates/{name}");
+    for room in ["crates", "testing"] {
+        for entry in fs::read_dir(root().join(room)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(map.contains(&format!("{room}/{name}")), "ARCHITECTURE.md does not know {room}/{name}");
+        }
+    }
+}
+
+/// The manifest of every crate that would be published, with its directory.
+fn published() -> Vec<(PathBuf, String)> {
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let manifests = crates.chain([root().to_path_buf()]).map(|directory| {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        (directory, manifest)
+    });
+    manifests.collect()
+}
+
+#[test]
+fn manifests_say_what_a_registry_shows() {
+    let fields = [
+        "description = \"",
+        "version.workspace = true",
+        "edition.workspace = true",
+        "rust-version.workspace = true",
+        "license.workspace = true",
+        "documentation = \"",
+        "keywords = [\"",
+        "categories = [\"",
+        "[package.metadata.docs.rs]",
+    ];
+    for (directory, manifest) in published() {
+        for field in fields {
+            let there = manifest.lines().any(|line| line.starts_with(field));
+            assert!(there, "{}/Cargo.toml has no {field}", directory.display());
+        }
+        for license in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert!(directory.join(license).exists(), "{} has no {license}", directory.display());
+        }
+    }
+}
+
+/// Without the version a dependency is nowhere once the path is gone.
+#[test]
+fn published_crates_depend_on_versions() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let version = manifest.lines().find(|line| line.starts_with("version = ")).unwrap();
+    let (package, dependencies) = manifest.split_once("[workspace.dependencies]").unwrap();
+    assert!(package.contains("rust-version = "), "the workspace says no rust-version");
+    let ours: Vec<&str> = dependencies
+        .lines()
+        .filter(|line| line.contains("path = ") && !line.contains("path = \"testing/"))
+        .collect();
+    // All but the server, on which nobody depends.
+    assert_eq!(ours.len(), published().len() - 1, "{ours:?}");
+    for line in ours {
+        assert!(line.contains(version), "not {version}: {line}");
+    }
+}
+
+#[test]
+fn what_tests_the_house_is_not_published() {
+    let testing = fs::read_dir(root().join("testing")).unwrap().map(|entry| entry.unwrap().path());
+    for directory in testing.chain(["xtask", "fuzz"].map(|name| root().join(name))) {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("publish = false"), "{} would be published", directory.display());
     }
 }

@@ -1,11 +1,12 @@
-//! `cargo xtask miri`: the unit tests of what is `unsafe`, interpreted by Miri, which sees reads of memory that is not there
-//! any more, aliased references, data races and leaks.
+//! `cargo xtask miri`: the unit tests of what is `unsafe`, interpreted by Miri, which sees reads of memory
+//! that is not there any more, aliased references, data races and leaks.
 //!
-//! Only what needs no system call that Miri does not know: no io_uring, no O_DIRECT. The latches' and the pins' interleavings are
-//! loom's, in the test command. Miri comes with a nightly compiler: `rustup toolchain install nightly --component miri,rust-src`.
+//! Only what needs no system call that Miri does not know: no io_uring, no O_DIRECT. The latches' and the
+//! pins' interleavings are loom's, in the test command. Miri comes with a nightly compiler: `rustup toolchain
+//! install nightly --component miri,rust-src`.
 
-use crate::steps::{checked, root, target_directory};
 use anyhow::{Context, Result};
+use lab::command::{checked, root, target_directory};
 use std::process::Command;
 
 /// Crates with `unsafe` in them, and the modules whose tests can be interpreted.

@@ -1,9 +1,8 @@
 //! Steps: run one after the other, timed, all of them even when one fails, and summed up at the end.
 
-use crate::server_process::{Kind, Program};
-use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use anyhow::{Result, bail};
+use lab::command::{cargo, target_directory};
+use lab::server_process::{Kind, Program};
 use std::time::{Duration, Instant};
 
 /// The steps done so far.
@@ -58,6 +57,7 @@ impl Steps {
             let place = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
             cargo(&arguments, &[place, quick].concat())
         });
+        self.step("crates as they would be published", package);
         self.step("documentation", || {
             cargo(
                 &["doc", "--workspace", "--no-deps", "--document-private-items"],
@@ -98,42 +98,12 @@ impl Steps {
     }
 }
 
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
-
-/// Where cargo builds.
-pub fn target_directory() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
-/// Runs cargo in the repository.
-pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().copied()).current_dir(root());
-    checked(&mut command)
-}
-
-/// Runs a command that must succeed; its output goes through.
-pub fn checked(command: &mut Command) -> Result<()> {
-    let name = format!("{command:?}");
-    let status = command.status().with_context(|| format!("cannot run {name}"))?;
-    if !status.success() {
-        bail!("{name}: {status}");
-    }
-    Ok(())
-}
-
-/// Runs a command that must succeed and returns what it printed. What it printed is in the error otherwise.
-pub fn captured(command: &mut Command) -> Result<String> {
-    let name = format!("{command:?}");
-    let output = command.output().with_context(|| format!("cannot run {name}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        bail!("{name}: {}\n{text}{errors}", output.status);
-    }
-    Ok(text)
+/// Makes the archives of all crates but those that are ours alone. They are not built: the workspace was, and what
+/// an archive lacks shows in its list.
+fn package() -> Result<()> {
+    let ours = ["xtask", "untorn-torture", "untorn-campaigns", "untorn-lab"];
+    let without = ours.iter().flat_map(|package| ["--exclude", package]);
+    // The steps before have downloaded all that the versions are taken from.
+    let arguments = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline"];
+    cargo(&arguments.into_iter().chain(without).collect::<Vec<_>>(), &[])
 }

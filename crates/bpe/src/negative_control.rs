@@ -2,7 +2,7 @@
 //! to notice.
 //!
 //! Compiled only for the tests of this crate and with the feature `negative-control`, which nothing but the
-//! dev-dependencies of `crates/torture` asks for: Cargo does not take those into account when it builds anything but tests,
+//! dev-dependencies of `testing/torture` asks for: Cargo does not take those into account when it builds anything but tests,
 //! so no program has any of this. Where it is compiled every promise is kept all the same until a thread breaks
 //! one, and then only in the tiers that this thread opens: other tests of the same program do not notice.
 

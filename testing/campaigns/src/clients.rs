@@ -1,0 +1,130 @@
+//! The command-line clients people have: `mariadb` and `mariadb-dump`, over TCP, the socket, and in a
+//! terminal.
+
+use lab::command::captured;
+use lab::scratch::Scratch;
+use lab::server_process::{Program, ServerProcess};
+mod terminal;
+
+use anyhow::{Result, ensure};
+use std::path::Path;
+use std::process::Command;
+
+const SCHEMA: &str = "
+CREATE DATABASE shop;
+USE shop;
+CREATE TABLE customer (
+  id INT UNSIGNED NOT NULL AUTO_INCREMENT, name VARCHAR(80) NOT NULL, note TEXT, born DATE,
+  PRIMARY KEY (id), UNIQUE KEY by_name (name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+CREATE TABLE purchase (
+  customer INT UNSIGNED NOT NULL, number INT NOT NULL, amount DECIMAL(12,2) NOT NULL, at DATETIME NOT NULL,
+  PRIMARY KEY (customer, number), KEY by_time (at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+";
+
+/// Runs a script through the client, dumps, restores the dump into another database, restarts, compares.
+pub fn run(program: &Program) -> Result<()> {
+    Scratch::with("clients", |place| run_in(program, place))
+}
+
+fn run_in(program: &Program, place: &Path) -> Result<()> {
+    let server = ServerProcess::start(program, place, &[])?;
+    println!("first start in {:.2} s", server.started_in.as_secs_f64());
+    server.feed("", &(SCHEMA.to_owned() + &rows()))?;
+    let before = contents(&server, "shop")?;
+    ensure!(before.contains("O'Connor \\ 7"), "quotes and backslashes survive:\n{before}");
+    let sums = server.ask("shop", "SELECT COUNT(*), SUM(amount), MIN(at), MAX(at) FROM purchase")?;
+    ensure!(sums == "600\t180600.00\t2024-01-01 00:00:00\t2024-02-19 23:59:59", "{sums}");
+    let joined = server.ask(
+        "shop",
+        "SELECT c.name, COUNT(*), SUM(p.amount) FROM customer c JOIN purchase p ON p.customer = c.id WHERE c.id = 5 GROUP BY c.name",
+    )?;
+    ensure!(joined == "Müller 5\t12\t3558.00", "{joined}");
+    socket_answers(&server)?;
+    errors_are_mysql_errors(&server)?;
+    terminal::check(&server)?;
+
+    let dump = server.dump("shop")?;
+    server.feed("", "CREATE DATABASE copy;")?;
+    server.feed("copy", &dump)?;
+    ensure!(contents(&server, "copy")? == before, "the restored dump differs");
+    server.stop()?;
+    let server = ServerProcess::start(program, place, &[])?;
+    println!("restart after an orderly stop in {:.2} s", server.started_in.as_secs_f64());
+    for database in ["shop", "copy"] {
+        ensure!(contents(&server, database)? == before, "{database} differs after a restart");
+    }
+    server.feed("", "DROP DATABASE copy;")?;
+    server.stop()?;
+    Ok(())
+}
+
+/// 50 customers with 12 purchases each.
+fn rows() -> String {
+    let mut sql = String::from("START TRANSACTION;\n");
+    for id in 1..=50 {
+        let name = if id == 7 { "O\\'Connor \\\\ 7".to_owned() } else { format!("Müller {id}") };
+        let note =
+            if id % 3 == 0 { "NULL".to_owned() } else { format!("'{}'", "long note ".repeat(id * 20)) };
+        sql += &format!(
+            "INSERT INTO customer VALUES ({id}, '{name}', {note}, '19{:02}-03-{:02}');\n",
+            id + 40,
+            id % 28 + 1
+        );
+        let values = (1..=12).map(|number| {
+            let day = (id - 1) % 50;
+            let (month, day) = if day < 31 { (1, day + 1) } else { (2, day - 30) };
+            let time = if number == 12 { "23:59:59" } else { "00:00:00" };
+            format!(
+                "({id}, {number}, {}.00, '2024-{month:02}-{day:02} {time}')",
+                290 + number + if id > 5 { 5 } else { 0 }
+            )
+        });
+        sql += &format!("INSERT INTO purchase VALUES {};\n", values.collect::<Vec<_>>().join(", "));
+    }
+    sql + "COMMIT;\n"
+}
+
+fn contents(server: &ServerProcess, database: &str) -> Result<String> {
+    let customers = "SELECT id, name, LENGTH(note), note, born FROM customer ORDER BY id";
+    let output = captured(server.client().args([
+        "--default-character-set=utf8mb4",
+        "--raw",
+        "-e",
+        &format!("{customers}; SELECT * FROM purchase ORDER BY customer, number"),
+        database,
+    ]))?;
+    Ok(output)
+}
+
+fn socket_answers(server: &ServerProcess) -> Result<()> {
+    let mut command = Command::new("mariadb");
+    command.args(["--no-defaults", "--protocol=socket", "--user=root", "--batch", "--skip-column-names"]);
+    command
+        .arg(format!("--socket={}", server.socket.display()))
+        .args(["-e", "SELECT COUNT(*) FROM shop.customer"]);
+    let answer = captured(&mut command)?;
+    ensure!(answer.trim() == "50", "over the socket: {answer}");
+    Ok(())
+}
+
+/// The codes that programs look at.
+fn errors_are_mysql_errors(server: &ServerProcess) -> Result<()> {
+    for (sql, code, state) in [
+        ("INSERT INTO customer (id, name) VALUES (1, 'x')", 1062, "23000"),
+        ("SELECT * FROM nothing", 1146, "42S02"),
+        ("SELECT nothing FROM customer", 1054, "42S22"),
+        ("SELEC 1", 1064, "42000"),
+        ("USE nowhere", 1049, "42000"),
+        ("CREATE TABLE customer (id INT)", 1050, "42S01"),
+    ] {
+        let output = server.client().args(["-e", sql, "shop"]).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            !output.status.success() && errors.contains(&format!("ERROR {code} ({state})")),
+            "{sql}: {errors}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Campaigns: a release server, end to end, with something done to it that must not cost a row.
+//!
+//! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
+//! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
+//! [`crash_states`] and [`fuzz`] need no server: they build their own programs and run them.
+
+pub mod bad_input;
+pub mod clients;
+pub mod crash_states;
+pub mod extension_soak;
+pub mod fuzz;
+pub mod import;
+pub mod isolation;
+pub mod kill_cycles;
+pub mod list_append;
+pub mod memory;
+pub mod redo_capacity;
+pub mod shutdown_cycles;
+pub mod sysbench_scripts;
+
+mod journal;
+mod seed;

@@ -1,0 +1,46 @@
+//! Running programs, cargo among them, from the root of the repository.
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR"));
+    place.ancestors().nth(2).unwrap_or(place).to_path_buf()
+}
+
+/// Where cargo builds.
+pub fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Runs cargo in the repository.
+pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().copied()).current_dir(root());
+    checked(&mut command)
+}
+
+/// Runs a command that must succeed; its output goes through.
+pub fn checked(command: &mut Command) -> Result<()> {
+    let name = format!("{command:?}");
+    let status = command.status().with_context(|| format!("cannot run {name}"))?;
+    if !status.success() {
+        bail!("{name}: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command that must succeed and returns what it printed. What it printed is in the error otherwise.
+pub fn captured(command: &mut Command) -> Result<String> {
+    let name = format!("{command:?}");
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("{name}: {}\n{text}{errors}", output.status);
+    }
+    Ok(text)
+}

@@ -1,0 +1,79 @@
+//! How soon the server is warm after `kill -9`: from the kill, the server's start included, to 90 % of the
+//! steady rate.
+
+use super::chart::line;
+use super::load::{Load, Run, status};
+use super::stage::Stage;
+use super::{MIB, Settings, describe_machine, write_chart};
+use crate::server_process::Program;
+use anyhow::{Context, Result};
+use std::time::Instant;
+
+const SCRIPT: &str = "oltp_read_only";
+/// Warm is this share of the steady rate.
+const WARM: f64 = 0.9;
+/// Seconds that must be warm together, against chance.
+const TOGETHER: usize = 3;
+const GOAL: f64 = 3.0;
+
+/// Seconds with the extension kept and with it discarded.
+pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
+    describe_machine(settings);
+    let pool = settings.pool_mib * MIB;
+    let load = Load::of_bytes(16 * pool, settings.threads);
+    let mut stage = Stage::new(program, settings, "extension-ramp", pool, &load, 8 * pool)?;
+    println!("{} holds the extension", stage.extension.display());
+    let mut lines = Vec::new();
+    let mut taken = Vec::new();
+    for (name, restart) in [("kept", "keep"), ("cold", "discard")] {
+        load.run(&stage.server, SCRIPT, 2 * settings.warm_up)?;
+        let steady = stage.measure(&load, SCRIPT, settings.seconds)?.queries_per_second;
+        let killed = Instant::now();
+        stage.restart(&[&format!("--untorn-bpe-restart={restart}")])?;
+        // Nothing between the server's first answer and the load.
+        let until_load = killed.elapsed().as_secs_f64();
+        let run = stage.measure(&load, SCRIPT, 3 * settings.warm_up)?;
+        let kept = status(&stage.server, "Untorn_bpe_pages_kept")?;
+        let seconds = warm_after(&run, steady).map(|seconds| until_load + seconds);
+        println!(
+            "{name}: steady {steady:.0} queries/s, {kept:.0} pages kept, load {until_load:.2} s after the kill (the server's start {:.2} s), 90 % after {}",
+            stage.server.started_in.as_secs_f64(),
+            seconds.map_or("more than the run".to_owned(), |seconds| format!("{seconds:.1} s"))
+        );
+        lines.push(line(name, std::slice::from_ref(&run)));
+        // A run that never got there counts as its length, which makes the factor a lower bound.
+        taken.push(seconds.unwrap_or(until_load + run.seconds.len() as f64));
+    }
+    let (kept, cold) = taken.first().zip(taken.get(1)).context("two restarts")?;
+    println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
+    println!(
+        "\n| restart | seconds from the kill to 90 % |\n|---|---|\n| kept | {kept:.1} |\n| cold | {cold:.1} |"
+    );
+    println!("kept is {:.1} times as fast (goal: {GOAL:.0})", cold / kept);
+    write_chart(settings, &[(format!("{SCRIPT} after kill -9"), lines)])?;
+    stage.server.stop().map(drop)
+}
+
+/// Seconds of load until it is warm: the middle of the first warm second of the first stretch that is warm.
+fn warm_after(run: &Run, steady: f64) -> Option<f64> {
+    let warm = WARM * steady;
+    let stretch = run
+        .seconds
+        .windows(TOGETHER)
+        .position(|stretch| stretch.iter().sum::<f64>() >= TOGETHER as f64 * warm)?;
+    let second = run.seconds[stretch..].iter().position(|&rate| rate >= warm)?;
+    Some((stretch + second) as f64 + 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_is_the_first_warm_second_that_lasts() {
+        let after = |rates: &[f64]| warm_after(&Run { seconds: rates.to_vec(), ..Run::default() }, 100.0);
+        assert_eq!(after(&[95.0, 99.0, 101.0]), Some(0.5));
+        assert_eq!(after(&[20.0, 100.0, 20.0, 89.0, 91.0, 95.0, 100.0]), Some(4.5));
+        assert_eq!(after(&[20.0, 100.0, 20.0]), None);
+    }
+}

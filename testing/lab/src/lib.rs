@@ -1,0 +1,23 @@
+//! The lab: real servers, real disks and loads, and the experiments made of them.
+//!
+//! The first half is machinery, which the campaigns use too: a server of its own for each test
+//! ([`server_process`]), file systems on loop devices ([`file_system`]), disks with the limits of a cloud
+//! volume ([`capped_disk`]), sysbench. The second half measures: nothing here fails because a figure is low.
+//! What must hold is in `testing/campaigns`.
+
+pub mod ballast;
+pub mod block_device;
+pub mod capped_disk;
+pub mod command;
+pub mod file_system;
+pub mod packages;
+pub mod scratch;
+pub mod server_process;
+pub mod statistics;
+pub mod sysbench;
+
+pub mod bench;
+pub mod doublewrite;
+pub mod extension;
+pub mod latency;
+pub mod many_tables;

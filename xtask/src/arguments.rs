@@ -1,0 +1,242 @@
+//! The command line: what each command is called, and what can be said to it.
+
+use crate::steps::Steps;
+use anyhow::Result;
+use campaigns::{crash_states, extension_soak, fuzz, list_append, shutdown_cycles};
+use clap::{Args, Parser, Subcommand};
+use lab::capped_disk::{self, volume};
+use lab::server_process::{Kind, Program};
+use lab::{bench, doublewrite, extension, latency};
+use std::path::PathBuf;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Everything: format, lints, tests, documentation, end to end. What CI runs.
+    Test {
+        /// Without the end-to-end part.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The end-to-end part alone: sysbench, clients, a few kill cycles, import into MariaDB.
+    E2e(Target),
+    #[command(flatten)]
+    Campaign(Campaign),
+    /// Recovers thousands of states that crashes may leave on a simulated disk, and lets I/O calls fail.
+    Crash(crash_states::CrashArguments),
+    /// Builds every fuzz target and runs it for a while.
+    Fuzz(fuzz::FuzzArguments),
+    /// The unit tests of what is `unsafe`, interpreted by Miri (needs a nightly compiler).
+    Miri,
+    /// What thousands of tables cost: making them, a start after a stop and after `kill -9`, memory,
+    /// descriptors.
+    Tables {
+        #[command(flatten)]
+        target: Target,
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        tables: u32,
+    },
+    /// Comparisons on a disk with limits (root).
+    Experiment {
+        #[command(subcommand)]
+        experiment: Experiment,
+    },
+    /// The process behind a disk with a shared cap; started by the experiments themselves.
+    #[command(name = volume::COMMAND, hide = true)]
+    ServeVolume(volume::ServeArguments),
+    /// Figures: the criterion benchmarks, sysbench beside running stock servers, tables and charts of
+    /// recorded runs.
+    Bench {
+        #[command(subcommand)]
+        benchmark: Benchmark,
+    },
+}
+
+/// What is done to a server, and must not cost a row.
+#[derive(Subcommand)]
+pub enum Campaign {
+    /// The command-line clients: a script, a dump and its restore, restarts.
+    Clients(Target),
+    /// All sysbench scripts with content checks.
+    Sysbench {
+        #[command(flatten)]
+        target: Target,
+        /// Only this script.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Loads the server, kills it with SIGKILL, restarts it and compares, many times.
+    CrashKill {
+        #[command(flatten)]
+        target: Target,
+        /// How many kills.
+        #[arg(long, default_value_t = 100)]
+        cycles: u32,
+        /// Where the random numbers start; printed by every run.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Full and failing disks, damaged files, newer versions, clients that talk nonsense (root).
+    BadInput {
+        #[command(flatten)]
+        target: Target,
+        /// Only this check.
+        #[arg(long)]
+        only: Option<String>,
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Shuts the file system under the server down under load, again and again, as a power cut does (root).
+    Shutdown {
+        #[command(flatten)]
+        target: Target,
+        #[arg(long, default_value_t = 20)]
+        cycles: u32,
+        #[arg(long, value_enum, default_value_t = shutdown_cycles::Mode::Both)]
+        mode: shutdown_cycles::Mode,
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// All sysbench scripts over four tables much larger than the pool; memory against what the settings
+    /// promise.
+    Memory {
+        #[command(flatten)]
+        target: Target,
+        /// Rows per table.
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: u64,
+        /// Buffer pool in MiB.
+        #[arg(long, default_value_t = 64)]
+        pool: u64,
+        /// Seconds per script.
+        #[arg(long, default_value_t = 20)]
+        time: u32,
+    },
+    /// Writes for a while with a redo log of 64 MiB, whose capacity must never be exceeded.
+    RedoCapacity {
+        #[command(flatten)]
+        target: Target,
+        #[arg(long, default_value_t = 10.0)]
+        minutes: f64,
+        #[arg(long, default_value_t = 32)]
+        threads: u32,
+    },
+    /// Clients, a sysbench script and kill cycles without io_uring.
+    Epoll(Target),
+    /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.
+    Isolation(Target),
+    /// Histories of concurrent transactions at each isolation level, checked for the anomalies that it
+    /// forbids; with kills.
+    ListAppend {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: list_append::Settings,
+    },
+    /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs
+    /// innochecksum.
+    ImportCheck(Target),
+    /// A soak of the buffer pool extension: switched, moved, resized, its file damaged and deleted, `kill
+    /// -9`; contents checked.
+    BpeSoak {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: extension_soak::Settings,
+    },
+}
+
+/// What is measured on a disk with limits.
+#[derive(Subcommand)]
+pub enum Experiment {
+    /// What writing pages twice costs: doublewrite, atomic writes of the file system, no protection; stock
+    /// servers beside.
+    Doublewrite {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: doublewrite::Setup,
+    },
+    /// Does the cap of the slow disk hold, and what does it cost: direct reads and writes against requests
+    /// and bytes per second.
+    Disk(capped_disk::CheckArguments),
+    /// What the buffer pool extension gives: reads, writes and both with it off and on; a table and a chart.
+    Bpe(ExtensionArguments),
+    /// What it costs where it cannot help.
+    BpeCost {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: extension::CostSettings,
+    },
+    /// How long `SELECT 1` takes beside long statements; stock servers beside.
+    Latency {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: latency::Setup,
+    },
+    /// How soon the server is warm after `kill -9`, with the extension kept and without.
+    BpeRamp(ExtensionArguments),
+}
+
+#[derive(Args)]
+pub struct ExtensionArguments {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub settings: extension::Settings,
+}
+
+/// What is measured, or made from a record.
+#[derive(Subcommand)]
+pub enum Benchmark {
+    /// The criterion benchmarks of every crate.
+    Criterion,
+    /// sysbench on this server and on running stock servers, in turn: a table, a record, the history, a
+    /// chart.
+    Compare(bench::Arguments),
+    /// Draws the chart of a record.
+    Chart {
+        /// A file of docs/benchmarks/runs.
+        record: PathBuf,
+        /// The SVG file; the one in the README by default.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Prints the table of a record as Markdown.
+    Table {
+        /// A file of docs/benchmarks/runs.
+        record: PathBuf,
+    },
+}
+
+/// The server a command is for.
+#[derive(Args, Clone)]
+pub struct Target {
+    /// Which server to test; `mariadb` tests the harness itself.
+    #[arg(long, value_enum, default_value_t = Kind::Untorn)]
+    server: Kind,
+    /// Use this server program as it is instead of building one.
+    #[arg(long)]
+    program: Option<PathBuf>,
+}
+
+impl Target {
+    /// The program, built when it is ours and none is given.
+    pub fn program(&self, steps: &mut Steps) -> Result<Program> {
+        match (&self.program, self.server) {
+            (Some(path), kind) => Ok(Program::new(kind, path.clone())),
+            (None, Kind::MariaDb) => Program::mariadb(),
+            (None, _) => steps.build_server(),
+        }
+    }
+}
