@@ -46,6 +46,13 @@ impl<T: Send + 'static> Elsewhere<T> {
     }
 }
 
+impl<T: Send + 'static> Elsewhere<Option<T>> {
+    /// Takes out what is in it, and whether it is large.
+    pub fn take(mut self) -> (Option<T>, bool) {
+        (self.what.take().flatten(), self.large)
+    }
+}
+
 impl<T: Send + Default + 'static> Elsewhere<T> {
     /// Takes it out.
     pub fn into_inner(mut self) -> T {

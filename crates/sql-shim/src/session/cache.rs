@@ -89,6 +89,8 @@ impl Fingerprint {
         let mut lifting = true;
         // Whether a string here can only be a value.
         let mut value_place = false;
+        // Parentheses around the token, and around the ORDER whose list is being read.
+        let (mut depth, mut ordered_at) = (0u32, 0);
         loop {
             let token = lexer.next_token();
             let bytes = lexer.slice(token);
@@ -119,7 +121,11 @@ impl Fingerprint {
                     {
                         return false;
                     }
-                    lifting = (lifting && !is("ORDER")) || is("LIMIT");
+                    if is("ORDER") && lifting {
+                        (lifting, ordered_at) = (false, depth);
+                    }
+                    // The LIMIT of a subquery inside of ORDER BY is none of its end.
+                    lifting |= is("LIMIT") && depth <= ordered_at;
                     value_place =
                         ["LIKE", "AND", "OR", "NOT", "BETWEEN", "THEN", "ELSE", "WHEN", "WHERE", "ON", "XOR"]
                             .iter()
@@ -131,6 +137,11 @@ impl Fingerprint {
                     self.copy(bytes);
                 }
                 TokenKind::Symbol => {
+                    match bytes {
+                        b"(" => depth += 1,
+                        b")" => depth = depth.saturating_sub(1),
+                        _ => {}
+                    }
                     if bytes == b";" {
                         // Only at the end.
                         let rest = sql.get(token.end as usize..).unwrap_or_default();
@@ -263,6 +274,7 @@ struct Entry {
     plan: Option<Arc<Plan>>,
     version: u64,
     database: Option<Arc<str>>,
+    charged: usize,
 }
 
 /// The plans of a session.
@@ -306,13 +318,18 @@ impl StatementCache {
         }
         self.charged += charged;
         let plan = plan.map(|small| Arc::new(small.plan));
-        self.entries.insert(key, Entry { plan: plan.clone(), version, database });
+        if let Some(old) = self.entries.insert(key, Entry { plan: plan.clone(), version, database, charged })
+        {
+            self.charged -= old.charged;
+        }
         plan
     }
 
     /// Forgets a key.
     pub fn remove(&mut self, key: &[u8]) {
-        self.entries.remove(key);
+        if let Some(entry) = self.entries.remove(key) {
+            self.charged -= entry.charged;
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::sql::ast::{self, Account, AccountSpecification, Identification, Scope
 use crate::sql::exec::insert::Changed;
 use crate::sql::expr::Context;
 use crate::sql::expr::bind::Binder;
-use crate::sql::plan::{Plan, Planner, ValuePlan};
+use crate::sql::plan::{Planner, ValuePlan};
 use crate::sql::value::Value;
 use crate::variables;
 
@@ -92,9 +92,21 @@ impl Session {
                         }
                         _ => None,
                     });
+                    self.transaction.state().slice().work(1).await?;
                 }
+                // What cannot be set leaves user variables as they were.
+                let mut before = Vec::new();
                 for (item, value) in items.iter().zip(values) {
-                    self.set_item(item, value).await?;
+                    if let SetItem::User(name, _) = item {
+                        before.push((name, self.state.user_variable(name).into_owned()));
+                    }
+                    if let Err(failure) = self.set_item(item, value).await {
+                        for (name, value) in before.into_iter().rev() {
+                            self.state.set_user_variable(name, value)?;
+                        }
+                        return Err(failure);
+                    }
+                    self.transaction.state().slice().work(1).await?;
                 }
                 Ok(done())
             }
@@ -244,14 +256,15 @@ impl Session {
         const TAKEN: &str = "\0";
         for _ in 0..REPLANS_MAX {
             let expr = expr.clone();
-            let plan = match self.planned(move |planner| planner.value(&expr, TAKEN)).await? {
+            let planned = self.planned(move |planner| planner.value(&expr, TAKEN)).await?;
+            let plan = match &*planned {
                 ValuePlan::Constant(bound) => {
                     let cx = Context::constant(&self.state, &[]);
                     return Ok(bound.eval(&cx).map(Value::into_owned)?);
                 }
-                ValuePlan::Query(plan) => Plan::Select(*plan),
+                ValuePlan::Query(plan) => plan,
             };
-            match Box::pin(self.run_data(&plan, &[], out)).await {
+            match Box::pin(self.run_data(plan, &[], out)).await {
                 Err(Failure::Stale) => {}
                 Err(failure) => return Err(failure),
                 Ok(_) => return Ok(self.state.take_user_variable(TAKEN)),

@@ -201,15 +201,17 @@ impl Session {
         };
         let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_BY_STEPS);
         let planned = self.planned_in(limit, long, move |planner| planner.data(&tree).transpose()).await?;
-        let planned = planned.ok_or_else(|| errors::error(errors::INTERNAL_ERROR, &[&"no plan"]))?;
-        Ok(made_of_text(planned, bytes))
+        match planned.take() {
+            (Some(plan), large) => Ok(Elsewhere::new(plan, large)),
+            (None, _) => Err(errors::error(errors::INTERNAL_ERROR, &[&"no plan"]).into()),
+        }
     }
 
     /// What `plan` makes with a planner: at once where that takes little time, by steps where it takes more.
     pub(super) async fn planned<T: Send + 'static>(
         &mut self,
         plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Result<Elsewhere<T>, Failure> {
         self.planned_in(None, false, plan).await
     }
 
@@ -219,12 +221,12 @@ impl Session {
         limit: Option<Duration>,
         long: bool,
         plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Result<Elsewhere<T>, Failure> {
         if !long {
             let brief = Planner::brief(&self.state);
             match plan(&brief) {
                 Err(_) if brief.is_too_long() => {}
-                planned => return Ok(planned?),
+                planned => return Ok(Elsewhere::new(planned?, false)),
             }
         }
         self.transaction.rows().clear_kill();
@@ -237,7 +239,8 @@ impl Session {
         });
         let planned = watch.over(pin!(planned)).await;
         self.state.evaluation.set_deadline(None);
-        Ok(unless_killed(planned)??)
+        // What is made by steps is large, however short its text.
+        Ok(Elsewhere::new(unless_killed(planned)??, true))
     }
 }
 

@@ -528,7 +528,7 @@ impl Session {
     async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
         let plan = self.planned(move |planner| planner.data(&statement).transpose()).await?;
         let mut rows = Vec::new();
-        match &plan {
+        match &*plan {
             None | Some(Plan::Command(_)) => {}
             Some(Plan::Select(select)) => explain_select(select, 1, &mut rows),
             Some(Plan::Update(update)) => rows.push(explain_path(

@@ -160,7 +160,10 @@ fn preparing_a_long_text_takes_turns_and_is_charged_until_it_is_closed() {
     let kept = fixture.session.state.memory.kept();
     assert!(kept >= 2 * tokens as u64 * 40, "{kept} bytes");
     drop(prepared);
-    assert_eq!(fixture.session.state.memory.kept(), 0);
+    // Its plan is given back on a thread of its own.
+    while fixture.session.state.memory.kept() > 0 {
+        std::thread::yield_now();
+    }
     // A kill ends it, and nobody waits for the parser any more.
     let connection = fixture.connection.clone();
     let mut polls = 0;

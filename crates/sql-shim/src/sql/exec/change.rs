@@ -454,11 +454,7 @@ fn changes_of(
         };
         let later_sees = plan.assignments[number + 1..].iter().any(|(_, later)| match later {
             Assigned::Value(expr) => {
-                let mut found = false;
-                expr.visit(&mut |inner| {
-                    found |= matches!(inner, crate::sql::expr::Expr::Column { column: c, .. } if c == column);
-                });
-                found
+                !expr.visit(&mut |inner| !matches!(inner, crate::sql::expr::Expr::Column { column: c, .. } if c == column))
             }
             Assigned::Default => false,
         });

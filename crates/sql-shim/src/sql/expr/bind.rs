@@ -20,6 +20,15 @@ use crate::result::{SqlError, kind};
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
 
+/// Whether an alias of the select list or a column of a table is meant where both have the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasRule {
+    /// The alias: in HAVING, and where ORDER BY has nothing but the name.
+    First,
+    /// The column: in GROUP BY, and inside of an expression of ORDER BY.
+    Last,
+}
+
 /// Binds the expressions of one query.
 pub struct Binder<'p, 'a> {
     /// The planner of the statement.
@@ -36,8 +45,8 @@ pub struct Binder<'p, 'a> {
     pub subqueries: Vec<SelectPlan>,
     /// Select list entries by alias in lower case, for GROUP BY, HAVING and ORDER BY.
     pub aliases: HashMap<String, Bound>,
-    /// Whether aliases win over columns (ORDER BY) or lose (GROUP BY, HAVING).
-    pub aliases_first: bool,
+    /// Whether aliases win over columns.
+    pub alias_rule: AliasRule,
     /// Name of the clause for error 1054.
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
@@ -55,7 +64,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             aggregates_allowed: false,
             subqueries: Vec::new(),
             aliases: HashMap::new(),
-            aliases_first: false,
+            alias_rule: AliasRule::Last,
             clause: "field list",
             inserted: None,
         }
@@ -198,7 +207,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         } else {
             None
         };
-        if self.aliases_first
+        if self.alias_rule == AliasRule::First
             && let Some(bound) = alias
         {
             return Ok(bound);
@@ -408,19 +417,24 @@ impl<'p, 'a> Binder<'p, 'a> {
             Some(operand) => Some(Box::new(self.bind(operand)?.0)),
             None => None,
         };
-        let mut bound = Vec::with_capacity(whens.len());
+        let (mut bound, mut types) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len()));
         let mut ty = Type::NULL;
         for (condition, result) in whens {
             let condition = self.bind(condition)?.0;
             let (result, result_type) = self.bind(result)?;
             ty = if bound.is_empty() { result_type } else { ty.union(result_type) };
             bound.push((condition, result));
+            types.push(result_type);
         }
         let (otherwise, else_type) = match otherwise {
             Some(otherwise) => self.bind(otherwise)?,
             None => (Expr::Literal(Value::Null), Type::NULL),
         };
-        Ok((Expr::Case { operand, whens: bound, otherwise: Box::new(otherwise) }, ty.union(else_type)))
+        let ty = ty.union(else_type);
+        let whens = bound.into_iter().zip(types);
+        let whens = whens.map(|((when, then), of)| (when, converted((then, of), ty))).collect();
+        let otherwise = Box::new(converted((otherwise, else_type), ty));
+        Ok((Expr::Case { operand, whens, otherwise }, ty))
     }
 
     fn function(&mut self, call: &ast::Expr) -> Result<Bound, SqlError> {
@@ -459,6 +473,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
                 let nullable = types.iter().all(|ty| ty.nullable);
+                let bound = bound.into_iter().zip(types).map(|bound| converted(bound, united)).collect();
                 return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
             }
             ("NULLIF", 2) => {
@@ -469,10 +484,11 @@ impl<'p, 'a> Binder<'p, 'a> {
                 ));
             }
             ("IF", 3) => {
-                let otherwise = Box::new(bound.remove(2));
-                let result = bound.remove(1);
+                let ty = types[1].union(types[2]);
+                let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
+                let result = converted((bound.remove(1), types[1]), ty);
                 let whens = vec![(bound.remove(0), result)];
-                return Ok((Expr::Case { operand: None, whens, otherwise }, types[1].union(types[2])));
+                return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }
             _ => {}
         }
@@ -480,7 +496,14 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
         };
         let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
-        Ok((Expr::Call(function, bound), ty))
+        // They answer one of their arguments, which need not be of the kind of the others.
+        let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
+        let target = chooses.then(|| types.iter().find_map(|of| of.conversion(ty))).flatten();
+        let call = Expr::Call(function, bound);
+        Ok(match target {
+            Some(target) => (Expr::Cast(Box::new(call), target), ty),
+            None => (call, ty),
+        })
     }
 
     fn aggregate(
@@ -496,6 +519,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
         self.aggregates_allowed = false;
+        // Aggregates are of the rows of the tables.
+        let rule = std::mem::replace(&mut self.alias_rule, AliasRule::Last);
         let mut bound = Vec::new();
         let mut types = Vec::new();
         for argument in arguments {
@@ -511,6 +536,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             order.push((self.bind(&item.expr)?.0, item.descending));
         }
         self.aggregates_allowed = true;
+        self.alias_rule = rule;
         let ty = kind.result_type(types.first().copied());
         self.aggregates.push(Aggregate {
             kind,
@@ -557,6 +583,14 @@ impl<'p, 'a> Binder<'p, 'a> {
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
         .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
+}
+
+/// A value of one type among those of a union of types.
+fn converted((expr, from): Bound, to: Type) -> Expr {
+    match from.conversion(to) {
+        Some(target) => Expr::Cast(Box::new(expr), target),
+        None => expr,
+    }
 }
 
 fn open_and(expr: Expr) -> Result<Vec<Expr>, Expr> {

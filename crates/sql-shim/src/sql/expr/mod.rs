@@ -436,14 +436,7 @@ impl Expr {
 
     /// Whether it is the same for all rows of a statement.
     pub fn is_constant(&self) -> bool {
-        let mut constant = true;
-        self.visit(&mut |expr| {
-            constant &= !matches!(
-                expr,
-                Expr::Column { .. } | Expr::Aggregate(_) | Expr::Assign(..) | Expr::Inserted(_)
-            ) && !matches!(expr, Expr::Call(function, _) if function.volatile);
-        });
-        constant
+        self.visit(&mut Expr::may_be_constant)
     }
 
     /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not copied.
@@ -465,16 +458,31 @@ impl Expr {
         self.clone()
     }
 
-    /// Whether it reads a column of `source`.
-    pub fn reads(&self, source: u16) -> bool {
-        let mut found = false;
-        self.visit(&mut |expr| found |= matches!(expr, Expr::Column { source: s, .. } if *s == source));
-        found
+    /// What a column or a shared expression has in common with those that are the same.
+    pub fn identity(&self) -> Option<(usize, usize)> {
+        match self {
+            Expr::Shared(inner) => Some((Arc::as_ptr(inner) as usize, usize::MAX)),
+            Expr::Column { source, column } => Some((usize::from(*source), usize::from(*column))),
+            _ => None,
+        }
     }
 
-    /// Calls `see` with this expression and all inside of it.
-    pub fn visit(&self, see: &mut dyn FnMut(&Expr)) {
-        see(self);
+    /// Whether this node, for itself, does not keep the expression from being a constant.
+    pub fn may_be_constant(&self) -> bool {
+        !matches!(self, Expr::Column { .. } | Expr::Aggregate(_) | Expr::Assign(..) | Expr::Inserted(_))
+            && !matches!(self, Expr::Call(function, _) if function.volatile)
+    }
+
+    /// Whether it reads a column of `source`.
+    pub fn reads(&self, source: u16) -> bool {
+        !self.visit(&mut |expr| !matches!(expr, Expr::Column { source: s, .. } if *s == source))
+    }
+
+    /// Calls `see` with this expression and all inside of it, until it says `false`. Whether it never did.
+    pub fn visit(&self, see: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if !see(self) {
+            return false;
+        }
         match self {
             Expr::Literal(_)
             | Expr::Parameter(_)
@@ -484,7 +492,7 @@ impl Expr {
             | Expr::Exists(_)
             | Expr::UserVariable(_)
             | Expr::SystemVariable { .. }
-            | Expr::Inserted(_) => {}
+            | Expr::Inserted(_) => true,
             Expr::InSubquery { operand, .. }
             | Expr::InConstants { operand, .. }
             | Expr::Assign(_, operand)
@@ -501,52 +509,32 @@ impl Expr {
             | Expr::Or(list)
             | Expr::Coalesce(list)
             | Expr::Call(_, list)
-            | Expr::Row(list) => {
-                list.iter().for_each(|item| item.visit(see));
-            }
+            | Expr::Row(list) => list.iter().all(|item| item.visit(see)),
             Expr::Xor(left, right)
             | Expr::Compare(_, left, right)
             | Expr::Arithmetic(_, left, right)
             | Expr::NullIf(left, right)
-            | Expr::TimestampDiff(_, left, right) => {
-                left.visit(see);
-                right.visit(see);
-            }
+            | Expr::TimestampDiff(_, left, right) => left.visit(see) && right.visit(see),
             Expr::Shared(inner) => inner.visit(see),
             Expr::Chain(first, links) => {
-                first.visit(see);
-                links.iter().for_each(|(_, operand)| operand.visit(see));
+                first.visit(see) && links.iter().all(|(_, operand)| operand.visit(see))
             }
             Expr::Between { operand, low, high, .. } => {
-                operand.visit(see);
-                low.visit(see);
-                high.visit(see);
+                operand.visit(see) && low.visit(see) && high.visit(see)
             }
             Expr::InList { operand, list, .. } => {
-                operand.visit(see);
-                list.iter().for_each(|item| item.visit(see));
+                operand.visit(see) && list.iter().all(|item| item.visit(see))
             }
             Expr::Like { operand, pattern, escape, .. } => {
-                operand.visit(see);
-                pattern.visit(see);
-                escape.visit(see);
+                operand.visit(see) && pattern.visit(see) && escape.visit(see)
             }
             Expr::Case { operand, whens, otherwise } => {
-                operand.iter().for_each(|operand| operand.visit(see));
-                for (condition, result) in whens {
-                    condition.visit(see);
-                    result.visit(see);
-                }
-                otherwise.visit(see);
+                operand.iter().all(|operand| operand.visit(see))
+                    && whens.iter().all(|(condition, result)| condition.visit(see) && result.visit(see))
+                    && otherwise.visit(see)
             }
-            Expr::DateShift { date, amount, .. } => {
-                date.visit(see);
-                amount.visit(see);
-            }
-            Expr::Trim { what, operand, .. } => {
-                what.iter().for_each(|what| what.visit(see));
-                operand.visit(see);
-            }
+            Expr::DateShift { date, amount, .. } => date.visit(see) && amount.visit(see),
+            Expr::Trim { what, operand, .. } => what.iter().all(|what| what.visit(see)) && operand.visit(see),
         }
     }
 }

@@ -143,6 +143,29 @@ impl Type {
         Type { nullable, collation: rule, ..Type::text(self.length.max(other.length)) }
     }
 
+    /// What makes a value of this type one of a union of types: nothing where it is of that kind already. Values of one column are
+    /// sorted and compared as what they are, so they must be of one kind.
+    pub fn conversion(self, to: Type) -> Option<CastType> {
+        if self.kind == kind::NULL {
+            return None;
+        }
+        if to.kind == kind::NEWDECIMAL {
+            let (precision, scale) = to.digits();
+            let same = self.kind == kind::NEWDECIMAL && self.digits().1 == scale;
+            return (!same).then_some(CastType::Decimal { precision, scale });
+        }
+        if to.is_double() {
+            return (!self.is_double()).then_some(CastType::Double);
+        }
+        if !to.is_text() || self.is_text() {
+            return None;
+        }
+        Some(match to.collation {
+            Collation::Binary => CastType::Binary { length: None },
+            _ => CastType::Char { length: None, charset: None },
+        })
+    }
+
     /// The type of a table's column.
     pub fn of_column(column: &ColumnType, nullable: bool) -> Type {
         let of = |kind, length, decimals| Type { nullable, ..Type::of(kind, length, decimals) };

@@ -139,19 +139,18 @@ pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
 
 impl Question<'_> {
     fn is_known(&self, expr: &Expr) -> bool {
-        let (mut known, mut nodes) = (true, 0);
+        let mut nodes = 0;
         expr.visit(&mut |inner| {
             nodes += 1;
-            known &= nodes <= KEY_NODES_MAX && self.planner.walk();
-            match inner {
-                _ if !known => {}
-                Expr::Column { source, .. } => known &= self.bound.contains(source),
-                Expr::Aggregate(_) | Expr::Assign(..) => known = false,
-                Expr::Call(function, _) if function.volatile => known = false,
-                _ => {}
-            }
-        });
-        known
+            nodes <= KEY_NODES_MAX
+                && self.planner.walk()
+                && match inner {
+                    Expr::Column { source, .. } => self.bound.contains(source),
+                    Expr::Aggregate(_) | Expr::Assign(..) => false,
+                    Expr::Call(function, _) => !function.volatile,
+                    _ => true,
+                }
+        })
     }
 
     fn is_column(&self, expr: &Expr, column: u16) -> bool {

@@ -59,8 +59,6 @@ pub struct Grouping {
     pub aggregates: Vec<Aggregate>,
     /// HAVING.
     pub having: Option<Expr>,
-    /// WITH ROLLUP.
-    pub rollup: bool,
 }
 
 /// A planned SELECT.
@@ -98,8 +96,6 @@ pub struct SelectPlan {
     pub unions: Vec<(bool, SelectPlan)>,
     /// Source columns of the items, when all are plain columns of one stored table.
     pub plain_columns: Option<Vec<u16>>,
-    /// What it takes beyond the text it was made of.
-    pub charge: Option<StatementCharge>,
 }
 
 impl SelectPlan {
@@ -122,7 +118,6 @@ impl SelectPlan {
             into: Vec::new(),
             unions: Vec::new(),
             plain_columns: None,
-            charge: None,
         }
     }
 
@@ -146,20 +141,35 @@ pub enum ValuePlan {
     /// It needs no table.
     Constant(Expr),
     /// It is a query.
-    Query(Box<SelectPlan>),
+    Query(Box<Plan>),
+}
+
+/// A plan, charged for what it takes beyond the text it was made of.
+#[derive(Debug)]
+pub struct Charged<P> {
+    plan: P,
+    _charge: Option<StatementCharge>,
+}
+
+impl<P> std::ops::Deref for Charged<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.plan
+    }
 }
 
 /// A planned statement.
 #[derive(Debug)]
 pub enum Plan {
     /// SELECT.
-    Select(SelectPlan),
+    Select(Charged<SelectPlan>),
     /// INSERT, REPLACE.
-    Insert(change::InsertPlan),
+    Insert(Charged<change::InsertPlan>),
     /// UPDATE.
-    Update(change::UpdatePlan),
+    Update(Charged<change::UpdatePlan>),
     /// DELETE.
-    Delete(change::DeletePlan),
+    Delete(Charged<change::DeletePlan>),
     /// Everything else is executed from its syntax tree.
     Command(ast::Statement),
 }
@@ -280,6 +290,9 @@ impl Planner<'_> {
 
     /// A step of a walk through a bound tree: whether to go on. When not, [`Planner::outcome`] says why.
     fn walk(&self) -> bool {
+        if self.stopped.borrow().is_some() {
+            return false;
+        }
         match self.work(NODE_BYTES) {
             Ok(()) => true,
             Err(error) => {
@@ -301,20 +314,33 @@ impl Planner<'_> {
 
     /// Works on so many columns that the text does not name one by one, and charges what they take each.
     pub(crate) fn expand(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
+        self.expand_by(columns, columns * bytes)
+    }
+
+    /// [`Planner::expand`] of columns that take so many bytes together.
+    pub(crate) fn expand_by(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
         self.work(columns * NODE_BYTES)?;
-        let expanded = self.expanded.get() + columns * bytes;
-        if expanded < EXPANDED_AT_ONCE {
-            self.expanded.set(expanded);
-            return Ok(());
-        }
+        self.expanded.set(self.expanded.get() + bytes);
+        if self.expanded.get() < EXPANDED_AT_ONCE { Ok(()) } else { self.charge_expanded() }
+    }
+
+    fn charge_expanded(&self) -> Result<(), SqlError> {
+        let expanded = self.expanded.take();
         let more = self.state.memory.statement(expanded)?;
-        self.expanded.set(0);
         self.charged.set(self.charged.get() + expanded);
         match &mut *self.charge.borrow_mut() {
             Some(charge) => charge.join(more),
             none => *none = Some(more),
         }
         Ok(())
+    }
+
+    /// A plan with all that it has been charged.
+    fn charged_plan<P>(&self, plan: P) -> Result<Charged<P>, SqlError> {
+        if self.expanded.get() > 0 {
+            self.charge_expanded()?;
+        }
+        Ok(Charged { plan, _charge: self.charge.take() })
     }
 
     /// What is dropped elsewhere when planning takes long.
@@ -325,10 +351,18 @@ impl Planner<'_> {
     /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
     pub fn data(&self, statement: &ast::Statement) -> Option<Result<Plan, SqlError>> {
         Some(match statement {
-            ast::Statement::Select(query) => self.select(query).map(Plan::Select),
-            ast::Statement::Insert(insert) => self.insert(insert).map(Plan::Insert),
-            ast::Statement::Update(update) => self.update(update).map(Plan::Update),
-            ast::Statement::Delete(delete) => self.delete(delete).map(Plan::Delete),
+            ast::Statement::Select(query) => {
+                self.select(query).and_then(|plan| self.charged_plan(plan)).map(Plan::Select)
+            }
+            ast::Statement::Insert(insert) => {
+                self.insert(insert).and_then(|plan| self.charged_plan(plan)).map(Plan::Insert)
+            }
+            ast::Statement::Update(update) => {
+                self.update(update).and_then(|plan| self.charged_plan(plan)).map(Plan::Update)
+            }
+            ast::Statement::Delete(delete) => {
+                self.delete(delete).and_then(|plan| self.charged_plan(plan)).map(Plan::Delete)
+            }
             _ => return None,
         })
     }

@@ -1,22 +1,27 @@
 //! Planning SELECT.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::access::{Path, Question, order_of};
 use super::source::{Source, SourceColumn, SourceKind};
-use super::{Condition, Grouping, Planner, SelectPlan, Step, ValuePlan};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan};
+use crate::discard::Elsewhere;
 use crate::errors;
 use crate::result::{ColumnMeta, ResultColumns, SqlError};
 use crate::sql::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
 use crate::sql::catalog_views;
-use crate::sql::expr::bind::{Binder, Bound};
+use crate::sql::expr::bind::{AliasRule, Binder, Bound};
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Expr, NODE_BYTES};
+use crate::sql::value::Value;
 use crate::variables::sql_mode;
 
-/// What a column of a result takes: the expression, its type, and its definition for the client with five names.
-const ITEM_BYTES: usize = size_of::<Expr>() + size_of::<Type>() + size_of::<ColumnMeta>() + 160;
+/// What a column of a result takes beside its definition for the client: the expression and its type, once more for a moment.
+const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
+
+/// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
+const SELECT_BYTES: usize = size_of::<SelectPlan>() + 512;
 
 /// What an equality of USING or NATURAL takes.
 const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
@@ -39,6 +44,9 @@ struct From<'q> {
     /// FOR UPDATE.
     locks: bool,
 }
+
+/// Columns (source and number) in the order in which `*` shows them.
+type Shown = Vec<(u16, u16)>;
 
 impl Planner<'_> {
     /// Plans a query expression.
@@ -63,7 +71,13 @@ impl Planner<'_> {
         }
         let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
         plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
-        plan.types = types;
+        let own = std::mem::replace(&mut plan.types, types);
+        plan.convert_items(&own);
+        let types = plan.types.clone();
+        for (_, next) in &mut plan.unions {
+            let own = std::mem::replace(&mut next.types, types.clone());
+            next.convert_items(&own);
+        }
         // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
         let mut by_name: HashMap<String, usize> = HashMap::new();
         if !query.order_by.is_empty() {
@@ -98,7 +112,7 @@ impl Planner<'_> {
         let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
         plan.subqueries = binder.subqueries;
         plan.into = vec![into.to_owned()];
-        Ok(ValuePlan::Query(Box::new(plan)))
+        Ok(ValuePlan::Query(Box::new(Plan::Select(self.charged_plan(plan)?))))
     }
 
     pub(crate) fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
@@ -119,12 +133,17 @@ impl Planner<'_> {
         limit: Option<&ast::Limit>,
         locking: Option<ast::Locking>,
     ) -> Result<SelectPlan, SqlError> {
+        self.expand(1, SELECT_BYTES)?;
+        if select.rollup {
+            return Err(errors::unsupported("WITH ROLLUP"));
+        }
         let locks = locking.is_some_and(|locking| locking.exclusive);
         let mut from = From { locks, ..From::default() };
-        if let Some(table) = &select.from {
-            self.from(table, &mut from)?;
-        }
-        let sources = std::mem::take(&mut from.sources);
+        let shown = match &select.from {
+            Some(table) => self.from(table, &mut from)?,
+            None => Shown::new(),
+        };
+        let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut binder = Binder::new(self, &sources);
         // Conditions.
         let mut conjuncts = Vec::new();
@@ -156,7 +175,7 @@ impl Planner<'_> {
         // Output.
         binder.clause = "field list";
         binder.aggregates_allowed = true;
-        let Items { mut bound, metas, aliased } = self.items(&mut binder, select)?;
+        let Items { mut bound, metas, aliased } = self.items(&mut binder, &shown, select)?;
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
             for (alias, at) in aliased {
                 self.work(NODE_BYTES)?;
@@ -166,29 +185,48 @@ impl Planner<'_> {
         }
         binder.aggregates_allowed = false;
         binder.clause = "group statement";
-        let mut keys = Vec::new();
+        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for key in &select.group_by {
-            keys.push(position(key, &mut bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0);
+            let expr = position(key, &mut bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0;
+            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
+                self.outcome()?;
+                let name = match key {
+                    ast::Expr::Column { name, .. } => name.as_str(),
+                    ast::Expr::Integer(n) => metas.get(*n as usize - 1).map_or("", |meta| &meta.name),
+                    _ => "an aggregate",
+                };
+                return Err(errors::error(errors::WRONG_GROUP_FIELD, &[&name]));
+            }
+            if expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                keys.push(expr);
+            }
         }
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
+        binder.alias_rule = AliasRule::First;
         let mut having = match &select.having {
             Some(having) => Some(binder.bind(having)?.0),
             None => None,
         };
         binder.clause = "order clause";
-        binder.aliases_first = true;
         let mut order = Vec::new();
+        seen.clear();
         for item in order_by {
+            // Inside of an expression the columns of the tables come first.
+            let alone = matches!(item.expr, ast::Expr::Column { .. });
+            binder.alias_rule = if alone { AliasRule::First } else { AliasRule::Last };
             let expr = position(&item.expr, &mut bound, "order clause")?
                 .map_or_else(|| binder.bind(&item.expr), Ok)?
                 .0;
-            if !expr.is_constant() {
+            let constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
+            self.outcome()?;
+            // What has been sorted by decides nothing once more.
+            if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
                 order.push((expr, item.descending));
             }
         }
         let (aggregates, subqueries) = (binder.aggregates, binder.subqueries);
-        let (items, types): (Vec<Expr>, Vec<Type>) = bound.into_iter().unzip();
+        let (items, types): (Vec<Expr>, Vec<Type>) = bound.into_inner().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
         if !grouped && let Some(having) = having.take() {
             // Of single rows it says what WHERE says, and knows the aliases.
@@ -197,10 +235,10 @@ impl Planner<'_> {
         if grouped && keys.is_empty() {
             self.check_full_group(&items, &metas, &sources)?;
         }
-        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
-        let columns = ResultColumns::new(metas);
+        let grouping = grouped.then_some(Grouping { keys, aggregates, having });
+        let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
-            sources,
+            sources: sources.into_inner(),
             grouping,
             distinct: select.distinct,
             order,
@@ -211,7 +249,6 @@ impl Planner<'_> {
             ..SelectPlan::of_items(items, types, columns)
         };
         self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
-        plan.charge = self.charge.take();
         Ok(plan)
     }
 
@@ -228,12 +265,10 @@ impl Planner<'_> {
         for (number, (item, ColumnMeta { name, .. })) in items.iter().zip(metas).enumerate() {
             let mut bare = None;
             item.visit(&mut |expr| {
-                if !self.walk() {
-                    return;
-                }
                 if let Expr::Column { source, column } = expr {
                     bare = Some((*source, *column));
                 }
+                bare.is_none() && self.walk()
             });
             if let Some((source, column)) = bare {
                 let source = &sources[usize::from(source)];
@@ -247,21 +282,36 @@ impl Planner<'_> {
     }
 
     /// The select list, stars expanded.
-    fn items<'q>(&self, binder: &mut Binder<'_, '_>, select: &'q ast::Select) -> Result<Items<'q>, SqlError> {
-        let mut items = Items::default();
+    fn items<'q>(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        shown: &Shown,
+        select: &'q ast::Select,
+    ) -> Result<Items<'q>, SqlError> {
+        let mut items = Items {
+            bound: self.elsewhere(Vec::new()),
+            metas: self.elsewhere(Vec::new()),
+            aliased: Vec::new(),
+        };
         for item in &select.items {
             match item {
                 SelectItem::Star { database, table } => {
-                    self.star(binder.sources, database.as_deref(), table.as_deref(), &mut items)?;
+                    let of = (database.as_deref(), table.as_deref());
+                    self.star(binder.sources, shown, of, &mut items)?;
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let (expr, ty) = binder.bind(expr)?;
                     let name = alias.as_ref().unwrap_or(text);
                     items.metas.push(match &expr {
                         Expr::Column { source, column } => {
-                            binder.sources[usize::from(*source)].meta(*column, name)
+                            let source = &binder.sources[usize::from(*source)];
+                            self.expand(1, ITEM_BYTES + source.meta_bytes("", 2 * name.len()))?;
+                            source.meta(*column, name)
                         }
-                        _ => ty.meta(name),
+                        _ => {
+                            self.expand(1, ITEM_BYTES + size_of::<ColumnMeta>() + name.len())?;
+                            ty.meta(name)
+                        }
                     });
                     items.aliased.extend(alias.as_deref().map(|alias| (alias, items.bound.len())));
                     items.bound.push((expr, ty));
@@ -278,34 +328,47 @@ impl Planner<'_> {
     fn star(
         &self,
         sources: &[Source],
-        database: Option<&str>,
-        table: Option<&str>,
+        shown: &Shown,
+        (database, table): (Option<&str>, Option<&str>),
         items: &mut Items<'_>,
     ) -> Result<(), SqlError> {
+        let Some(table) = table else {
+            if sources.is_empty() {
+                return Err(errors::error(errors::NO_TABLES_USED, &[]));
+            }
+            return shown.iter().try_for_each(|(at, column)| self.show(sources, *at, *column, items));
+        };
         let mut any = false;
         for (at, source) in sources.iter().enumerate() {
-            if !source.answers_to(database, table) {
-                continue;
-            }
-            any = true;
-            self.expand(source.columns.len(), ITEM_BYTES)?;
-            for (number, column) in source.columns.iter().enumerate() {
-                if column.merged && table.is_none() {
-                    continue;
+            if source.answers_to(database, Some(table)) {
+                any = true;
+                for column in 0..source.columns.len() {
+                    self.show(sources, at as u16, column as u16, items)?;
                 }
-                items.bound.push((Expr::Column { source: at as u16, column: number as u16 }, column.ty));
-                items.metas.push(source.meta(number as u16, &column.name));
             }
         }
-        match table {
-            Some(table) if !any => Err(errors::error(errors::BAD_TABLE, &[&table])),
-            None if !any => Err(errors::error(errors::NO_TABLES_USED, &[])),
-            _ => Ok(()),
-        }
+        if any { Ok(()) } else { Err(errors::error(errors::BAD_TABLE, &[&table])) }
     }
 
-    fn from<'q>(&self, table: &'q TableRef, from: &mut From<'q>) -> Result<(), SqlError> {
-        match table {
+    fn show(&self, sources: &[Source], at: u16, number: u16, items: &mut Items<'_>) -> Result<(), SqlError> {
+        let source = &sources[usize::from(at)];
+        let column = &source.columns[usize::from(number)];
+        self.expand(1, ITEM_BYTES + source.meta_bytes(&column.name, column.name.len()))?;
+        items.bound.push((Expr::Column { source: at, column: number }, column.ty));
+        items.metas.push(source.meta(number, &column.name));
+        Ok(())
+    }
+
+    /// All columns of a source.
+    fn shown(&self, source: usize, from: &From<'_>) -> Shown {
+        let columns = from.sources.get(source).map_or(0, |source| source.columns.len());
+        (0..columns).map(|column| (source as u16, column as u16)).collect()
+    }
+
+    /// Adds what FROM names to the sources; what `*` shows of it.
+    fn from<'q>(&self, table: &'q TableRef, from: &mut From<'q>) -> Result<Shown, SqlError> {
+        let first = from.sources.len();
+        Ok(match table {
             TableRef::Table { name, alias, hints } => {
                 self.require_reading(name, from.locks)?;
                 let source = self.named_source(name, alias.as_deref())?;
@@ -314,10 +377,12 @@ impl Planner<'_> {
                 if let Some(last) = from.hints.last_mut() {
                     *last = hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect();
                 }
+                self.shown(first, from)
             }
             TableRef::Derived { query, alias } => {
                 let plan = self.select(query)?;
-                self.expand(plan.types.len(), SourceColumn::BYTES)?;
+                let bytes = plan.columns.metas().iter().map(|meta| SourceColumn::bytes(&meta.name)).sum();
+                self.expand_by(plan.types.len(), bytes)?;
                 let columns = plan.columns.metas().iter().zip(&plan.types);
                 let columns = columns
                     .map(|(meta, ty)| SourceColumn {
@@ -330,27 +395,40 @@ impl Planner<'_> {
                 let kind = SourceKind::Derived(Box::new(plan));
                 let source = Source::new(String::new(), alias.clone(), alias.clone(), columns, kind);
                 self.add_source(source, from)?;
+                self.shown(first, from)
             }
             TableRef::Join { left, right, kind, on, using, natural } => {
-                let (left, right) = if *kind == JoinKind::Right { (right, left) } else { (left, right) };
-                self.from(left, from)?;
+                let swapped = *kind == JoinKind::Right;
+                let (left, right) = if swapped { (right, left) } else { (left, right) };
+                let mut outer_shown = self.from(left, from)?;
                 let middle = from.sources.len();
-                self.from(right, from)?;
+                let mut inner_shown = self.from(right, from)?;
                 let single = from.sources.len() == middle + 1;
                 from.straight |= *kind == JoinKind::Straight;
                 let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
                 if is_outer && !single {
                     return Err(errors::unsupported("outer join with a join on its inner side"));
                 }
-                self.join_columns(from, middle, using, *natural, is_outer)?;
+                let merged = self.join_columns(from, middle, using, *natural, is_outer)?;
                 match (is_outer, on) {
                     (true, on) => from.outer.push((middle, on.as_ref())),
                     (false, Some(on)) => from.conditions.push((on, from.sources.len())),
                     (false, None) => {}
                 }
+                // Merged columns come first, in the order of the table that gives their values; then the rest of that one.
+                self.work((outer_shown.len() + inner_shown.len()) * NODE_BYTES / 4)?;
+                let gone: HashSet<(u16, u16)> =
+                    merged.iter().flat_map(|(left, right)| [*left, *right]).collect();
+                // Without them the table that is written first is shown first, also by a RIGHT JOIN.
+                if swapped && merged.is_empty() {
+                    std::mem::swap(&mut outer_shown, &mut inner_shown);
+                }
+                let kept: HashSet<(u16, u16)> = merged.iter().map(|(left, _)| *left).collect();
+                let common = outer_shown.iter().filter(|column| kept.contains(column)).copied();
+                let rest = outer_shown.iter().chain(&inner_shown).filter(|column| !gone.contains(column));
+                common.chain(rest.copied()).collect()
             }
-        }
-        Ok(())
+        })
     }
 
     /// Equalities of USING and NATURAL; the right side's columns are merged into the left's.
@@ -361,7 +439,8 @@ impl Planner<'_> {
         using: &[String],
         natural: bool,
         outer: bool,
-    ) -> Result<(), SqlError> {
+    ) -> Result<Vec<((u16, u16), (u16, u16))>, SqlError> {
+        let mut merged = Vec::new();
         let mut names = using.to_vec();
         if natural {
             for source in &from.sources[middle..] {
@@ -393,8 +472,9 @@ impl Planner<'_> {
                 column(right, right_column),
             );
             from.equalities.push((equality, outer.then_some(middle)));
+            merged.push(((left as u16, left_column), (right as u16, right_column)));
         }
-        Ok(())
+        Ok(merged)
     }
 
     fn add_source(&self, source: Source, from: &mut From<'_>) -> Result<(), SqlError> {
@@ -429,7 +509,8 @@ impl Planner<'_> {
         alias: Option<&str>,
     ) -> Result<Source, SqlError> {
         let table = self.engine_table(name)?;
-        self.expand(table.def.columns.len(), SourceColumn::BYTES)?;
+        let bytes = table.def.columns.iter().map(|column| SourceColumn::bytes(&column.name)).sum::<usize>();
+        self.expand_by(table.def.columns.len(), bytes + alias.map_or(0, str::len))?;
         Ok(Source::table(table, alias))
     }
 
@@ -455,11 +536,10 @@ fn position(expr: &ast::Expr, items: &mut [Bound], clause: &str) -> Result<Optio
 }
 
 /// The select list.
-#[derive(Default)]
 struct Items<'q> {
-    bound: Vec<Bound>,
+    bound: Elsewhere<Vec<Bound>>,
     /// Their definitions for the client.
-    metas: Vec<ColumnMeta>,
+    metas: Elsewhere<Vec<ColumnMeta>>,
     /// Those that have an alias, by their place in `bound`.
     aliased: Vec<(&'q str, usize)>,
 }
@@ -469,6 +549,19 @@ pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
     match expr {
         Expr::And(inner) => inner.into_iter().for_each(|item| push_conjuncts(item, list)),
         other => list.push(Arc::new(other)),
+    }
+}
+
+impl SelectPlan {
+    /// Makes the values what `types` say: all rows of a UNION have values of one kind.
+    fn convert_items(&mut self, own: &[Type]) {
+        for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
+            if let Some(target) = from.conversion(*to) {
+                let expr = std::mem::replace(item, Expr::Literal(Value::Null));
+                *item = Expr::Cast(Box::new(expr), target);
+                self.plain_columns = None;
+            }
+        }
     }
 }
 
@@ -484,11 +577,10 @@ impl Planner<'_> {
     fn read_sources(&self, expr: &Expr) -> Sources {
         let mut found = 0;
         expr.visit(&mut |inner| {
-            if self.walk()
-                && let Expr::Column { source, .. } = inner
-            {
+            if let Expr::Column { source, .. } = inner {
                 found |= only(*source);
             }
+            self.walk()
         });
         found
     }
@@ -496,13 +588,13 @@ impl Planner<'_> {
     /// Adds the columns that an expression reads to those needed of each source.
     pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
         expr.visit(&mut |inner| {
-            if self.walk()
-                && let Expr::Column { source, column } = inner
+            if let Expr::Column { source, column } = inner
                 && let Some(columns) = needed.get_mut(usize::from(*source))
                 && !columns.contains(column)
             {
                 columns.push(*column);
             }
+            self.walk()
         });
     }
 

@@ -25,8 +25,10 @@ pub struct SourceColumn {
 }
 
 impl SourceColumn {
-    /// What one takes with its name, and the name once more in the index of names.
-    pub const BYTES: usize = 2 * size_of::<SourceColumn>();
+    /// What one takes that has such a name, which stands in the index of names as well.
+    pub fn bytes(name: &str) -> usize {
+        size_of::<SourceColumn>() + 64 + 2 * name.len()
+    }
 }
 
 /// What a source is.
@@ -150,6 +152,16 @@ impl Source {
     /// Whether this column was merged away by USING.
     pub fn is_merged(&self, column: u16) -> bool {
         self.columns.get(usize::from(column)).is_some_and(|column| column.merged)
+    }
+
+    /// What the definition of a column for a client takes, under a name of so many bytes.
+    pub fn meta_bytes(&self, column: &str, name: usize) -> usize {
+        size_of::<ColumnMeta>()
+            + self.database.len()
+            + self.alias.len()
+            + self.table.len()
+            + column.len()
+            + name
     }
 
     /// The column definition for a client, under the name it has in the statement.
