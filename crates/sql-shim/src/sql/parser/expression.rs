@@ -200,7 +200,7 @@ impl Parser<'_> {
 
     fn in_predicate(&mut self, operand: Box<Expr>, negated: bool) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
-        let result = if self.starts_query() {
+        let result = if self.starts_subquery() {
             Expr::InQuery { operand, query: Box::new(self.query()?), negated }
         } else {
             match constants(self.list(Self::expr)?) {
@@ -227,6 +227,32 @@ impl Parser<'_> {
                 }
                 token.kind == TokenKind::Word && lexer.slice(token).eq_ignore_ascii_case(b"SELECT")
             })
+    }
+
+    /// Whether all that follows up to the closing parenthesis is a query: `((SELECT …) UNION …)` is, `((SELECT …) + 1)` is not.
+    fn starts_subquery(&self) -> bool {
+        self.starts_query() && (!self.is_symbol(b"(") || self.query_goes_on_behind())
+    }
+
+    /// At a parenthesis: whether what it closes is a part of a query.
+    fn query_goes_on_behind(&self) -> bool {
+        let mut lexer = self.lexer.clone_at();
+        let mut depth = 1u32;
+        while depth > 0 {
+            let token = lexer.next_token();
+            match (token.kind, lexer.slice(token)) {
+                (TokenKind::End, _) => return false,
+                (TokenKind::Symbol, b"(") => depth += 1,
+                (TokenKind::Symbol, b")") => depth -= 1,
+                _ => {}
+            }
+        }
+        let next = lexer.next_token();
+        let word = lexer.slice(next);
+        next.kind == TokenKind::Word
+            && ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT"]
+                .iter()
+                .any(|goes_on| word.eq_ignore_ascii_case(goes_on.as_bytes()))
     }
 
     /// Infix operators of `bit_expr` with their binding power.
@@ -342,7 +368,7 @@ impl Parser<'_> {
 
     fn parenthesised_expr(&mut self) -> Parsed<Expr> {
         self.advance();
-        if self.starts_query() {
+        if self.starts_subquery() {
             let query = Box::new(self.nested(Self::query)?);
             self.expect_symbol(b")")?;
             return Ok(Expr::Subquery(query));
