@@ -79,7 +79,9 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
     let engine = E::open(options)?;
-    say(&engine.report());
+    // One line for each decision: what was said with its reason is not said again.
+    let said = |line: &str| options.decisions.iter().any(|(what, _)| line.starts_with(what));
+    engine.report().lines().filter(|line| !said(line)).for_each(say);
     let outcome = serve_open(options, variables, &engine, signals);
     say("closing the database");
     let closed = engine.close();

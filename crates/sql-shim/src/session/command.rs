@@ -334,6 +334,9 @@ impl Session {
         let value = value.as_ref().map(variable_value);
         // `SET @@SESSION.x` without scope word of a variable that is global only is an error of the table.
         self.state_mut().variables.set(&server.variables, name, scope, value)?;
+        if variables::SessionVariables::is_without_effect(name) {
+            self.state.warn(errors::unsupported(&format!("{name}: it is accepted, and changes nothing")));
+        }
         if persist {
             server.variables.persist(name)?;
         }

@@ -11,6 +11,7 @@ pub mod persisted;
 pub mod sql_mode;
 pub mod table;
 pub mod value;
+mod without_effect;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -321,6 +322,11 @@ impl SessionVariables {
     #[inline]
     pub fn settings(&self) -> &SessionSettings {
         &self.snapshot.settings
+    }
+
+    /// Whether who sets this variable is to be told that it changes nothing.
+    pub fn is_without_effect(name: &str) -> bool {
+        without_effect::WITHOUT_EFFECT.iter().any(|other| other.eq_ignore_ascii_case(name))
     }
 
     /// Reads a variable; names are case-insensitive. 1193 unknown, 1238 wrong scope.

@@ -115,3 +115,77 @@ fn sizes_as_in_option_files() {
     assert_eq!(value::parse_size(""), None);
     assert_eq!(value::parse_size("M"), None);
 }
+
+/// All sources of the server but the table of variables, the lists of those without effect, and tests.
+fn sources(directory: &std::path::Path, text: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            sources(&path, text);
+        } else if name.ends_with(".rs") && !["table.rs", "without_effect.rs", "tests.rs"].contains(&&*name) {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_nobody_reads_is_listed_as_without_effect_and_nothing_else() {
+    let mut text = String::new();
+    sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+    let words: std::collections::HashSet<&str> =
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
+    let listed: Vec<&str> = without_effect::WITHOUT_EFFECT
+        .iter()
+        .chain(without_effect::QUIETLY_WITHOUT_EFFECT)
+        .copied()
+        .collect();
+    for definition in DEFINITIONS.iter().filter(|definition| definition.dynamic) {
+        let (read, listed) = (words.contains(definition.name), listed.contains(&definition.name));
+        assert!(
+            read != listed,
+            "{}: read by the server: {read}, listed as without effect: {listed}",
+            definition.name
+        );
+    }
+    assert!(listed.iter().all(|name| DEFINITIONS.iter().any(|definition| definition.name == *name)));
+}
+
+/// Binary log, replication, full-text search, stored programs, statistics, performance schema, query cache: none exists.
+#[test]
+fn nothing_that_does_not_exist_is_on() {
+    let absent = [
+        "log_bin",
+        "sql_log_bin",
+        "log_replica_updates",
+        "log_slave_updates",
+        "gtid_mode",
+        "event_scheduler",
+        "automatic_sp_privileges",
+        "innodb_ft_enable_stopword",
+        "innodb_stats_auto_recalc",
+        "innodb_stats_persistent",
+        "innodb_adaptive_hash_index",
+        "performance_schema",
+        "general_log",
+        "slow_query_log",
+        "session_track_schema",
+        "have_query_cache",
+        "have_profiling",
+        "have_geometry",
+        "have_compress",
+        "have_dynamic_loading",
+    ];
+    let globals = GlobalVariables::default();
+    for name in absent {
+        let Some(index) = find(name) else { continue };
+        let value = globals.snapshot.read().get(index);
+        let text = value.as_str().map_or_else(|| format!("{value:?}"), str::to_owned);
+        assert!(
+            !text.eq_ignore_ascii_case("ON")
+                && !text.eq_ignore_ascii_case("YES")
+                && value != Value::Bool(true),
+            "{name} is {text}"
+        );
+    }
+}
