@@ -407,7 +407,7 @@ mod simulated {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
     use untorn::asynchronous::Database;
-    use untorn::engine::{Durability, block_on};
+    use untorn::engine::Durability;
     use untorn::types::Collation;
 
     /// A close that was cut can be begun again.
@@ -443,7 +443,6 @@ mod simulated {
         environment.run_until_complete(db.close()).unwrap();
         let dirty = db.store().status().pages_dirty;
         drop(db);
-        let _ = block_on(async {});
         let db = environment.run_until_complete(Database::open_in(shared, options())).unwrap();
         let report = db.report();
         assert_eq!(
@@ -468,7 +467,7 @@ fn transact_ends_well_when_threads_change_keys_that_are_missing() {
                     let one = |key: u32| {
                         db.transact(|t| {
                             runs.fetch_add(1, Ordering::Relaxed);
-                            counts.change(t, (key * 16 + thread), |count| Some(count.unwrap_or(0) + 1))
+                            counts.change(t, key * 16 + thread, |count| Some(count.unwrap_or(0) + 1))
                         })
                     };
                     (0..200).filter(|key| one(*key).is_err()).count()

@@ -137,6 +137,7 @@ pub const WITHOUT_EFFECT: &[&str] = &[
 /// SET gives none: `mysqldump` and `mysql` (`information_schema_stats_expiry`, `net_read_timeout`, `sql_log_bin`,
 /// `sql_quote_show_create`), JDBC, Go and Python connectors (`lc_*`, `session_track_*`, `sql_big_selects`), scripts of tables
 /// (`default_storage_engine`).
+#[cfg(test)]
 pub const QUIETLY_WITHOUT_EFFECT: &[&str] = &[
     "sql_quote_show_create",
     "information_schema_stats_expiry",
