@@ -52,6 +52,7 @@ mod rollback;
 pub mod row;
 #[cfg(not(loom))]
 mod side_by_side;
+#[cfg(not(loom))]
 mod snapshot;
 #[cfg(not(loom))]
 mod system;
@@ -80,6 +81,7 @@ pub use row::{
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;
+#[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableHold, TableSource};
