@@ -80,6 +80,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
     // Whatever writes here, now or in the background later, holds the log.
     log.keep(lock);
+    let mut unlock = UnlockOnError(Some(log.clone()));
     let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && level < 5 {
@@ -196,9 +197,21 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     if level == 0 {
         inner.marks.spawn();
     }
+    unlock.0 = None;
     inner.report =
         OpenReport { rolled_back, protection, left_out, took: environment.now() - started, ..report };
     Ok(Database(Arc::new(inner)))
+}
+
+/// A start that fails lets go of the directory.
+struct UnlockOnError(Option<Arc<RedoLog>>);
+
+impl Drop for UnlockOnError {
+    fn drop(&mut self) {
+        if let Some(log) = &self.0 {
+            log.let_go();
+        }
+    }
 }
 
 fn check_options(options: &Options) -> Result<()> {
