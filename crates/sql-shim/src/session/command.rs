@@ -301,7 +301,8 @@ impl Session {
     fn set_text(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
         let value = variables::Value::Text(Arc::from(text));
         let server = self.state.server.clone();
-        self.state_mut().variables.set(&server.variables, name, variables::Scope::Session, Some(value))
+        self.state_mut().variables.set(&server.variables, name, variables::Scope::Session, Some(value))?;
+        Ok(())
     }
 
     async fn set_system(
@@ -333,9 +334,8 @@ impl Session {
         let server = self.state.server.clone();
         let value = value.as_ref().map(variable_value);
         // `SET @@SESSION.x` without scope word of a variable that is global only is an error of the table.
-        self.state_mut().variables.set(&server.variables, name, scope, value)?;
-        if variables::SessionVariables::is_without_effect(name) {
-            self.state.warn(errors::unsupported(&format!("{name}: it is accepted, and changes nothing")));
+        if let Some(warning) = self.state_mut().variables.set(&server.variables, name, scope, value)? {
+            self.state.warn(warning);
         }
         if persist {
             server.variables.persist(name)?;
