@@ -526,7 +526,7 @@ impl Session {
 
     /// EXPLAIN of a query: a row for each step of the join.
     async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
-        let plan = self.planned(move |planner| planner.data(&statement).transpose()).await?;
+        let plan = self.planned(move |planner| planner.data(&statement)).await?;
         let mut rows = Vec::new();
         match &*plan {
             None | Some(Plan::Command(_)) => {}
