@@ -282,6 +282,10 @@ fn long_texts() -> Vec<(String, usize)> {
         (format!("UPDATE o SET id = CASE id {cases} ELSE id END"), bound(6 * ROWS)),
         (format!("SELECT {} FROM o", many(2 * ROWS, &|n| format!("{n}"), "+")), bound(4 * ROWS)),
         (many(ROWS, &|n| format!("SELECT id FROM o WHERE id = {n}"), " UNION "), bound(6 * ROWS)),
+        (
+            format!("SHOW TABLES WHERE {}", many(ROWS, &|_| "Tables_in_d = 'x'".into(), " OR ")),
+            bound(3 * ROWS),
+        ),
         (format!("SELECT COALESCE({}) FROM o", many(4 * ROWS, &|_| "id".into(), ",")), bound(6 * ROWS)),
         (format!("SELECT * FROM (SELECT id FROM o WHERE {chain}) AS d"), bound(9 * ROWS)),
         (

@@ -681,6 +681,9 @@ impl<'p, 'a> Binder<'p, 'a> {
     /// Evaluates an expression that must be a constant now.
     pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
         let (bound, _) = self.bind(expr)?;
+        if !self.subqueries.is_empty() {
+            return Err(errors::unsupported("a subquery here"));
+        }
         let cx = Context::constant(self.planner.state, &[]);
         bound.eval(&cx).map(Value::into_owned)
     }
