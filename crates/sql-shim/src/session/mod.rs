@@ -16,6 +16,7 @@ mod locks;
 pub mod memory;
 mod privileges;
 mod resumable;
+mod set;
 mod show;
 pub mod state;
 #[cfg(test)]

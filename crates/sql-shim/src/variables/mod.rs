@@ -311,6 +311,77 @@ fn wrong_scope(name: &str, is: &str) -> SqlError {
     SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
 }
 
+/// What a variable is to become.
+#[derive(Debug)]
+enum To {
+    Value(Value),
+    /// Some switches of the session's are to change.
+    Switches(Arc<str>),
+    /// The global value, as it is then.
+    Global,
+}
+
+/// A checked change of a variable.
+#[derive(Debug)]
+pub struct Change {
+    index: usize,
+    definition: &'static Definition,
+    global: bool,
+    to: To,
+}
+
+impl Change {
+    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
+    /// wrong scope, 1621 fixed in a session. `Either` means session.
+    pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
+        let (index, definition) = lookup(name)?;
+        let name = definition.name;
+        if !definition.dynamic {
+            return Err(wrong_scope(name, "read only"));
+        }
+        let global = scope == Scope::Global;
+        if global && definition.reach == Reach::Session {
+            let message =
+                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
+            return Err(SqlError::new(1228, b"HY000", message));
+        }
+        if !global && definition.reach == Reach::Global {
+            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
+            return Err(SqlError::new(1229, b"HY000", message));
+        }
+        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
+            let message =
+                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
+            return Err(SqlError::new(1621, b"HY000", message));
+        }
+        let to = match value {
+            None if global || definition.reach == Reach::Session => {
+                To::Value(value::from_text(definition, definition.default)?)
+            }
+            None => To::Global,
+            Some(value) => {
+                let checked = value::convert(definition, &value)?;
+                match value {
+                    Value::Text(given)
+                        if !global
+                            && definition.kind == table::Kind::Switches
+                            && !given.trim().eq_ignore_ascii_case("default") =>
+                    {
+                        To::Switches(given)
+                    }
+                    _ => To::Value(checked),
+                }
+            }
+        };
+        Ok(Change { index, definition, global, to })
+    }
+
+    /// The variable's name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
+}
+
 /// One session's values.
 #[derive(Debug, Clone)]
 pub struct SessionVariables {
@@ -340,8 +411,7 @@ impl SessionVariables {
         }
     }
 
-    /// Sets a variable, `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
-    /// wrong scope. `Either` means session.
+    /// Sets a variable, `None` is DEFAULT. Errors are those of [`Change::check`], and of what acts on a global variable.
     pub fn set(
         &mut self,
         globals: &GlobalVariables,
@@ -349,65 +419,30 @@ impl SessionVariables {
         scope: Scope,
         value: Option<Value>,
     ) -> Result<(), SqlError> {
-        let (index, definition) = lookup(name)?;
-        let name = definition.name;
-        if !definition.dynamic {
-            return Err(wrong_scope(name, "read only"));
-        }
-        match (scope, definition.reach) {
-            (Scope::Global, Reach::Session) => Err(SqlError::new(
-                1228,
-                b"HY000",
-                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
-            )),
-            (Scope::Session | Scope::Either, Reach::Global) => Err(SqlError::new(
-                1229,
-                b"HY000",
-                format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
-            )),
-            (Scope::Global, _) => {
-                let value = match value {
-                    Some(value) => value::convert(definition, &value)?,
-                    None => value::from_text(definition, definition.default)?,
-                };
-                globals.set_global(index, definition, value)
-            }
-            (Scope::Session | Scope::Either, _) => {
-                if matches!(name, "max_allowed_packet" | "net_buffer_length") {
-                    return Err(SqlError::new(
-                        1621,
-                        b"HY000",
-                        format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value"),
-                    ));
-                }
-                let value = match value {
-                    Some(value) => {
-                        self.merge_switches(index, definition, value::convert(definition, &value)?, &value)
-                    }
-                    None if definition.reach == Reach::Session => {
-                        value::from_text(definition, definition.default)?
-                    }
-                    None => globals.snapshot.read().get(index),
-                };
-                Arc::make_mut(&mut self.snapshot).set(definition, value);
-                Ok(())
-            }
-        }
+        self.apply(globals, Change::check(name, scope, value)?)
     }
 
-    /// `SET optimizer_switch='a=off'` changes one flag of the session's, not of the default.
-    fn merge_switches(&self, index: usize, definition: &Definition, checked: Value, given: &Value) -> Value {
-        if definition.kind != table::Kind::Switches {
-            return checked;
-        }
-        let (Value::Text(current), Some(given)) = (self.snapshot.get(index), given.as_str()) else {
-            return checked;
+    /// Does a change. Only what acts on a global variable may refuse it.
+    pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<(), SqlError> {
+        let Change { index, definition, global, to } = change;
+        let value = match to {
+            To::Value(value) => value,
+            To::Switches(given) => self.merge_switches(index, definition, &given)?,
+            To::Global => globals.snapshot.read().get(index),
         };
-        if given.trim().eq_ignore_ascii_case("default") {
-            return checked;
+        if global {
+            return globals.set_global(index, definition, value);
         }
-        // `default` for a flag was checked above and leaves the flag as it is.
-        value::convert(definition, &Value::Text(format!("{current},{given}").into())).unwrap_or(checked)
+        Arc::make_mut(&mut self.snapshot).set(definition, value);
+        Ok(())
+    }
+
+    /// `SET optimizer_switch='a=off'` changes one flag of the session's, not of the default. `default` for a flag leaves it as it is.
+    fn merge_switches(&self, index: usize, definition: &Definition, given: &str) -> Result<Value, SqlError> {
+        let given_alone = value::convert(definition, &Value::text(given))?;
+        let Value::Text(current) = self.snapshot.get(index) else { return Ok(given_alone) };
+        Ok(value::convert(definition, &Value::Text(format!("{current},{given}").into()))
+            .unwrap_or(given_alone))
     }
 
     /// Rows of SHOW VARIABLES in name order (values as text, ON/OFF for booleans).
