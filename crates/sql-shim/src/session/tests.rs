@@ -552,3 +552,14 @@ fn what_is_granted_to_several_is_granted_to_all_or_none() {
     assert_eq!(fixture.run("DROP USER ann, nobody").error, Some(1396));
     fixture.good("DROP USER ann, bob, new");
 }
+
+/// What acts on a global variable may refuse a value that was checked.
+#[test]
+fn a_value_that_is_refused_late_leaves_the_session_as_it_was() {
+    let mut fixture = Fixture::new("late");
+    fixture.good("SET @v = 1, sql_safe_updates = 0");
+    let bytes = 1u64 << 62;
+    let sql = format!("SET @v = 2, sql_safe_updates = 1, GLOBAL innodb_buffer_pool_size = {bytes}");
+    assert_eq!(fixture.run(&sql).error, Some(1231));
+    assert_eq!(fixture.good("SELECT @v, @@sql_safe_updates").rows, ["1|0|"]);
+}
