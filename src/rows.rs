@@ -140,9 +140,7 @@ fn push(row: &mut EncodedRow, table: &Table, column: u16, value: &Value<'_>) -> 
 }
 
 fn clustered_parts(table: &Table) -> Result<&KeyDef> {
-    table.def.clustered_key().ok_or_else(|| {
-        Error::Internal(format!("table '{}' has no primary key: find its rows by a range read", table.name))
-    })
+    table.def.clustered_key().ok_or_else(|| Error::NoPrimaryKey(table.database.clone(), table.name.clone()))
 }
 
 /// The whole key of one row.
@@ -373,12 +371,10 @@ impl Transaction {
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
-        let columns = clustered_parts(&table)?.parts.len();
-        if key.len() != columns {
-            return Err(Error::WrongKeyLength { given: key.len(), columns });
-        }
-        let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock)?).wait(wait);
-        let mut scan = statement.0.open_scan(&table, &range)?;
+        let range = KeyRange::equal(encode_row_key(&table, key)?);
+        let mode = statement.0.read_lock(lock)?.mode(wait);
+        let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
+        let mut scan = Scan::new(table.rows.clone(), index, range, direction, mode, false);
         let mut off_page = Vec::new();
         let mut copied = None;
         scan.run(statement.0.rows(), &mut |row| {

@@ -16,6 +16,7 @@ mod locks;
 pub mod memory;
 mod privileges;
 mod resumable;
+mod set;
 mod show;
 pub mod state;
 #[cfg(test)]
@@ -635,6 +636,7 @@ impl Session {
     async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
+        let sql = parser::trimmed(sql);
         if let Some(result) = self.run_cached(sql, out).await {
             return match result {
                 Ok(()) => Ok(()),
@@ -647,7 +649,7 @@ impl Session {
             match self.run_text(rest, many, out).await {
                 Ok(consumed) => {
                     rest = rest.get(consumed..).unwrap_or_default();
-                    if parser::is_blank(rest, self.modes()) {
+                    if !many || rest.is_empty() {
                         return Ok(());
                     }
                     // Many short ones are together as long as a long one. A kill meets the next of them.
@@ -716,6 +718,7 @@ impl Session {
     }
 
     async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let sql = parser::trimmed(sql);
         let modes = self.modes();
         let charge = self.charge_kept_text(sql).await?;
         let parsed = self.parse_text(sql, modes, Some(&charge)).await?;

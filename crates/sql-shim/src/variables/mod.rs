@@ -332,6 +332,56 @@ fn wrong_scope(name: &str, is: &str) -> SqlError {
     SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
 }
 
+/// A checked change of a variable.
+#[derive(Debug)]
+pub struct Change {
+    index: usize,
+    definition: &'static Definition,
+    global: bool,
+    /// `None`: the global value, as it is then.
+    value: Option<Value>,
+}
+
+impl Change {
+    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
+    /// wrong scope, 1621 fixed in a session. `Either` means session.
+    pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
+        let (index, definition) = lookup(name)?;
+        let name = definition.name;
+        if !definition.dynamic {
+            return Err(wrong_scope(name, "read only"));
+        }
+        let global = scope == Scope::Global;
+        if global && definition.reach == Reach::Session {
+            let message =
+                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
+            return Err(SqlError::new(1228, b"HY000", message));
+        }
+        if !global && definition.reach == Reach::Global {
+            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
+            return Err(SqlError::new(1229, b"HY000", message));
+        }
+        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
+            let message =
+                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
+            return Err(SqlError::new(1621, b"HY000", message));
+        }
+        let value = match value {
+            Some(value) => Some(value::convert(definition, &value)?),
+            None if global || definition.reach == Reach::Session => {
+                Some(value::from_text(definition, definition.default)?)
+            }
+            None => None,
+        };
+        Ok(Change { index, definition, global, value })
+    }
+
+    /// The variable's name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
+}
+
 /// One session's values.
 #[derive(Debug, Clone)]
 pub struct SessionVariables {
@@ -356,8 +406,8 @@ impl SessionVariables {
         }
     }
 
-    /// Sets a variable, `None` is DEFAULT. The answer is a warning when that changes nothing. 1193 unknown, 1238 read-only,
-    /// 1231 wrong value, 1232 wrong type, 1228/1229 wrong scope. `Either` means session.
+    /// Sets a variable, `None` is DEFAULT. The answer is a warning when that changes nothing. Errors are those of
+    /// [`Change::check`], and of what acts on a global variable.
     pub fn set(
         &mut self,
         globals: &GlobalVariables,
@@ -365,43 +415,14 @@ impl SessionVariables {
         scope: Scope,
         value: Option<Value>,
     ) -> Result<Option<SqlError>, SqlError> {
-        let (index, definition) = lookup(name)?;
-        let name = definition.name;
-        if !definition.dynamic {
-            return Err(wrong_scope(name, "read only"));
-        }
-        let global = match (scope, definition.reach) {
-            (Scope::Global, Reach::Session) => {
-                return Err(SqlError::new(
-                    1228,
-                    b"HY000",
-                    format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
-                ));
-            }
-            (Scope::Session | Scope::Either, Reach::Global) => {
-                return Err(SqlError::new(
-                    1229,
-                    b"HY000",
-                    format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
-                ));
-            }
-            (Scope::Global, _) => true,
-            (Scope::Session | Scope::Either, _) => false,
-        };
-        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
-            return Err(SqlError::new(
-                1621,
-                b"HY000",
-                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value"),
-            ));
-        }
-        let value = match value {
-            Some(value) => value::convert(definition, &value)?,
-            None if global || definition.reach == Reach::Session => {
-                value::from_text(definition, definition.default)?
-            }
-            None => globals.snapshot.read().get(index),
-        };
+        self.apply(globals, Change::check(name, scope, value)?)
+    }
+
+    /// Does a change; the answer is a warning when that changes nothing. Only what acts on a global variable may refuse
+    /// it.
+    pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
+        let Change { index, definition, global, value } = change;
+        let value = value.unwrap_or_else(|| globals.snapshot.read().get(index));
         let warning = warning_of_set(definition, &value);
         match definition.effect {
             Effect::Constant => {}

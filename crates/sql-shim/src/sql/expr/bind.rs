@@ -1,7 +1,7 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are collected,
 //! subqueries are planned, types are inferred.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use untorn::types::Collation;
@@ -12,21 +12,27 @@ use super::super::plan::source::Source;
 use super::super::plan::{Planner, SelectPlan};
 use super::super::value::{Value, decimal, temporal};
 use super::functions;
+use super::select_list::{Meaning, SelectList};
 use super::types::{Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
+use crate::discard::Elsewhere;
 use crate::errors;
 use crate::result::{SqlError, kind};
 
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
 
-/// Whether an alias of the select list or a column of a table is meant where both have the name.
+/// What a column's name is looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AliasRule {
-    /// The alias: in HAVING, and where ORDER BY has nothing but the name.
-    First,
-    /// The column: in GROUP BY, and inside of an expression of ORDER BY.
-    Last,
+pub enum NameRule {
+    /// The tables, then the select list where there is one.
+    Tables,
+    /// The select list, then the tables: a name that ORDER BY has for itself.
+    SelectList,
+    /// The select list, unless the tables have another column of that name: a name that GROUP BY has for itself.
+    Group,
+    /// HAVING: the columns that are grouped by and the select list, and nothing else of the tables.
+    Having,
 }
 
 /// Binds the expressions of one query.
@@ -43,10 +49,14 @@ pub struct Binder<'p, 'a> {
     pub aggregates_allowed: bool,
     /// Subqueries found so far.
     pub subqueries: Vec<SelectPlan>,
-    /// Select list entries by alias in lower case, for GROUP BY, HAVING and ORDER BY.
-    pub aliases: HashMap<String, Bound>,
-    /// Whether aliases win over columns.
-    pub alias_rule: AliasRule,
+    /// The select list, for GROUP BY, HAVING and ORDER BY.
+    pub select_list: SelectList,
+    /// Columns of the select list that HAVING may name.
+    pub selected: HashSet<(u16, u16)>,
+    /// Columns of GROUP BY that HAVING may name.
+    pub grouped: HashSet<(u16, u16)>,
+    /// Where names are looked for.
+    pub rule: NameRule,
     /// Name of the clause for error 1054.
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
@@ -63,8 +73,10 @@ impl<'p, 'a> Binder<'p, 'a> {
             aggregates: Vec::new(),
             aggregates_allowed: false,
             subqueries: Vec::new(),
-            aliases: HashMap::new(),
-            alias_rule: AliasRule::Last,
+            select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
+            selected: HashSet::new(),
+            grouped: HashSet::new(),
+            rule: NameRule::Tables,
             clause: "field list",
             inserted: None,
         }
@@ -202,40 +214,124 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     fn column(&mut self, database: Option<&str>, table: Option<&str>, name: &str) -> Result<Bound, SqlError> {
-        let alias = if table.is_none() && !self.aliases.is_empty() {
-            self.aliases.get(&name.to_ascii_lowercase()).cloned()
-        } else {
-            None
+        let found = match self.rule {
+            NameRule::Tables => {
+                let column = self.table_column(database, table, name)?;
+                match self.only(column, name)? {
+                    None => self.listed(table, name)?,
+                    found => found,
+                }
+            }
+            NameRule::SelectList => match self.listed(table, name)? {
+                None => {
+                    let column = self.table_column(database, table, name)?;
+                    self.only(column, name)?
+                }
+                found => found,
+            },
+            NameRule::Group => {
+                let listed = self.listed(table, name)?;
+                let column = self.table_column(database, table, name)?;
+                match (listed, column) {
+                    (Some(listed), Meaning::One(column)) if column.0.identity() == listed.0.identity() => {
+                        Some(listed)
+                    }
+                    (Some(listed), Meaning::Nothing | Meaning::Several) => Some(listed),
+                    (_, column) => self.only(column, name)?,
+                }
+            }
+            NameRule::Having => self.having_column(database, table, name)?,
         };
-        if self.alias_rule == AliasRule::First
-            && let Some(bound) = alias
-        {
-            return Ok(bound);
+        found.ok_or_else(|| {
+            let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
+            errors::error(errors::BAD_FIELD, &[&shown, &self.clause])
+        })
+    }
+
+    /// What a name stands for, unless that is several things.
+    fn only<T>(&self, meaning: Meaning<T>, name: &str) -> Result<Option<T>, SqlError> {
+        match meaning {
+            Meaning::Nothing => Ok(None),
+            Meaning::One(one) => Ok(Some(one)),
+            Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[&name, &self.clause])),
         }
+    }
+
+    /// The entry of the select list that has this name.
+    fn listed(&mut self, table: Option<&str>, name: &str) -> Result<Option<Bound>, SqlError> {
+        if table.is_some() {
+            return Ok(None);
+        }
+        let meaning = self.select_list.named(name);
+        self.only(meaning, name)
+    }
+
+    /// The columns of the tables that are meant, those apart that were merged into others.
+    fn table_columns<'n>(
+        &self,
+        database: Option<&'n str>,
+        table: Option<&'n str>,
+        name: &'n str,
+    ) -> Result<impl Iterator<Item = (u16, u16)> + use<'p, 'n, 'a>, SqlError> {
         self.planner.work(self.visible * NODE_BYTES)?;
-        let mut found = None;
-        for (at, source) in self.sources.iter().take(self.visible).enumerate() {
-            if !source.answers_to(database, table) {
-                continue;
+        let answering = self.sources.iter().take(self.visible).enumerate();
+        let answering = answering.filter(move |(_, source)| source.answers_to(database, table));
+        Ok(answering.filter_map(move |(at, source)| Some((at as u16, source.column_number(name)?))))
+    }
+
+    fn table_column(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+        name: &str,
+    ) -> Result<Meaning<Bound>, SqlError> {
+        let mut meaning = Meaning::Nothing;
+        for (source, column) in self.table_columns(database, table, name)? {
+            if meaning == Meaning::Nothing || !self.sources[usize::from(source)].is_merged(column) {
+                meaning.add((source, column));
             }
-            if let Some(column) = source.column_number(name) {
-                if found.is_some() && !source.is_merged(column) {
-                    return Err(errors::error(errors::NON_UNIQ, &[&name, &self.clause]));
-                }
-                if found.is_none() {
-                    let ty = source.columns[usize::from(column)].ty;
-                    found = Some((Expr::Column { source: at as u16, column }, ty));
-                }
+        }
+        Ok(match meaning {
+            Meaning::Nothing => Meaning::Nothing,
+            Meaning::One(place) => Meaning::One(self.at(place)),
+            Meaning::Several => Meaning::Several,
+        })
+    }
+
+    fn at(&self, (source, column): (u16, u16)) -> Bound {
+        (Expr::Column { source, column }, self.sources[usize::from(source)].columns[usize::from(column)].ty)
+    }
+
+    /// `ORDER BY 2`: the entry of the select list of that position.
+    pub fn position(&mut self, expr: &ast::Expr) -> Result<Option<Bound>, SqlError> {
+        let ast::Expr::Integer(number) = expr else { return Ok(None) };
+        let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+        let entry = at.and_then(|at| self.select_list.entry(at));
+        entry.map(Some).ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &self.clause]))
+    }
+
+    /// A column of HAVING. Where a column is grouped by and another entry of the select list has its name, the column is meant.
+    fn having_column(
+        &mut self,
+        database: Option<&str>,
+        table: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Bound>, SqlError> {
+        let (mut selected, mut grouped) = (Meaning::Nothing, Meaning::Nothing);
+        for place in self.table_columns(database, table, name)? {
+            if self.selected.contains(&place) {
+                selected.add(place);
+            }
+            if self.grouped.contains(&place) {
+                grouped.add(place);
             }
         }
-        if let Some(found) = found {
-            return Ok(found);
-        }
-        if let Some(bound) = alias {
-            return Ok(bound);
-        }
-        let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
-        Err(errors::error(errors::BAD_FIELD, &[&shown, &self.clause]))
+        let listed = match self.listed(table, name)? {
+            None => self.only(selected, name)?.map(|place| self.at(place)),
+            listed => listed,
+        };
+        let grouped = self.only(grouped, name)?.map(|place| self.at(place));
+        Ok(grouped.or(listed))
     }
 
     /// A subquery that does not know a column which this query has is correlated: say so instead.
@@ -520,7 +616,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         self.aggregates_allowed = false;
         // Aggregates are of the rows of the tables.
-        let rule = std::mem::replace(&mut self.alias_rule, AliasRule::Last);
+        let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
         let mut types = Vec::new();
         for argument in arguments {
@@ -533,10 +629,21 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let mut order = Vec::new();
         for item in order_by {
-            order.push((self.bind(&item.expr)?.0, item.descending));
+            let expr = match &item.expr {
+                // The argument of this position.
+                ast::Expr::Integer(number) => {
+                    let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                    let argument = at.and_then(|at| bound.get_mut(at));
+                    argument
+                        .map(Expr::share)
+                        .ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &"order clause"]))?
+                }
+                expr => self.bind(expr)?.0,
+            };
+            order.push((expr, item.descending));
         }
         self.aggregates_allowed = true;
-        self.alias_rule = rule;
+        self.rule = rule;
         let ty = kind.result_type(types.first().copied());
         self.aggregates.push(Aggregate {
             kind,
@@ -574,6 +681,9 @@ impl<'p, 'a> Binder<'p, 'a> {
     /// Evaluates an expression that must be a constant now.
     pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
         let (bound, _) = self.bind(expr)?;
+        if !self.subqueries.is_empty() {
+            return Err(errors::unsupported("a subquery here"));
+        }
         let cx = Context::constant(self.planner.state, &[]);
         bound.eval(&cx).map(Value::into_owned)
     }

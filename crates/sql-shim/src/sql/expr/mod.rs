@@ -11,6 +11,7 @@ pub mod arithmetic;
 pub mod bind;
 pub mod functions;
 mod member;
+pub mod select_list;
 pub mod session_functions;
 pub mod types;
 mod value_set;
