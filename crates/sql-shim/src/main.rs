@@ -27,8 +27,8 @@ impl Engine for Untorn {
         Ok(Self { database })
     }
 
-    fn report(&self) -> String {
-        self.database.report().to_string()
+    fn report(&self) -> Vec<(&'static str, String)> {
+        self.database.report().lines()
     }
 
     fn sessions(&self, server: &Arc<Server>) -> Sessions {

@@ -6,7 +6,7 @@
 //! data does not fit into, so that pages come and go; for some of those the disk under the tier lies all the
 //! time, in the history and in what is recovered.
 
-use crate::check::{Wrong, verify_contents};
+use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
 use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
@@ -360,6 +360,7 @@ async fn look_through(db: &Database, model: &SharedModel, plan: &Plan) -> Result
 
 /// Lets all actors act on a prepared database; what ended it, if not the plan.
 pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<String> {
+    STAGE.set("acting");
     let mut random = Random::new(plan.seed ^ 0xAC7);
     let durability = if plan.relaxed { Durability::NoSync } else { Durability::Sync };
     // A tier writes what does not fill its buffer after a second: those histories are longer, by the clock.

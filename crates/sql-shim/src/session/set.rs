@@ -9,11 +9,10 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::{Changed, Outcome, Session};
 use crate::auth::privilege::Privileges;
-use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::sql::ast::{Scope, SetItem};
 use crate::sql::value::Value;
-use crate::variables::{self, Change, SessionVariables};
+use crate::variables::{self, Change};
 
 /// A checked item.
 enum Setting<'s> {
@@ -151,10 +150,8 @@ impl Session {
             Setting::System { change, persist } => {
                 let name = change.name();
                 let before = self.state.settings().autocommit;
-                self.state_mut().variables.apply(&server.variables, change)?;
-                if SessionVariables::is_without_effect(name) {
-                    let what = format!("{name}: it is accepted, and changes nothing");
-                    self.state.warn(errors::unsupported(&what));
+                if let Some(warning) = self.state_mut().variables.apply(&server.variables, change)? {
+                    self.state.warn(warning);
                 }
                 if persist {
                     server.variables.persist(name)?;
