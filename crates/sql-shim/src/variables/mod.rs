@@ -338,8 +338,8 @@ pub struct Change {
     index: usize,
     definition: &'static Definition,
     global: bool,
-    /// `None`: the global value, as it is then.
-    value: Option<Value>,
+    /// `None` is the global value, as it is then.
+    to: Option<Value>,
 }
 
 impl Change {
@@ -366,14 +366,14 @@ impl Change {
                 format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
             return Err(SqlError::new(1621, b"HY000", message));
         }
-        let value = match value {
+        let to = match value {
             Some(value) => Some(value::convert(definition, &value)?),
             None if global || definition.reach == Reach::Session => {
                 Some(value::from_text(definition, definition.default)?)
             }
             None => None,
         };
-        Ok(Change { index, definition, global, value })
+        Ok(Change { index, definition, global, to })
     }
 
     /// The variable's name.
@@ -418,11 +418,10 @@ impl SessionVariables {
         self.apply(globals, Change::check(name, scope, value)?)
     }
 
-    /// Does a change; the answer is a warning when that changes nothing. Only what acts on a global variable may refuse
-    /// it.
+    /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable may refuse it.
     pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
-        let Change { index, definition, global, value } = change;
-        let value = value.unwrap_or_else(|| globals.snapshot.read().get(index));
+        let Change { index, definition, global, to } = change;
+        let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));
         let warning = warning_of_set(definition, &value);
         match definition.effect {
             Effect::Constant => {}

@@ -292,7 +292,7 @@ impl Expr {
                 let what = what.as_ref().map(|what| what.eval(cx)).transpose()?;
                 let operand = operand.eval(cx)?;
                 cx.state.work_on(&operand)?;
-                cx.state.settle(functions::trim(*side, what, operand), held)
+                cx.state.settle(functions::trim(*side, what, operand, cx)?, held)
             }
             Expr::Call(function, arguments) => {
                 let held = cx.state.held();

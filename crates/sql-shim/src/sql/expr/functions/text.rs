@@ -99,8 +99,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         substring(v, index(v, 1), |v| v.get(2).map(Value::to_i64))
     }),
     function!("SUBSTRING_INDEX", 3..=3, text_like, |v, cx| substring_index(v, cx)),
-    function!("LOCATE", 2..=3, |_| Type::INT, |v, _| locate(v)),
-    function!("INSTR", 2..=2, |_| Type::INT, |v, _| locate(&[v[1].clone(), v[0].clone()])),
+    function!("LOCATE", 2..=3, |_| Type::INT, |v, cx| locate(v, cx)),
+    function!("INSTR", 2..=2, |_| Type::INT, |v, cx| locate(&[v[1].borrowed(), v[0].borrowed()], cx)),
     function!("REPLACE", 3..=3, text_sum, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -109,11 +109,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if from.is_empty() {
             return Ok(owned_text(text.to_vec(), v[0].collation()));
         }
-        let finder = memmem::Finder::new(&from[..]);
         let mut bytes = text.len();
         let work = |bytes| cx.state.work(bytes);
         if to.len() > from.len() {
-            let (_, places) = nth_place(&text, &finder, usize::MAX, &work)?;
+            let (_, places) = nth_place(Places::new(&text, &from), usize::MAX, &work)?;
             bytes = bytes.saturating_add(places.saturating_mul(to.len() - from.len()));
         }
         let rule = v[0].collation();
@@ -121,7 +120,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         cx.state.hold(bytes)?;
-        Ok(owned_text(replace(&text, &finder, &to, bytes, &work)?, rule))
+        Ok(owned_text(replace(Places::new(&text, &from), &to, bytes, &work)?, rule))
     }),
     function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
@@ -204,16 +203,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let at = v[1..].iter().position(|x| wanted.is_equal(x) == Some(true));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
-    function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, _| {
+    function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let (wanted, list) = (v[0].to_text(), v[1].to_text());
         let rule = collation::common(v[0].collation(), v[1].collation());
         let wanted = collation::trimmed(&wanted, rule);
-        let mut items = list.split(|b| *b == b',');
-        let at = items.position(|item| collation::equal_to_trimmed(wanted, item, rule));
-        Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
+        for (at, item) in list.split(|byte| *byte == b',').enumerate() {
+            cx.state.work(item.len() + MATCH_BYTES)?;
+            if collation::equal_to_trimmed(wanted, item, rule) {
+                return Ok(Value::Int(at as i64 + 1));
+            }
+        }
+        Ok(Value::Int(0))
     }),
     function!("QUOTE", 1..=1, quoted_type, |v, cx| {
         if v[0].is_null() {
@@ -265,13 +268,6 @@ fn substring<'a>(
     Ok(owned_text(text[from..to].to_vec(), rule))
 }
 
-fn find_bytes(text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-    if needle.is_empty() {
-        return (from <= text.len()).then_some(from);
-    }
-    memmem::find(text.get(from..)?, needle).map(|at| at + from)
-}
-
 fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
@@ -282,15 +278,15 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
         return Ok(owned_text(Vec::new(), rule));
     }
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    let finder = memmem::Finder::new(&delimiter[..]);
+    let places = || Places::new(&text, &delimiter);
     let work = |bytes| cx.state.work(bytes);
     let part = if count > 0 {
-        nth_place(&text, &finder, wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
+        nth_place(places(), wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
     } else {
         // Counted from the left, as those that do not overlap.
-        let (_, all) = nth_place(&text, &finder, usize::MAX, &work)?;
+        let (_, all) = nth_place(places(), usize::MAX, &work)?;
         let nth = match all.checked_sub(wanted) {
-            Some(before) => nth_place(&text, &finder, before, &work)?.0,
+            Some(before) => nth_place(places(), before, &work)?.0,
             None => None,
         };
         nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
@@ -298,25 +294,63 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
     Ok(owned_text(part.to_vec(), rule))
 }
 
+/// Bytes that are searched in one go.
+const BYTES_SEARCHED: usize = 1 << 20;
+
+/// Bytes of work that finding a place counts for.
+const MATCH_BYTES: usize = 16;
+
+/// The places of a text that do not overlap, from left to right.
+struct Places<'t> {
+    text: &'t [u8],
+    finder: memmem::Finder<'t>,
+    from: usize,
+}
+
+impl<'t> Places<'t> {
+    /// Those of `needle`, which is not empty.
+    fn new(text: &'t [u8], needle: &'t [u8]) -> Places<'t> {
+        Places { text, finder: memmem::Finder::new(needle), from: 0 }
+    }
+
+    /// The next place. `work` is told the bytes that were gone through, and may say that it is enough.
+    fn next(&mut self, work: &dyn Fn(usize) -> Result<(), SqlError>) -> Result<Option<usize>, SqlError> {
+        let needle = self.finder.needle().len();
+        loop {
+            let rest = self.text.get(self.from..).unwrap_or_default();
+            let searched = &rest[..rest.len().min(BYTES_SEARCHED + needle - 1)];
+            if let Some(at) = self.finder.find(searched) {
+                let place = self.from + at;
+                self.from = place + needle;
+                work(at + MATCH_BYTES)?;
+                return Ok(Some(place));
+            }
+            work(searched.len())?;
+            if searched.len() == rest.len() {
+                return Ok(None);
+            }
+            self.from += BYTES_SEARCHED;
+        }
+    }
+}
+
 /// Where the place with so many before it is, and how many there are up to it.
 fn nth_place(
-    text: &[u8],
-    finder: &memmem::Finder<'_>,
+    mut places: Places<'_>,
     before: usize,
     work: &dyn Fn(usize) -> Result<(), SqlError>,
 ) -> Result<(Option<usize>, usize), SqlError> {
-    let (mut from, mut found) = (0, 0);
-    for at in finder.find_iter(text) {
-        work(at - from + MATCH_BYTES)?;
+    let mut found = 0;
+    while let Some(at) = places.next(work)? {
         if found == before {
             return Ok((Some(at), found));
         }
-        (from, found) = (at, found + 1);
+        found += 1;
     }
     Ok((None, found))
 }
 
-fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
@@ -330,32 +364,31 @@ fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
         return Ok(Value::Int(0));
     }
     let from = collation::char_offset(&text, from as usize - 1, rule);
-    let found = find_bytes(&text, &needle, from);
+    let found = match needle.is_empty() {
+        true => (from <= text.len()).then_some(from),
+        false => Places { from, ..Places::new(&text, &needle) }.next(&|bytes| cx.state.work(bytes))?,
+    };
     Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
 }
 
-/// `work` is told the bytes that have been worked on, and may say that it is enough.
+/// The text with `to` in all places, made in a buffer of so many bytes.
 fn replace(
-    text: &[u8],
-    from: &memmem::Finder<'_>,
+    mut places: Places<'_>,
     to: &[u8],
     bytes: usize,
     work: &dyn Fn(usize) -> Result<(), SqlError>,
 ) -> Result<Vec<u8>, SqlError> {
     let mut result = Vec::with_capacity(bytes);
     let mut at = 0;
-    for next in from.find_iter(text) {
-        work(next - at + to.len() + MATCH_BYTES)?;
-        result.extend_from_slice(&text[at..next]);
+    while let Some(next) = places.next(work)? {
+        work(to.len())?;
+        result.extend_from_slice(&places.text[at..next]);
         result.extend_from_slice(to);
-        at = next + from.needle().len();
+        at = places.from;
     }
-    result.extend_from_slice(&text[at..]);
+    result.extend_from_slice(&places.text[at..]);
     Ok(result)
 }
-
-/// Bytes of work that finding a place counts for.
-const MATCH_BYTES: usize = 16;
 
 fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) || index(values, 1) < 0 {
@@ -470,32 +503,41 @@ fn grouped(number: &str) -> String {
 }
 
 /// TRIM.
-pub fn trim<'a>(side: TrimSide, what: Option<Value<'a>>, operand: Value<'a>) -> Value<'a> {
+pub fn trim<'a>(
+    side: TrimSide,
+    what: Option<Value<'a>>,
+    operand: Value<'a>,
+    cx: &Context<'_>,
+) -> Evaluated<'a> {
     if operand.is_null() || what.as_ref().is_some_and(Value::is_null) {
-        return Value::Null;
+        return Ok(Value::Null);
     }
     let what = what.map_or(Cow::Borrowed(&b" "[..]), |what| Cow::Owned(what.to_text().into_owned()));
     let rule = operand.collation();
     let text = operand.to_text();
     let mut rest: &[u8] = &text;
     if what.is_empty() {
-        return owned_text(rest.to_vec(), rule);
+        return Ok(owned_text(rest.to_vec(), rule));
     }
     if side != TrimSide::Trailing {
         while let Some(shorter) = rest.strip_prefix(&what[..]) {
+            cx.state.work(what.len())?;
             rest = shorter;
         }
     }
     if side != TrimSide::Leading {
         while let Some(shorter) = rest.strip_suffix(&what[..]) {
+            cx.state.work(what.len())?;
             rest = shorter;
         }
     }
-    owned_text(rest.to_vec(), rule)
+    Ok(owned_text(rest.to_vec(), rule))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::errors;
 
@@ -507,24 +549,47 @@ mod tests {
     #[test]
     fn what_goes_through_a_long_text_is_stopped_in_it() {
         let text = b"ab".repeat(100_000);
-        let finder = memmem::Finder::new("b");
+        let none = b"ab".repeat(2 * BYTES_SEARCHED);
+        let stop = |stop_after: usize, told: &Cell<usize>, bytes: usize| {
+            told.set(told.get() + bytes);
+            match told.get() < stop_after {
+                true => Ok(()),
+                false => Err(errors::error(errors::QUERY_INTERRUPTED, &[])),
+            }
+        };
         for stop_after in [1_000, 100_000] {
-            let told = std::cell::Cell::new(0);
-            let work = |bytes| {
-                told.set(told.get() + bytes);
-                if told.get() < stop_after {
-                    Ok(())
-                } else {
-                    Err(errors::error(errors::QUERY_INTERRUPTED, &[]))
-                }
-            };
-            assert!(replace(&text, &finder, b"xx", 3 * text.len(), &work).is_err());
+            let told = Cell::new(0);
+            let work = |bytes| stop(stop_after, &told, bytes);
+            assert!(replace(Places::new(&text, b"b"), b"xx", 3 * text.len(), &work).is_err());
             assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
             told.set(0);
-            assert!(nth_place(&text, &finder, usize::MAX, &work).is_err());
+            assert!(nth_place(Places::new(&text, b"b"), usize::MAX, &work).is_err());
             assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
+            // A text without the needle is searched by pieces.
+            told.set(0);
+            assert!(Places::new(&none, b"c").next(&work).is_err());
+            assert!(told.get() <= BYTES_SEARCHED, "{} bytes told", told.get());
         }
-        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 2, &|_| Ok(())), Ok((Some(5), 2)));
-        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 3, &|_| Ok(())), Ok((None, 3)));
+    }
+
+    #[test]
+    fn places_are_found_across_pieces() {
+        let good = |_| Ok(());
+        fn places(text: &[u8], needle: &[u8]) -> Vec<usize> {
+            let mut places = Places::new(text, needle);
+            std::iter::from_fn(|| places.next(&|_| Ok(())).unwrap_or(None)).collect()
+        }
+        assert_eq!(places(b"aaaaa", b"aa"), [0, 2]);
+        assert!(places(b"abc", b"abcd").is_empty());
+        assert!(places(b"", b"a").is_empty());
+        for needle in [&b"x"[..], b"xyz"] {
+            for at in [0, 1, BYTES_SEARCHED - 2, BYTES_SEARCHED - 1, BYTES_SEARCHED, 2 * BYTES_SEARCHED] {
+                let mut text = vec![b'-'; 3 * BYTES_SEARCHED];
+                text[at..at + needle.len()].copy_from_slice(needle);
+                assert_eq!(places(&text, needle), [at]);
+            }
+        }
+        assert_eq!(nth_place(Places::new(b"a.bc..d", b"."), 2, &good), Ok((Some(5), 2)));
+        assert_eq!(nth_place(Places::new(b"a.bc..d", b"."), 3, &good), Ok((None, 3)));
     }
 }
