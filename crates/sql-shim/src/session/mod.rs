@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod command;
+pub mod courtesy;
 mod definition;
 mod engine_settings;
 mod evaluation;
@@ -40,7 +41,6 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
-use crate::server::courtesy::{Courtesy, courteous};
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
@@ -56,6 +56,7 @@ use crate::sql::value::{Collation, Value, decimal};
 use crate::status::Counter;
 use crate::variables::{self, sql_mode};
 use cache::StatementCache;
+use courtesy::{Courtesy, courteous};
 use failure::Failure;
 use locks::LockedTable;
 use state::SessionState;

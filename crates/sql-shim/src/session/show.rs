@@ -1,5 +1,6 @@
 //! SHOW, DESCRIBE and EXPLAIN: rows made from the catalog and the server's state, filtered by LIKE or WHERE.
 
+mod create_table;
 mod innodb_status;
 
 use std::pin::pin;
@@ -26,7 +27,7 @@ use crate::sql::value::{Value, collation, like};
 use crate::variables::Scope;
 use catalog_views::server_tables;
 use catalog_views::table_tables::{
-    columns_of_table, columns_of_view, create_statement, default_text, statistics_of, table_row,
+    columns_of_table, columns_of_view, default_text, statistics_of, table_row,
 };
 
 type Row = Vec<Value<'static>>;
@@ -486,7 +487,7 @@ impl Session {
 
     fn create_table_text(&self, name: &TableName) -> Result<Answer, SqlError> {
         let table = self.planner().engine_table(name)?;
-        let rows = vec![vec![text(&*table.name), text(create_statement(&table))]];
+        let rows = vec![vec![text(&*table.name), text(create_table::create_statement(&table))]];
         Ok(Answer::texts(&[("Table", 64), ("Create Table", 65_535)], rows))
     }
 
