@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use disk::{Environment, RealEnvironment, RealOptions};
-use page::{PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, File, RealEnvironment, RealOptions};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use pagestore::{Error, Interrupt, Mtr, Options, PageSize, PageStore, fsp};
 use untorn_btree::{
     CheckReport, Checker, Field, IndexDef, LeafCursor, Outcome, RecordBuffer, RecordRef, Seek,
@@ -29,6 +29,11 @@ impl PageWriter for PlainWriter {
             }
             Ok(batch)
         })
+    }
+
+    /// Nothing was left unsynced.
+    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
