@@ -133,7 +133,7 @@ fn serve_open<E: Engine>(
     say("ready for connections");
     signals.connect(&server);
     let outcome = running.wait().map_err(|error| error.to_string());
-    say(&format!("asked to stop; all connections have ended after {} s", server.clock.advance() / 1000));
+    say(&format!("all connections have ended; the server ran for {} s", server.clock.advance() / 1000));
     let _ = std::fs::remove_file(&pid_file);
     outcome
 }

@@ -131,6 +131,7 @@ impl Parser<'_> {
             "HANDLER" => self.refuse("HANDLER"),
             "XA" => self.refuse("XA"),
             "HELP" => self.refuse("HELP"),
+            "RESET" if self.peek_is_word("PERSIST") => self.refuse("RESET PERSIST"),
             "CHANGE" | "STOP" | "PURGE" | "RESET" => self.refuse("replication"),
             "INSTALL" | "UNINSTALL" => self.refuse("plug-ins"),
             _ => Err(self.unexpected()),
