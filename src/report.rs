@@ -18,8 +18,8 @@ pub struct OpenReport {
     pub page_size: u32,
     /// Bytes of the buffer pool.
     pub buffer_pool_bytes: u64,
-    /// The clean tier, if there is one: file, size, memory, pages kept.
-    pub clean_tier: Option<String>,
+    /// The buffer pool extension, if there is one: file, size, memory, pages kept.
+    pub extension: Option<String>,
     /// Bytes of the redo log.
     pub redo_capacity_bytes: u64,
     /// How page writes are protected, and why: a line for each kind of storage.
@@ -59,7 +59,7 @@ impl OpenReport {
         ];
         lines.extend(self.protection.iter().map(|line| ("torn pages", line.clone())));
         lines.push(("buffer pool", format!("{} MiB", self.buffer_pool_bytes / MIB)));
-        lines.extend(self.clean_tier.iter().map(|line| ("clean tier", line.clone())));
+        lines.extend(self.extension.iter().map(|line| ("pool extension", line.clone())));
         lines.push(("redo log", format!("{} MiB usable", self.redo_capacity_bytes / MIB)));
         lines.push(("file access", self.io.clone()));
         if !self.restored_pages.is_empty() {

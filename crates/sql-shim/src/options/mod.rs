@@ -78,7 +78,7 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
     let tier_file = variables.text("untorn_bpe_file");
     apply_persisted(variables, &mut given)?;
     let options = decide(variables, &given)?;
-    crate::clean_tier::settle(variables, &tier_file).map_err(OptionError)?;
+    crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
 }
 
@@ -177,7 +177,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     if given.contains("innodb_page_size") {
         database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
     }
-    database.clean_tier = crate::clean_tier::options(variables);
+    database.extension = crate::extension::options(variables);
     describe_the_machine(variables);
     if !given.without_effect.is_empty() {
         let names: Vec<&str> = given.without_effect.iter().copied().collect();

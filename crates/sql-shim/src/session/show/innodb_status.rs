@@ -269,7 +269,7 @@ impl Printout<'_> {
     }
 
     fn extension(&self, out: &mut String) -> fmt::Result {
-        let extension = self.state.database.clean_tier();
+        let extension = self.state.database.extension();
         let Some(file) = &extension.file else { return Ok(()) };
         heading(out, "BUFFER POOL EXTENSION")?;
         writeln!(out, "{} in {}", extension.state.name(), file.display())?;
