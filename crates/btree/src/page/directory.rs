@@ -113,7 +113,8 @@ mod tests {
     fn each_slot_is_found_by_what_it_points_at() {
         for n_slots in 2..70 {
             let mut page = vec![0; 4096];
-            page[header::N_DIR_SLOTS..header::N_DIR_SLOTS + 2].copy_from_slice(&(n_slots as u16).to_be_bytes());
+            page[header::N_DIR_SLOTS..header::N_DIR_SLOTS + 2]
+                .copy_from_slice(&(n_slots as u16).to_be_bytes());
             let origin = |slot: usize| 99 + 259 * slot % 3900;
             for slot in 0..n_slots {
                 let address = slot_address(page.len(), slot);
