@@ -10,9 +10,8 @@
 //!   nobody looks for it in the tier. Hence an entry is always what the data file holds, and a read that began with
 //!   [`BufferPoolExtension::find`] gives the current page however long it takes: the page cannot be changed before the read is
 //!   over, since it would have to be in the pool for that.
-//! - Whatever the tier returns is checked ([`BufferPoolExtension::verify`]) before anybody sees it. A page that is not
-//! the one
-//!   asked for, in the version asked for, is a miss, and the same read goes on with the data file.
+//! - Whatever the tier returns is checked ([`BufferPoolExtension::verify`]) before anybody sees it. A page that is
+//!   not the one asked for, in the version asked for, is a miss, and the same read goes on with the data file.
 //! - Nothing here may wait, but for [`BufferPoolExtension::before_checkpoint`].
 //!
 //! The pool's tier may be replaced or removed at any time; reads under way keep the one they began with.

@@ -41,6 +41,8 @@ pub struct Fixture {
     pub store: Arc<PageStore>,
     environment: Arc<RealEnvironment>,
     directory: PathBuf,
+    /// Removals that took the latches of a structure change.
+    pub removals_in_structure: AtomicU32,
 }
 
 impl Fixture {
@@ -67,7 +69,7 @@ impl Fixture {
         let page_size = PageSize::new(page_size).unwrap();
         let options = Options { pool_bytes, page_size, ..Options::default() };
         let store = PageStore::open(dynamic, redo, options, Arc::new(PlainWriter)).unwrap();
-        Fixture { store, environment, directory }
+        Fixture { store, environment, directory, removals_in_structure: AtomicU32::new(0) }
     }
 
     pub fn directory(&self) -> &Path {
@@ -201,6 +203,7 @@ impl Fixture {
         if let Some(removed) = on_leaf.unwrap() {
             return removed;
         }
+        self.removals_in_structure.fetch_add(1, Ordering::Relaxed);
         self.run(|| {
             let mut mtr = self.store.mtr_sized(tree.structure_redo_bytes())?;
             let (position, mut guard) =

@@ -620,15 +620,10 @@ impl SessionService for Session {
     }
 
     fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive {
-            "interactive_timeout"
-        } else {
-            "wait_timeout"
-        };
-        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
-            Ok(variables::Value::UInt(seconds)) => seconds,
-            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
-            _ => 28_800,
+        let settings = self.state.settings();
+        match self.state.connection.client_flags().interactive {
+            true => settings.interactive_timeout_seconds,
+            false => settings.wait_timeout_seconds,
         }
     }
 }

@@ -284,7 +284,7 @@ fn long_texts() -> Vec<(String, usize)> {
         (many(ROWS, &|n| format!("SELECT id FROM o WHERE id = {n}"), " UNION "), bound(6 * ROWS)),
         (
             format!("SHOW TABLES WHERE {}", many(ROWS, &|_| "Tables_in_d = 'x'".into(), " OR ")),
-            bound(3 * ROWS),
+            bound(6 * ROWS),
         ),
         (format!("SELECT COALESCE({}) FROM o", many(4 * ROWS, &|_| "id".into(), ",")), bound(6 * ROWS)),
         (format!("SELECT * FROM (SELECT id FROM o WHERE {chain}) AS d"), bound(9 * ROWS)),

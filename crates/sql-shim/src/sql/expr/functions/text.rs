@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
 use untorn::types::Collation;
 
+use super::pieces::{MATCH_BYTES, Places, by_pieces, nth_place, replaced};
 use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
-use crate::result::SqlError;
 use crate::sql::ast::TrimSide;
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Evaluated};
@@ -36,12 +35,39 @@ fn made<'a>(
     Ok(owned_text(make(), rule))
 }
 
+/// [`made`] piece by piece, of what takes longer for a byte than copying it.
+fn made_by_pieces<'a>(
+    bytes: usize,
+    name: &str,
+    rule: Collation,
+    text: &[u8],
+    cx: &Context<'_>,
+    each: impl Fn(&[u8], &mut Vec<u8>),
+) -> Evaluated<'a> {
+    if !text_fits(bytes, name, cx.state) {
+        return Ok(Value::Null);
+    }
+    cx.state.hold(bytes)?;
+    Ok(owned_text(by_pieces(text, bytes, &|bytes| cx.state.work(bytes), each)?, rule))
+}
+
 /// A function of one text that makes a text.
 fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated<'a> {
     match values {
         [Value::Null] | [] => Ok(Value::Null),
         [value, ..] => Ok(owned_text(apply(&value.to_text()), value.collation())),
     }
+}
+
+/// LOWER and UPPER; bytes have no case.
+fn cased<'a>(value: &Value<'a>, case: impl Fn(&[u8]) -> Vec<u8>, cx: &Context<'_>) -> Evaluated<'a> {
+    if matches!(value, Value::Null | Value::Text(_, Collation::Binary)) {
+        return Ok(value.clone());
+    }
+    let each = |piece: &[u8], made: &mut Vec<u8>| made.extend(case(piece));
+    let text = value.to_text();
+    let made = by_pieces(&text, text.len(), &|bytes| cx.state.work(bytes), each)?;
+    Ok(owned_text(made, value.collation()))
 }
 
 /// The functions.
@@ -57,10 +83,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(length(&v[0], |text| collation::char_count(text, rule)))
     }),
     function!("BIT_LENGTH", 1..=1, |_| Type::INT, |v, _| Ok(length(&v[0], |text| text.len() * 8))),
-    function!("LOWER", 1..=1, text_like, |v, _| text(v, collation::lower)),
-    function!("LCASE", 1..=1, text_like, |v, _| text(v, collation::lower)),
-    function!("UPPER", 1..=1, text_like, |v, _| text(v, collation::upper)),
-    function!("UCASE", 1..=1, text_like, |v, _| text(v, collation::upper)),
+    function!("LOWER", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
+    function!("LCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
+    function!("UPPER", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
+    function!("UCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
     function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| {
         String::from_utf8_lossy(t).chars().rev().collect::<String>().into_bytes()
     })),
@@ -120,7 +146,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         cx.state.hold(bytes)?;
-        Ok(owned_text(replace(Places::new(&text, &from), &to, bytes, &work)?, rule))
+        Ok(owned_text(replaced(Places::new(&text, &from), &to, bytes, &work)?, rule))
     }),
     function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
@@ -162,8 +188,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Value::Null => Ok(Value::Null),
             Value::Text(text, _) => {
                 let digit = |four: u8| b"0123456789ABCDEF"[usize::from(four)];
-                made(text.len().saturating_mul(2), "hex", Collation::Utf8mb4GeneralCi, cx, || {
-                    text.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+                let bytes = text.len().saturating_mul(2);
+                made_by_pieces(bytes, "hex", Collation::Utf8mb4GeneralCi, text, cx, |piece, made| {
+                    made.extend(piece.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]))
                 })
             }
             number => Ok(Value::text(format!("{:X}", number.to_bits()))),
@@ -210,7 +237,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let (wanted, list) = (v[0].to_text(), v[1].to_text());
         let rule = collation::common(v[0].collation(), v[1].collation());
         let wanted = collation::trimmed(&wanted, rule);
-        for (at, item) in list.split(|byte| *byte == b',').enumerate() {
+        // Nothing is an empty list, and not one of an empty text.
+        let items = list.split(|byte| *byte == b',').filter(|_| !list.is_empty());
+        for (at, item) in items.enumerate() {
             cx.state.work(item.len() + MATCH_BYTES)?;
             if collation::equal_to_trimmed(wanted, item, rule) {
                 return Ok(Value::Int(at as i64 + 1));
@@ -294,100 +323,31 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
     Ok(owned_text(part.to_vec(), rule))
 }
 
-/// Bytes that are searched in one go.
-const BYTES_SEARCHED: usize = 1 << 20;
-
-/// Bytes of work that finding a place counts for.
-const MATCH_BYTES: usize = 16;
-
-/// The places of a text that do not overlap, from left to right.
-struct Places<'t> {
-    text: &'t [u8],
-    finder: memmem::Finder<'t>,
-    from: usize,
-}
-
-impl<'t> Places<'t> {
-    /// Those of `needle`, which is not empty.
-    fn new(text: &'t [u8], needle: &'t [u8]) -> Places<'t> {
-        Places { text, finder: memmem::Finder::new(needle), from: 0 }
-    }
-
-    /// The next place. `work` is told the bytes that were gone through, and may say that it is enough.
-    fn next(&mut self, work: &dyn Fn(usize) -> Result<(), SqlError>) -> Result<Option<usize>, SqlError> {
-        let needle = self.finder.needle().len();
-        loop {
-            let rest = self.text.get(self.from..).unwrap_or_default();
-            let searched = &rest[..rest.len().min(BYTES_SEARCHED + needle - 1)];
-            if let Some(at) = self.finder.find(searched) {
-                let place = self.from + at;
-                self.from = place + needle;
-                work(at + MATCH_BYTES)?;
-                return Ok(Some(place));
-            }
-            work(searched.len())?;
-            if searched.len() == rest.len() {
-                return Ok(None);
-            }
-            self.from += BYTES_SEARCHED;
-        }
-    }
-}
-
-/// Where the place with so many before it is, and how many there are up to it.
-fn nth_place(
-    mut places: Places<'_>,
-    before: usize,
-    work: &dyn Fn(usize) -> Result<(), SqlError>,
-) -> Result<(Option<usize>, usize), SqlError> {
-    let mut found = 0;
-    while let Some(at) = places.next(work)? {
-        if found == before {
-            return Ok((Some(at), found));
-        }
-        found += 1;
-    }
-    Ok((None, found))
-}
-
 fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
     let rule = collation::common(values[0].collation(), values[1].collation());
-    let fold = |text: &[u8]| {
-        if rule == Collation::Utf8mb4GeneralCi { collation::lower(text) } else { text.to_vec() }
+    let fold = |piece: &[u8], made: &mut Vec<u8>| match rule {
+        Collation::Utf8mb4GeneralCi => made.extend(collation::lower(piece)),
+        _ => made.extend_from_slice(piece),
     };
-    let (needle, text) = (fold(&values[0].to_text()), fold(&values[1].to_text()));
+    let work = |bytes| cx.state.work(bytes);
+    let folded = |text: &[u8]| by_pieces(text, text.len(), &work, fold);
+    let (needle, text) = (folded(&values[0].to_text())?, folded(&values[1].to_text())?);
     let from = values.get(2).map_or(1, Value::to_i64);
     if from < 1 {
+        return Ok(Value::Int(0));
+    }
+    if from > collation::char_count(&text, rule) as i64 + 1 {
         return Ok(Value::Int(0));
     }
     let from = collation::char_offset(&text, from as usize - 1, rule);
     let found = match needle.is_empty() {
         true => (from <= text.len()).then_some(from),
-        false => Places { from, ..Places::new(&text, &needle) }.next(&|bytes| cx.state.work(bytes))?,
+        false => Places::new(&text, &needle).starting_at(from).next(&work)?,
     };
     Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
-}
-
-/// The text with `to` in all places, made in a buffer of so many bytes.
-fn replace(
-    mut places: Places<'_>,
-    to: &[u8],
-    bytes: usize,
-    work: &dyn Fn(usize) -> Result<(), SqlError>,
-) -> Result<Vec<u8>, SqlError> {
-    let mut result = Vec::with_capacity(bytes);
-    let mut at = 0;
-    while let Some(next) = places.next(work)? {
-        work(to.len())?;
-        result.extend_from_slice(&places.text[at..next]);
-        result.extend_from_slice(to);
-        at = places.from;
-    }
-    result.extend_from_slice(&places.text[at..]);
-    Ok(result)
 }
 
 fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> {
@@ -536,60 +496,10 @@ pub fn trim<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
-    use crate::errors;
 
     #[test]
     fn groups_of_digits() {
         assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
-    }
-
-    #[test]
-    fn what_goes_through_a_long_text_is_stopped_in_it() {
-        let text = b"ab".repeat(100_000);
-        let none = b"ab".repeat(2 * BYTES_SEARCHED);
-        let stop = |stop_after: usize, told: &Cell<usize>, bytes: usize| {
-            told.set(told.get() + bytes);
-            match told.get() < stop_after {
-                true => Ok(()),
-                false => Err(errors::error(errors::QUERY_INTERRUPTED, &[])),
-            }
-        };
-        for stop_after in [1_000, 100_000] {
-            let told = Cell::new(0);
-            let work = |bytes| stop(stop_after, &told, bytes);
-            assert!(replace(Places::new(&text, b"b"), b"xx", 3 * text.len(), &work).is_err());
-            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
-            told.set(0);
-            assert!(nth_place(Places::new(&text, b"b"), usize::MAX, &work).is_err());
-            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
-            // A text without the needle is searched by pieces.
-            told.set(0);
-            assert!(Places::new(&none, b"c").next(&work).is_err());
-            assert!(told.get() <= BYTES_SEARCHED, "{} bytes told", told.get());
-        }
-    }
-
-    #[test]
-    fn places_are_found_across_pieces() {
-        let good = |_| Ok(());
-        fn places(text: &[u8], needle: &[u8]) -> Vec<usize> {
-            let mut places = Places::new(text, needle);
-            std::iter::from_fn(|| places.next(&|_| Ok(())).unwrap_or(None)).collect()
-        }
-        assert_eq!(places(b"aaaaa", b"aa"), [0, 2]);
-        assert!(places(b"abc", b"abcd").is_empty());
-        assert!(places(b"", b"a").is_empty());
-        for needle in [&b"x"[..], b"xyz"] {
-            for at in [0, 1, BYTES_SEARCHED - 2, BYTES_SEARCHED - 1, BYTES_SEARCHED, 2 * BYTES_SEARCHED] {
-                let mut text = vec![b'-'; 3 * BYTES_SEARCHED];
-                text[at..at + needle.len()].copy_from_slice(needle);
-                assert_eq!(places(&text, needle), [at]);
-            }
-        }
-        assert_eq!(nth_place(Places::new(b"a.bc..d", b"."), 2, &good), Ok((Some(5), 2)));
-        assert_eq!(nth_place(Places::new(b"a.bc..d", b"."), 3, &good), Ok((None, 3)));
     }
 }
