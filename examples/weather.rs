@@ -2,14 +2,14 @@
 //!
 //! A reading is found by its station and its hour, and rows lie in that order. So the readings of one station between two hours
 //! are a range, from either end, and the readings of one station are the range of its name alone. A day of readings is
-//! inserted as one statement. Two threads calibrate the stations in opposite orders: each holds what the other wants, one of
+//! inserted as one statement. Two threads calibrate the stations in opposite orders: each comes to hold what the other wants, one of
 //! them is rolled back, and `transact` runs its closure again. Two threads sum up at one moment, while a reading goes. The record
 //! of a station is set by compare-and-swap: only a higher one replaces it.
 //!
 //! `cargo run --release --example weather`: the database is in memory, and goes with the program.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use untorn::schema::{ColumnDef, TableDef};
@@ -18,8 +18,6 @@ use untorn::{Database, KeyValue, OwnedRow, Range, Result, Table, Transaction};
 
 const STATIONS: [&str; 2] = ["Bergen", "Oslo"];
 const HOURS: i64 = 24;
-/// Times that each of two threads calibrates all readings.
-const ROUNDS: u32 = 10;
 
 fn main() -> Result<()> {
     let db = Database::in_memory()?;
@@ -97,27 +95,31 @@ fn print_ranges(db: &Database, readings: &Arc<Table>) -> Result<()> {
     t.rollback()
 }
 
-/// Adds a tenth of a degree everywhere, again and again, in two threads, which meet each other in deadlocks.
+/// Adds a tenth of a degree everywhere, in two threads at once, which meet in a deadlock.
 fn calibrate(db: &Database, readings: &Arc<Table>) -> Result<()> {
     let attempts = AtomicU32::new(0);
-    let orders = [[STATIONS[0], STATIONS[1]], [STATIONS[1], STATIONS[0]]];
+    let both_hold_one = Barrier::new(2);
+    let [bergen, oslo] = STATIONS;
     thread::scope(|threads| {
-        let workers = orders.map(|stations| {
-            let attempts = &attempts;
-            threads.spawn(move || -> Result<()> {
-                for _ in 0..ROUNDS {
-                    // It may run more than once: what it counts outside of the database is counted each time.
-                    db.transact(|t| {
-                        attempts.fetch_add(1, Ordering::Relaxed);
-                        stations.into_iter().try_for_each(|station| add_a_tenth(t, readings, station))
-                    })?;
-                }
-                Ok(())
+        let workers = [(bergen, oslo), (oslo, bergen)].map(|(first, second)| {
+            let (attempts, both_hold_one) = (&attempts, &both_hold_one);
+            threads.spawn(move || {
+                let mut meets = true;
+                // It may run more than once: what it counts outside of the database is counted each time.
+                db.transact(|t| {
+                    attempts.fetch_add(1, Ordering::Relaxed);
+                    add_a_tenth(t, readings, first)?;
+                    // Only here, and only once, to make the deadlock certain: the other thread holds its first station too.
+                    if std::mem::take(&mut meets) {
+                        both_hold_one.wait();
+                    }
+                    add_a_tenth(t, readings, second)
+                })
             })
         });
         workers.into_iter().try_for_each(joined)
     })?;
-    println!("{} transactions, {} attempts", 2 * ROUNDS, attempts.into_inner());
+    println!("2 transactions, {} attempts", attempts.into_inner());
     Ok(())
 }
 

@@ -84,6 +84,7 @@ impl Database {
             };
             *files.entry(line).or_default() += 1;
         }
-        files.into_iter().map(|(line, count)| format!("{line}, {count} files")).collect()
+        let noun = |count| if count == 1 { "file" } else { "files" };
+        files.into_iter().map(|(line, count)| format!("{line}, {count} {}", noun(count))).collect()
     }
 }

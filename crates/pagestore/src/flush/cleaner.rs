@@ -5,14 +5,11 @@
 //! starts writing dirty ones. For the log it writes the oldest changes, as many as the
 //! [controller](crate::flush::adaptive_flushing) says. Batches run as tasks of their own; the cleaner never waits for one.
 //! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a restart is short.
-//!
-//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it moves, the data
-//! files that batches left unsynced are synced, once for all of these batches.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,7 +17,6 @@ use disk::Event;
 use page::FlushPurpose;
 use redo::Lsn;
 
-use crate::error::Error;
 use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, goal};
 use crate::flush::batch::{Collected, Which};
 use crate::flush::feeder;
@@ -104,74 +100,6 @@ impl PageStore {
     /// Makes the cleaner look now.
     pub(crate) fn wake_cleaner(&self) {
         self.cleaner_wanted.notify();
-    }
-
-    /// Syncs what is written and moves the checkpoint as far as it can go, in the background; one at a time.
-    fn start_checkpoint(&self) {
-        let target = self.flush_list.lock().checkpoint_when_synced();
-        let refused = self.recovering.load(Ordering::Acquire) || self.poisoned().is_some();
-        if refused || target <= self.redo.checkpoint_lsn() {
-            return;
-        }
-        if self.checkpoint_running.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let running = CheckpointRunning(self.this());
-        self.env.spawn("checkpoint", Box::pin(async move { running.0.move_checkpoint().await }));
-    }
-
-    async fn move_checkpoint(&self) {
-        if self.sync_written().await.is_err() {
-            return;
-        }
-        // Batches may have left something unsynced meanwhile.
-        let target = self.flush_list.lock().checkpoint();
-        if target <= self.redo.checkpoint_lsn() {
-            return;
-        }
-        // After the target was computed: what was changed before it has been invalidated in this tier, or was never in it.
-        if let Some(tier) = self.tier.get() {
-            tier.before_checkpoint(target).await;
-        }
-        if let Err(error) = self.redo.set_checkpoint(target).await {
-            self.poison(&format!("moving the checkpoint failed: {error}"));
-        }
-    }
-
-    /// Sharp checkpoint: writes what is dirty now and moves the checkpoint to this point of the log.
-    ///
-    /// # Errors
-    /// When writing fails; the store is then poisoned.
-    pub async fn checkpoint(&self) -> Result<Lsn, Error> {
-        let target = {
-            let list = self.flush_list.lock();
-            list.seen()
-        };
-        self.flush_until_clean(Which::OlderThan(target)).await?;
-        loop {
-            let over = self.checkpoint_over.event();
-            let reached = self.redo.checkpoint_lsn();
-            if reached >= target {
-                return Ok(reached);
-            }
-            self.refuse_when_poisoned()?;
-            self.start_checkpoint();
-            over.wait().await;
-        }
-    }
-}
-
-/// Ends a checkpoint, also when its task is dropped in the middle.
-struct CheckpointRunning(Arc<PageStore>);
-
-impl Drop for CheckpointRunning {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            // The next one would do the same, and the log fills up meanwhile.
-            self.0.poison("a checkpoint ended by an internal fault");
-        }
-        self.0.checkpoint_running.store(false, Ordering::Release);
-        self.0.checkpoint_over.notify();
     }
 }
 

@@ -1,12 +1,13 @@
 //! Dirty pages, from the first change to the file.
 //!
 //! The **flush list** has them in the order of their first change. The **page cleaner** takes batches from it, as many pages as
-//! [`adaptive_flushing`] says, and moves the checkpoint; neighbours ride along. [`syncing`] makes durable what page writes left unsynced.
+//! [`adaptive_flushing`] says, and has the [`checkpoint`] moved; neighbours ride along. [`syncing`] makes durable what page writes left unsynced.
 //! The **feeder** offers clean pages to the buffer pool extension before they are evicted.
 
 pub(crate) mod adaptive_flushing;
 #[allow(unsafe_code)]
 pub(crate) mod batch;
+pub(crate) mod checkpoint;
 pub(crate) mod cleaner;
 #[allow(unsafe_code)]
 pub(crate) mod feeder;
