@@ -25,7 +25,7 @@ fn main() -> untorn::Result<()> {
     t.rollback()?;
 
     let scores = db.key_value::<(String, u32), Option<i64>>("scores")?;
-    scores.clear(&db)?;
+    scores.clear(&db)?; // so that a second run finds it empty
     db.transact(|t| scores.insert_all(t, [(("Ada", 1), Some(12)), (("Ada", 2), None)]))?;
     let mut t = db.begin();
     for pair in scores.of(&mut t, "Ada") {
