@@ -5,6 +5,7 @@ use std::sync::Arc;
 use disk::sync::atomic::Ordering;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::outside::{RowOwner, RowWaits};
 use super::place::Place;
 use super::request::Owner;
 use super::table::{Acquired, LockTable};
@@ -85,6 +86,24 @@ fn a_search_looks_at_each_waiter_a_few_times_only() {
 }
 
 /// A chain of waits, each on a row of its own.
+#[test]
+fn a_search_from_outside_is_given_each_owner_once() {
+    let table = LockTable::new(1);
+    let holder = owner();
+    take(&table, &holder, record(1), X);
+    let owners: Vec<Arc<Owner>> = (0..100).map(|_| owner()).collect();
+    let _waits: Vec<LockWait> = owners.iter().map(|owner| wait(&table, owner, record(1), X)).collect();
+    let rows = RowWaits(Arc::downgrade(&table));
+    let mut search = rows.search();
+    let mut given = Vec::new();
+    for waiter in owners.iter().rev().cloned().map(RowOwner) {
+        let wait = rows.wait_of(&waiter).unwrap();
+        given.extend(search.new_blockers(&waiter, &wait));
+    }
+    // The holder, and all but the last.
+    assert_eq!(given.len(), owners.len());
+}
+
 #[test]
 fn a_search_along_a_chain_is_linear_and_finds_its_end() {
     let table = LockTable::new(1);
