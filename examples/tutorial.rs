@@ -38,7 +38,10 @@ fn main() -> untorn::Result<()> {
     std::thread::scope(|threads| {
         for name in ["Ada", "Alan"] {
             let (db, ages, snapshot) = (&db, &ages, &snapshot);
-            threads.spawn(move || ages.get(&mut db.begin_in(snapshot)?, name));
+            threads.spawn(move || match db.begin_in(snapshot).and_then(|mut t| ages.get(&mut t, name)) {
+                Ok(age) => println!("{name}: {age:?}"),
+                Err(error) => eprintln!("{name}: {error}"),
+            });
         }
     });
     drop(snapshot);
@@ -67,13 +70,17 @@ fn main() -> untorn::Result<()> {
     let def = TableDef::new(columns).primary_key(&["id"]).key("by_price", KeyKind::Secondary, &["price"]);
     let item = db.create_table_if_missing("shop", "item", def)?;
 
-    db.transact(|t| t.insert(&item, &[Value::Null, Value::bytes("lamp"), Value::Int(30)]).map(drop))?;
+    let lamp = [Value::Null, Value::bytes("lamp"), Value::Int(30)];
+    let id = db.transact(|t| t.insert(&item, &lamp))?; // the number it was given
 
     let mut t = db.begin();
     let cheap = untorn::Range::all().index("by_price").to(vec![Value::Int(50)]);
     for row in t.scan(&item, &cheap)? {
-        println!("{:?}", row?);
+        if let [Value::Int(id), Value::Bytes(name), Value::Int(price)] = row?.as_slice() {
+            println!("{id}: {}, {price}", String::from_utf8_lossy(name));
+        }
     }
     t.rollback()?;
+    println!("the newest has number {}", id.unwrap_or(0));
     db.close()
 }

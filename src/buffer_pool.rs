@@ -43,8 +43,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When that is too small, for itself or for the clean tier's tables; when the memory cannot be had; when the engine
-    /// writes nothing any more. Nothing has changed then.
+    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot be had;
+    /// when the engine writes nothing any more. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<disk::Event> {
         if !self.0.unchecked_sizes {
             check_size(bytes)?;
@@ -55,7 +55,7 @@ impl Database {
             pagestore::Error::Options(why) => refused(why),
             other => other.into(),
         })?;
-        self.0.clean_tier.pool_resized(bytes);
+        self.0.extension.pool_resized(bytes);
         Ok(over)
     }
 

@@ -17,8 +17,8 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::catalog::{Catalog, DatabaseDef};
-use crate::clean_tier::Tier;
 use crate::error::{Error, Result};
+use crate::extension::Tier;
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
     pub writer: dblwr::ProtectedWriter,
-    pub clean_tier: Tier,
+    pub extension: Tier,
     pub marks: Arc<Marks>,
     pub report: OpenReport,
     /// Level of forced recovery.
@@ -273,7 +273,7 @@ impl Database {
         {
             provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
         }
-        self.0.clean_tier.close(self.0.redo.current()).await;
+        self.0.extension.close(self.0.redo.current()).await;
         if self.0.force_recovery == 6 {
             crate::forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
         }

@@ -188,6 +188,11 @@ pub enum Error {
         /// Columns of the key.
         columns: usize,
     },
+    /// `get`, `update` and `delete` find a row by its primary key, and a range without an index has its ends in it.
+    #[error(
+        "table '{0}.{1}' has no primary key to find a row by: read it with `scan`, all of it or a range of one of its indexes"
+    )]
+    NoPrimaryKey(String, String),
     /// Where a range begins or ends cannot be told by an index that has the first characters of a column only.
     #[error("index '{0}' has a prefix of a column only: read all of it, or another index")]
     PrefixIndex(String),

@@ -13,9 +13,9 @@ use txn::TransactionSystem;
 
 use crate::buffer_pool;
 use crate::catalog::{CATALOG_FILE, Catalog};
-use crate::clean_tier::Tier;
 use crate::database::{Closing, Database, Inner, Tables};
 use crate::error::{Error, Result};
+use crate::extension::Tier;
 use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
@@ -87,10 +87,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let clean_tier = Tier::open(&environment, &identity.text, page_size, &options);
-    let tier_bytes = clean_tier.memory_bytes();
+    let extension = Tier::open(&environment, &identity.text, page_size, &options);
+    let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
-    clean_tier.attach(&store);
+    extension.attach(&store);
     let weak = Arc::downgrade(&store);
     catalog.when_uncertain(move |why| {
         if let Some(store) = weak.upgrade() {
@@ -120,7 +120,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     if exists && level < 6 {
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
-    clean_tier.recovered(&recovered);
+    extension.recovered(&recovered);
     if level >= 4 {
         store.refuse_changes(&format!("innodb_force_recovery is {level}"));
     }
@@ -150,7 +150,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         created: !exists,
         page_size: page_bytes,
         buffer_pool_bytes: options.buffer_pool_bytes,
-        clean_tier: clean_tier.describe(),
+        extension: extension.describe(),
         redo_capacity_bytes: log.capacity(),
         io: describe_io(&*storage, &directory),
         tables: catalog.snapshot().tables().count(),
@@ -170,7 +170,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         redo: log,
         system,
         writer,
-        clean_tier,
+        extension,
         marks,
         report: OpenReport::default(),
         force_recovery: level,

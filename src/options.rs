@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::clean_tier::CleanTierOptions;
+use crate::extension::ExtensionOptions;
 
 /// How page writes are kept from tearing (`innodb_doublewrite`).
 pub use dblwr::Mode as Doublewrite;
@@ -42,8 +42,8 @@ pub struct Options {
     /// back. 4: nothing is changed at all. 5: undo logs are not read. 6: the redo log is not applied. Above 0 nothing
     /// can be changed in tables.
     pub force_recovery: u8,
-    /// The clean tier: a fast local disk behind the buffer pool (`untorn_bpe_*`).
-    pub clean_tier: CleanTierOptions,
+    /// The buffer pool extension: a fast local disk behind the buffer pool (`untorn_bpe_*`).
+    pub extension: ExtensionOptions,
     /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the process may open
     /// counts. More than that are open only while they are used, or hold writes that are not synced yet.
     pub open_files: usize,
@@ -107,7 +107,7 @@ impl Options {
             doublewrite_files: 2,
             doublewrite_pages: 128,
             force_recovery: 0,
-            clean_tier: CleanTierOptions::default(),
+            extension: ExtensionOptions::default(),
             open_files: 4000,
             lock_wait_timeout: Duration::from_secs(50),
             lock_memory_bytes: default_lock_memory(memory_bytes()),
@@ -132,10 +132,10 @@ impl Options {
         self
     }
 
-    /// The same with a clean tier in this file, of so many bytes (0: eight times the buffer pool).
-    pub fn clean_tier(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
-        self.clean_tier.file = Some(file.into());
-        self.clean_tier.size_bytes = bytes;
+    /// The same with a buffer pool extension in this file, of so many bytes (0: eight times the buffer pool).
+    pub fn extension(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
+        self.extension.file = Some(file.into());
+        self.extension.size_bytes = bytes;
         self
     }
 

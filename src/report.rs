@@ -18,8 +18,8 @@ pub struct OpenReport {
     pub page_size: u32,
     /// Bytes of the buffer pool.
     pub buffer_pool_bytes: u64,
-    /// The clean tier, if there is one: file, size, memory, pages kept.
-    pub clean_tier: Option<String>,
+    /// The buffer pool extension, if there is one: file, size, memory, pages kept.
+    pub extension: Option<String>,
     /// Bytes of the redo log.
     pub redo_capacity_bytes: u64,
     /// How page writes are protected, and why: a line for each kind of storage.
@@ -46,48 +46,57 @@ pub struct OpenReport {
     pub took: Duration,
 }
 
-impl fmt::Display for OpenReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl OpenReport {
+    /// A line for each decision and finding: what it is about, and what it is.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
         const MIB: u64 = 1 << 20;
         let state = if self.created { "new" } else { "existing" };
-        writeln!(f, "data directory   {} ({state}, {} tables)", self.directory.display(), self.tables)?;
-        writeln!(f, "pages            {} KiB", self.page_size / 1024)?;
-        for line in &self.protection {
-            writeln!(f, "torn pages       {line}")?;
-        }
-        writeln!(f, "buffer pool      {} MiB", self.buffer_pool_bytes / MIB)?;
-        if let Some(tier) = &self.clean_tier {
-            writeln!(f, "clean tier       {tier}")?;
-        }
-        writeln!(f, "redo log         {} MiB", self.redo_capacity_bytes / MIB)?;
-        writeln!(f, "file access      {}", self.io)?;
+        let tables = if self.tables == 1 { "table" } else { "tables" };
+        let directory = self.directory.display();
+        let mut lines = vec![
+            ("data directory", format!("{directory} ({state}, {} {tables})", self.tables)),
+            ("pages", format!("{} KiB", self.page_size / 1024)),
+        ];
+        lines.extend(self.protection.iter().map(|line| ("torn pages", line.clone())));
+        lines.push(("buffer pool", format!("{} MiB", self.buffer_pool_bytes / MIB)));
+        lines.extend(self.extension.iter().map(|line| ("pool extension", line.clone())));
+        lines.push(("redo log", format!("{} MiB usable", self.redo_capacity_bytes / MIB)));
+        lines.push(("file access", self.io.clone()));
         if !self.restored_pages.is_empty() {
             let pages: Vec<String> = self.restored_pages.iter().map(PageId::to_string).collect();
-            writeln!(
-                f,
-                "restored pages   {} torn, put back from the doublewrite: {}",
-                pages.len(),
-                pages.join(", ")
-            )?;
+            let (count, pages) = (pages.len(), pages.join(", "));
+            lines.push(("restored pages", format!("{count} torn, put back from the doublewrite: {pages}")));
         }
         if self.force_recovery > 0 {
-            writeln!(
-                f,
-                "forced recovery  level {}: rows cannot be changed; {} damaged pages skipped, {} tables left out",
-                self.force_recovery,
-                self.skipped_pages.len(),
-                self.left_out.len()
-            )?;
+            lines.push((
+                "forced recovery",
+                format!(
+                    "level {}: rows cannot be changed; {} damaged pages skipped, {} tables left out",
+                    self.force_recovery,
+                    self.skipped_pages.len(),
+                    self.left_out.len()
+                ),
+            ));
         }
         if self.redo_applied > 0 || self.rolled_back > 0 {
-            writeln!(
-                f,
-                "recovery         {} mini-transactions ({} KiB of redo) applied, {} transactions to be rolled back",
-                self.redo_applied,
-                self.redo_applied_bytes / 1024,
-                self.rolled_back
-            )?;
+            lines.push((
+                "recovery",
+                format!(
+                    "{} mini-transactions ({} KiB of redo) applied, {} transactions to be rolled back",
+                    self.redo_applied,
+                    self.redo_applied_bytes / 1024,
+                    self.rolled_back
+                ),
+            ));
         }
-        write!(f, "opened in        {:.2} s", self.took.as_secs_f64())
+        lines.push(("opened in", format!("{:.2} s", self.took.as_secs_f64())));
+        lines
+    }
+}
+
+impl fmt::Display for OpenReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.lines().into_iter().map(|(what, line)| format!("{what:<16} {line}"));
+        f.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }
 }

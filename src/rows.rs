@@ -28,7 +28,7 @@ use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
 use crate::write::{EncodedRow, RowWriter, StatementTime, Written};
 
-/// A row, a value per column.
+/// A row: a value per column, in the order of the definition.
 pub type OwnedRow = Vec<Value<'static>>;
 
 /// How a read treats rows that other transactions are changing.
@@ -89,26 +89,28 @@ impl<'a> Range<'a> {
         self
     }
 
-    /// Rows whose leading index columns equal these values.
+    /// Rows whose leading index columns equal these values: with the key (station, hour), `equal(vec![station])` is all of one
+    /// station.
     pub fn equal(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.lower = Bound::Included(key.clone());
         self.upper = Bound::Included(key);
         self
     }
 
-    /// Rows from these values on.
+    /// Rows from these values on, including them. They may be fewer than the index has columns.
     pub fn from(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.lower = Bound::Included(key);
         self
     }
 
-    /// Rows up to these values, including them.
+    /// Rows up to these values, including them: where these are fewer than the index has columns, all rows that begin with them.
+    /// An end that does not belong to the range is set in [`Range::upper`] and [`Range::lower`].
     pub fn to(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.upper = Bound::Included(key);
         self
     }
 
-    /// From the upper end down.
+    /// From the upper end down; the ends stay the same.
     pub fn descending(mut self) -> Range<'a> {
         self.descending = true;
         self
@@ -140,9 +142,7 @@ fn push(row: &mut EncodedRow, table: &Table, column: u16, value: &Value<'_>) -> 
 }
 
 fn clustered_parts(table: &Table) -> Result<&KeyDef> {
-    table.def.clustered_key().ok_or_else(|| {
-        Error::Internal(format!("table '{}' has no primary key: find its rows by a range read", table.name))
-    })
+    table.def.clustered_key().ok_or_else(|| Error::NoPrimaryKey(table.database.clone(), table.name.clone()))
 }
 
 /// The whole key of one row.
@@ -373,12 +373,10 @@ impl Transaction {
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
-        let columns = clustered_parts(&table)?.parts.len();
-        if key.len() != columns {
-            return Err(Error::WrongKeyLength { given: key.len(), columns });
-        }
-        let range = Range::all().equal(key.to_vec()).lock(statement.0.read_lock(lock)?).wait(wait);
-        let mut scan = statement.0.open_scan(&table, &range)?;
+        let range = KeyRange::equal(encode_row_key(&table, key)?);
+        let mode = statement.0.read_lock(lock)?.mode(wait);
+        let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
+        let mut scan = Scan::new(table.rows.clone(), index, range, direction, mode, false);
         let mut off_page = Vec::new();
         let mut copied = None;
         scan.run(statement.0.rows(), &mut |row| {

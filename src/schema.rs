@@ -89,6 +89,27 @@ pub struct KeyPart {
     pub prefix_chars: Option<u32>,
 }
 
+impl KeyPart {
+    /// Whether a key may begin with so much of `column`, which it names.
+    fn validate(&self, column: &ColumnDef) -> Result<(), SchemaError> {
+        match self.prefix_chars {
+            None if column.kind.is_blob() => {
+                return Err(SchemaError::BlobKeyWithoutLength(column.name.clone()));
+            }
+            Some(chars) => {
+                let bytes = u64::from(chars) * u64::from(column.kind.collation().bytes_per_char_max());
+                let fits =
+                    column.kind.is_string() && chars > 0 && bytes <= u64::from(column.kind.bytes_max());
+                if !fits {
+                    return Err(SchemaError::WrongPrefix(column.name.clone()));
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}
+
 /// A key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyDef {
@@ -376,12 +397,10 @@ impl TableDef {
                 if key.kind == KeyKind::Primary && column.nullable {
                     return Err(SchemaError::NullablePrimary(column.name.clone()));
                 }
-                if let (KeyKind::Primary, Some(_), Some(column)) =
-                    (key.kind, part.prefix_chars, self.columns.get(usize::from(part.column)))
-                {
+                if key.kind == KeyKind::Primary && part.prefix_chars.is_some() {
                     return Err(SchemaError::PrimaryPrefix(column.name.clone()));
                 }
-                self.validate_key_part(part)?;
+                part.validate(column)?;
             }
         }
         Ok(())
@@ -394,27 +413,6 @@ impl TableDef {
         } else {
             Ok(())
         }
-    }
-
-    fn validate_key_part(&self, part: &KeyPart) -> Result<(), SchemaError> {
-        let Some(column) = self.columns.get(usize::from(part.column)) else {
-            return Err(SchemaError::NoSuchColumn(format!("#{}", part.column)));
-        };
-        match part.prefix_chars {
-            None if column.kind.is_blob() => {
-                return Err(SchemaError::BlobKeyWithoutLength(column.name.clone()));
-            }
-            Some(chars) => {
-                let bytes = u64::from(chars) * u64::from(column.kind.collation().bytes_per_char_max());
-                let fits =
-                    column.kind.is_string() && chars > 0 && bytes <= u64::from(column.kind.bytes_max());
-                if !fits {
-                    return Err(SchemaError::WrongPrefix(column.name.clone()));
-                }
-            }
-            None => {}
-        }
-        Ok(())
     }
 
     fn validate_auto_increment(&self) -> Result<(), SchemaError> {

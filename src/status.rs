@@ -12,7 +12,7 @@ impl Database {
         figures.extend(self.log_figures());
         figures.extend(self.transaction_figures());
         figures.extend(self.file_figures());
-        figures.extend(self.clean_tier_figures());
+        figures.extend(self.extension_figures());
         figures
     }
 
@@ -109,7 +109,7 @@ impl Database {
 
     fn file_figures(&self) -> Vec<Figure> {
         let files = self.0.environment.storage().counters();
-        let (pages, tier) = (self.0.writer.status(), self.clean_tier());
+        let (pages, tier) = (self.0.writer.status(), self.extension());
         vec![
             ("Innodb_data_reads", files.reads),
             ("Innodb_data_read", files.bytes_read),

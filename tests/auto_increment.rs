@@ -2,13 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, SimulatedEnvironment};
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Error, Options};
+use untorn::{Error, Lock, Options, Range};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -29,6 +31,13 @@ async fn insert(db: &Database, value: Value<'static>) -> Result<u64, Error> {
     let number = transaction.insert(&table, &[value]).await?;
     transaction.commit(Durability::Sync).await?;
     Ok(number.unwrap_or(0))
+}
+
+/// What is left of an environment after this crash.
+fn after_a_crash(environment: Arc<SimulatedEnvironment>, crash: u64) -> Arc<SimulatedEnvironment> {
+    let disk = environment.disk().crash(crash);
+    environment.shutdown();
+    SimulatedEnvironment::with_storage(crash, disk)
 }
 
 fn counting(kind: ColumnType) -> TableDef {
@@ -55,9 +64,7 @@ fn crashes_use_up_no_small_type() {
         });
         let mut last = 1;
         for crash in 0..20 {
-            let disk = environment.disk().crash(crash);
-            environment.shutdown();
-            environment = SimulatedEnvironment::with_storage(crash, disk);
+            environment = after_a_crash(environment, crash);
             let number = environment.run_until_complete(async {
                 let db = open(&environment).await;
                 let number = insert(&db, Value::Null).await.unwrap();
@@ -106,4 +113,81 @@ fn the_counter_can_be_set_but_not_below_the_rows() {
             db.close().await.unwrap();
         });
     }
+}
+
+/// An insert that was dropped while it waited for the counter's page, then the same one, and a crash.
+#[test]
+fn the_counter_goes_on_behind_what_was_committed() {
+    let environment = SimulatedEnvironment::new(1);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        create(&db, counting(ColumnType::int())).await;
+        insert(&db, Value::Null).await.unwrap();
+        let table = db.table("test", "t").unwrap();
+        // Much is read, and the root page is in memory no longer: the insert waits for it, and is dropped there.
+        let def = TableDef::new(vec![
+            ColumnDef::new("id", ColumnType::int()),
+            ColumnDef::new("text", ColumnType::VarBinary { bytes: 2000 }),
+        ]);
+        db.create_table("test", "large", def.primary_key(&["id"])).await.unwrap();
+        let large = db.table("test", "large").unwrap();
+        let mut filler = db.transaction();
+        filler.begin();
+        for id in 0..600 {
+            filler.insert(&large, &[Value::Int(id), Value::bytes(&[7; 1500]).into_owned()]).await.unwrap();
+        }
+        filler.commit(Durability::Sync).await.unwrap();
+        for _ in 0..3 {
+            filler.begin();
+            filler.for_each(&large, &Range::all(), |_| true).await.unwrap();
+            filler.commit(Durability::Sync).await.unwrap();
+        }
+        let mut cut = db.transaction();
+        cut.begin();
+        {
+            let values = [Value::Int(5000)];
+            let mut insert = Box::pin(cut.insert(&table, &values));
+            assert!(insert.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        drop(cut);
+        insert(&db, Value::Int(5000)).await.unwrap();
+        std::mem::forget(db);
+    });
+    let environment = after_a_crash(environment, 1);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        let table = db.table("test", "t").unwrap();
+        let mut t = db.transaction();
+        t.begin();
+        assert!(t.get(&table, &[Value::Int(5000)], Lock::None).await.unwrap().is_some());
+        let next = t.insert(&table, &[Value::Null]).await.unwrap();
+        assert!(next > Some(5000), "the table has a row 5000, and the next number is {next:?}");
+    });
+}
+
+/// A row that gets a greater number by an update counts like one that was inserted with it, over a crash too.
+#[test]
+fn an_update_counts_on() {
+    let environment = SimulatedEnvironment::new(3);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        create(&db, counting(ColumnType::int())).await;
+        insert(&db, Value::Null).await.unwrap();
+        let table = db.table("test", "t").unwrap();
+        let mut transaction = db.transaction();
+        for (from, to) in [(1, 3000), (3000, -7), (-7, 5)] {
+            let (key, changes) = ([Value::Int(from)], [("id", Value::Int(to))]);
+            transaction.begin();
+            assert!(transaction.update(&table, &key, &changes).await.unwrap());
+            transaction.commit(Durability::Sync).await.unwrap();
+        }
+        drop(transaction);
+        assert_eq!(insert(&db, Value::Null).await.unwrap(), 3001);
+        std::mem::forget((db, table));
+    });
+    let environment = after_a_crash(environment, 3);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        assert!(insert(&db, Value::Null).await.unwrap() > 3001);
+    });
 }

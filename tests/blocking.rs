@@ -481,3 +481,19 @@ fn rows_that_are_locked_are_waited_for_refused_or_left_out() {
     holder.commit().unwrap();
     assert_eq!(free(&mut t, WaitPolicy::Wait).unwrap().len(), 10);
 }
+
+/// A plain read that locks, at SERIALIZABLE, locks what it answers and not the pairs behind it.
+#[test]
+fn first_and_last_lock_one_pair() {
+    let db = Database::in_memory().unwrap();
+    let numbers = db.key_value::<u32, u32>("numbers").unwrap();
+    db.transact(|t| (1..=20).try_for_each(|key| numbers.put(t, key, key).map(drop))).unwrap();
+    let mut reader = db.begin_at(Isolation::Serializable);
+    assert_eq!(numbers.first(&mut reader).unwrap(), Some((1, 1)));
+    assert_eq!(numbers.last(&mut reader).unwrap(), Some((20, 20)));
+    let locked = |key: u32| {
+        let mut t = db.begin();
+        numbers.get_for_update_or(&mut t, key, WaitPolicy::NoWait).is_err()
+    };
+    assert_eq!((1..=20).filter(|key| locked(*key)).collect::<Vec<_>>(), [1, 20]);
+}

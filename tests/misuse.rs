@@ -162,6 +162,29 @@ fn a_part_of_the_key_is_no_key_to_get_by() {
 
 /// Where a range would begin cannot be told from the first characters.
 #[test]
+fn a_table_without_a_primary_key_says_so() {
+    let db = Database::in_memory().unwrap();
+    let table =
+        db.create_table_if_missing("test", "t", TableDef::new(vec![ColumnDef::new("n", ColumnType::int())]));
+    let (table, mut t) = (table.unwrap(), db.begin());
+    t.insert(&table, &[Value::Int(1)]).unwrap();
+    let key = [Value::Int(1)];
+    for error in [
+        t.get(&table, &key).unwrap_err(),
+        t.update(&table, &key, &[("n", Value::Int(2))]).unwrap_err(),
+        t.delete(&table, &key).unwrap_err(),
+        t.scan(&table, &Range::all().from(key.to_vec())).err().unwrap(),
+    ] {
+        assert!(
+            matches!(&error, Error::NoPrimaryKey(database, name) if database == "test" && name == "t"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("'test.t'") && error.to_string().contains("`scan`"), "{error}");
+    }
+    assert_eq!(t.scan(&table, &Range::all()).unwrap().count(), 1);
+}
+
+#[test]
 fn an_index_on_a_prefix_is_read_whole_or_not() {
     let db = Database::in_memory().unwrap();
     let def = TableDef::new(vec![
@@ -481,7 +504,7 @@ fn transact_ends_well_when_threads_change_keys_that_are_missing() {
 
 #[test]
 fn nobody_hangs_when_a_database_is_closed_beside_abandoned_transactions() {
-    for round in 0..3u64 {
+    for round in 0..3 {
         let place = directory("abandoned");
         let options = || Options::new(&place).buffer_pool_bytes(8 << 20).redo_capacity_bytes(8 << 20);
         let db = Database::open(options()).unwrap();
@@ -489,14 +512,18 @@ fn nobody_hangs_when_a_database_is_closed_beside_abandoned_transactions() {
         db.transact(|t| (0..3000).try_for_each(|key| texts.put(t, key, &"x".repeat(3000)).map(drop)))
             .unwrap();
         let (tell, told) = mpsc::channel();
+        let abandoned = Arc::new(AtomicUsize::new(0));
         for thread in 0..4u32 {
             let (db, texts, tell) = (db.clone(), texts.clone(), tell.clone());
+            let abandoned = abandoned.clone();
             std::thread::spawn(move || {
                 let abandon = |number: usize| -> untorn::Result<()> {
                     let mut t = db.begin();
                     for key in 0..50 {
                         texts.put(&mut t, thread * 700 + key, &"y".repeat(200 + number % 3000))?;
                     }
+                    drop(t);
+                    abandoned.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 };
                 let failed = (0..).find_map(|number| abandon(number).err());
@@ -504,7 +531,9 @@ fn nobody_hangs_when_a_database_is_closed_beside_abandoned_transactions() {
                 tell.send(failed.map(|error| error.to_string()))
             });
         }
-        std::thread::sleep(Duration::from_millis(100 + 37 * round));
+        while abandoned.load(Ordering::Relaxed) < 10 + 7 * round {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let closing = db.clone();
         let closed = within(60, move || closing.close()).expect("close() returns");
         closed.unwrap();

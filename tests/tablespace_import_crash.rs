@@ -1,5 +1,5 @@
 //! IMPORT TABLESPACE on a disk that fails: a power loss at every sync of an import, every call failing once, and what is
-//! left in memory and in the clean tier of the table's earlier file.
+//! left in memory and in the buffer pool extension of the table's earlier file.
 //!
 //! Whatever happens, the table is discarded and the file to be imported is as it was, or the table is whole.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -210,11 +210,11 @@ fn any_failing_call_leaves_the_table_discarded_or_whole() {
 }
 
 /// The table's rows before and after have the same keys: a page of the earlier file, were it found in the buffer pool or in
-/// the clean tier, would show.
+/// the buffer pool extension, would show.
 #[test]
-fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_clean_tier() {
+fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_extension() {
     let options = Options::new("/data").buffer_pool_bytes(5 * MIB).redo_capacity_bytes(8 * MIB);
-    let options = options.clean_tier("/fast/tier", 16 * MIB);
+    let options = options.extension("/fast/tier", 16 * MIB);
     let environment = SimulatedEnvironment::new(5);
     environment.storage().create_dir_all(Path::new("/fast")).unwrap();
     environment.run_until_complete(async {
@@ -232,10 +232,10 @@ fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_clean_tier() {
         let earlier = db.table("test", "t").unwrap().def.space;
         let resident = || db.store().resident_pages(usize::MAX).iter().any(|page| page.space == earlier);
         assert!(resident(), "the earlier file's pages are in memory");
-        let dropped = db.clean_tier().spaces_invalidated;
+        let dropped = db.extension().spaces_invalidated;
         db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
         assert!(!resident(), "they went with the file");
-        assert_eq!(db.clean_tier().spaces_invalidated, dropped + 1, "and the tier was told");
+        assert_eq!(db.extension().spaces_invalidated, dropped + 1, "and the tier was told");
         put(&environment, &file);
         db.import_tablespace("test", "t", None, PATIENCE).await.unwrap();
         assert_ne!(db.table("test", "t").unwrap().def.space, earlier);

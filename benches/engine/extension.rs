@@ -27,16 +27,16 @@ pub fn extension(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("page not in the pool");
     group.bench_function("with the extension", |bencher| {
         let Filled { stage, table, .. } = &*filled;
-        let before = stage.db.clean_tier();
+        let before = stage.db.extension();
         bencher.iter(|| read(&stage.db, table, &mut number));
-        let after = stage.db.clean_tier();
+        let after = stage.db.extension();
         let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
         let share = hits as f64 / (hits + misses).max(1) as f64;
         println!("\n{:.0} % of the pages came from the extension ({})", share * 100.0, after.state.name());
     });
     group.bench_function("from the data file", |bencher| {
         let Filled { stage, table, .. } = &*filled;
-        stage.db.switch_clean_tier(false);
+        stage.db.switch_extension(false);
         bencher.iter(|| read(&stage.db, table, &mut number));
     });
     group.finish();
@@ -56,7 +56,7 @@ fn filled() -> Filled {
         Options::new(place)
             .buffer_pool_bytes(POOL)
             .redo_capacity_bytes(64 * MIB)
-            .clean_tier(fast.path().join("extension"), 16 * POOL)
+            .extension(fast.path().join("extension"), 16 * POOL)
     });
     let table = table(&stage.db, "large", PAD);
     fill(&stage.db, &table, 0..ROWS);

@@ -12,9 +12,9 @@ use txn::{Isolation, Snapshot};
 use super::transaction::Transaction;
 use crate::asynchronous;
 use crate::check::CheckReport;
-use crate::clean_tier::{CleanTierChange, CleanTierStatus};
 use crate::error::Result;
 use crate::export::ExportHold;
+use crate::extension::{ExtensionChange, ExtensionStatus};
 use crate::import::ImportReport;
 use crate::options::{Doublewrite, Options};
 use crate::report::OpenReport;
@@ -405,28 +405,29 @@ impl Database {
     }
 
     /// The state and figures of the buffer pool extension.
-    pub fn clean_tier(&self) -> CleanTierStatus {
-        self.inner.clean_tier()
+    pub fn extension(&self) -> ExtensionStatus {
+        self.inner.extension()
     }
 
     /// Switches the buffer pool extension on (empty) or off, in the background.
-    pub fn switch_clean_tier(&self, on: bool) -> CleanTierChange {
-        self.inner.switch_clean_tier(on)
+    pub fn switch_extension(&self, on: bool) -> ExtensionChange {
+        self.inner.switch_extension(on)
     }
 
-    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the background; `None` is off.
-    pub fn set_clean_tier_file(&self, file: Option<&Path>) -> CleanTierChange {
-        self.inner.set_clean_tier_file(file)
+    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the background;
+    /// `None` is off.
+    pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
+        self.inner.set_extension_file(file)
     }
 
     /// Changes the size of the buffer pool extension, in bytes (0: eight times the buffer pool), in the background.
-    pub fn resize_clean_tier(&self, bytes: u64) -> CleanTierChange {
-        self.inner.resize_clean_tier(bytes)
+    pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
+        self.inner.resize_extension(bytes)
     }
 
     /// Limits what is written to the buffer pool extension, in bytes per second; 0 is no limit.
-    pub fn set_clean_tier_write_budget(&self, bytes_per_second: u64) {
-        self.inner.set_clean_tier_write_budget(bytes_per_second);
+    pub fn set_extension_write_budget(&self, bytes_per_second: u64) {
+        self.inner.set_extension_write_budget(bytes_per_second);
     }
 
     /// Counters and gauges of the engine, by InnoDB's names.

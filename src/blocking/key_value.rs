@@ -202,12 +202,12 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
 
     /// The pair with the least key.
     pub fn first(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
-        self.iter(transaction).next().transpose()
+        self.iter(transaction).one_by_one().next().transpose()
     }
 
     /// The pair with the greatest key.
     pub fn last(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
-        self.iter(transaction).next_back().transpose()
+        self.iter(transaction).one_by_one().next_back().transpose()
     }
 
     /// All pairs in the order of their keys, from both ends.

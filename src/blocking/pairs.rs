@@ -67,6 +67,12 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         Pairs::new(transaction, table, Bound::Included(owned(prefix)), upper)
     }
 
+    /// Begins with a batch of one pair: a read that locks takes no more than it shows.
+    pub(super) fn one_by_one(mut self) -> Self {
+        self.batch_rows = 1;
+        self
+    }
+
     /// Reads the next rows at one end of the range that is left.
     fn read(&mut self, from_the_end: bool) -> Result<Vec<OwnedRow>> {
         let mut rows: Vec<OwnedRow> = Vec::new();

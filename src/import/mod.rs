@@ -7,12 +7,12 @@
 //! The file that is imported is somebody's: of another data directory of ours, of MariaDB, of MySQL. It is never
 //! written to. [`verify`] reads it once and refuses what is damaged or not understood; [`plan`] finds the table's indexes in
 //! it; [`rewrite`] reads it again and writes a copy whose pages are ours: a new tablespace id, so that no page of an
-//! earlier file of the table, in the buffer pool, the clean tier, the doublewrite files or the redo log, can be taken for one
-//! of the new. Both go through the file in long stretches of direct I/O, beside the buffer pool. What is left is
-//! done with the means of the engine on the open copy: delete-marked records are removed, MySQL's copy of the
-//! dictionary is freed, and the table is checked as CHECK TABLE does, with every entry of every index. Only then the catalog names
-//! the copy; a crash before that moment leaves the table discarded and the file as it was, one after it
-//! the table whole. The copy then takes the file's name.
+//! earlier file of the table, in the buffer pool, the buffer pool extension, the doublewrite files or the redo log, can
+//! be taken for one of the new. Both go through the file in long stretches of direct I/O, beside the buffer pool. What
+//! is left is done with the means of the engine on the open copy: delete-marked records are removed, MySQL's copy of
+//! the dictionary is freed, and the table is checked as CHECK TABLE does, with every entry of every index. Only then
+//! the catalog names the copy; a crash before that moment leaves the table discarded and the file as it was, one after
+//! it the table whole. The copy then takes the file's name.
 
 mod lob;
 mod plan;

@@ -174,7 +174,7 @@ impl RowWriter {
     }
 
     /// Changes columns of the row with this clustered key, and those with ON UPDATE. `changes` are real ones: a row that stays as it
-    /// is has none, and gets no time.
+    /// is has none, and gets no time. Counting goes on behind what an AUTO_INCREMENT column becomes.
     ///
     /// # Errors
     /// [`txn::Error::RowNotFound`] and those of [`RowWriter::insert`]; the row is as it was.
@@ -184,8 +184,16 @@ impl RowWriter {
         key: &[Field<'_>],
         changes: &Changes<'_>,
     ) -> Result<Written> {
+        let mut number = None;
         for (column, field) in changes {
-            check_null(*field, &self.table.def.columns[usize::from(*column)])?;
+            let def = &self.table.def.columns[usize::from(*column)];
+            check_null(*field, def)?;
+            if def.auto_increment {
+                number = field.and_then(|bytes| positive(bytes, def));
+            }
+        }
+        if let Some(number) = number {
+            self.use_value(number).await?;
         }
         let rows = &self.table.rows;
         let result = match &self.stamps[..] {
@@ -222,6 +230,15 @@ fn check_null(field: Field<'_>, column: &ColumnDef) -> Result<()> {
     match field {
         None if !column.nullable => Err(Error::NullValue(column.name.clone())),
         _ => Ok(()),
+    }
+}
+
+/// The number above 0 that a column's stored bytes are.
+fn positive(bytes: &[u8], column: &ColumnDef) -> Option<u64> {
+    match types::decode(bytes, &column.kind)? {
+        Value::Int(value) => u64::try_from(value).ok().filter(|value| *value > 0),
+        Value::UInt(value) => Some(value),
+        _ => None,
     }
 }
 

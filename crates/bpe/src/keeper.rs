@@ -49,7 +49,7 @@ impl Tier {
 
     pub(crate) fn start_keeper(&self) {
         let over = SetOnDrop(self.keeper_over.clone());
-        self.env.spawn_worker("clean tier", Box::pin(run(self.me.clone(), over)));
+        self.env.spawn_worker("buffer pool extension", Box::pin(run(self.me.clone(), over)));
     }
 
     /// The settings, if they have changed since they were last put into force.
@@ -158,11 +158,11 @@ impl Tier {
         let (slots, before, memory) = (geometry.slots(), old.geometry.slots(), self.memory_of(&new));
         if part {
             tracing::info!(
-                "the clean tier, suspended for long, has {slots} pages now (before: {before}), {memory} bytes of memory; it has its size again when it is used again"
+                "the buffer pool extension, suspended for long, has {slots} pages now (before: {before}), {memory} bytes of memory; it has its size again when it is used again"
             );
         } else {
             tracing::info!(
-                "the clean tier has {slots} pages now (before: {before}), {memory} bytes of memory"
+                "the buffer pool extension has {slots} pages now (before: {before}), {memory} bytes of memory"
             );
         }
         if geometry.regions < old.geometry.regions {
@@ -277,18 +277,20 @@ impl Tier {
             Verdict::Unchanged => {}
             Verdict::Trial => self.counters.count(Counter::Trials),
             Verdict::Acquitted => {
-                tracing::debug!("the clean tier goes on after a trial without it: it reads in {tier:.0} us");
+                tracing::debug!(
+                    "the buffer pool extension goes on after a trial without it: it reads in {tier:.0} us"
+                );
             }
             Verdict::Suspended => {
                 self.counters.count(Counter::Suspensions);
                 tracing::info!(
-                    "the clean tier is suspended: it reads in {tier:.0} us, the data files in {data:.0} us"
+                    "the buffer pool extension is suspended: it reads in {tier:.0} us, the data files in {data:.0} us"
                 );
             }
             Verdict::Resumed => {
                 self.counters.count(Counter::Resumptions);
                 tracing::info!(
-                    "the clean tier is used again: it reads in {tier:.0} us, the data files in {data:.0} us"
+                    "the buffer pool extension is used again: it reads in {tier:.0} us, the data files in {data:.0} us"
                 );
             }
         }

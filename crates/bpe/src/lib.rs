@@ -1,5 +1,5 @@
-//! The clean-page tier: pages that leave the buffer pool clean are kept on a fast local disk, and found there before the
-//! slow data file is read. Losing it, at any moment, loses nothing but speed.
+//! The buffer pool extension: pages that leave the buffer pool clean are kept on a fast local disk, and found there
+//! before the slow data file is read. Losing it, at any moment, loses nothing but speed.
 //!
 //! ```text
 //!   pool ──offer──▶ admission ──▶ buffer of a region ──one write──▶ file: header | region | region | ...

@@ -29,7 +29,7 @@ impl Tier {
 
     pub(crate) fn could_not_open(&self, error: &disk::Error) {
         let why = error.to_string();
-        tracing::error!("the clean tier is off: {why}; the server goes on without it");
+        tracing::error!("the buffer pool extension is off: {why}; the server goes on without it");
         self.control.lock().failure = Some(why);
     }
 
@@ -37,7 +37,7 @@ impl Tier {
         let geometry = store.geometry;
         tracing::info!(
             file = %store.path.display(),
-            "clean tier: {} pages of {} bytes in {} regions of {} KiB; memory: {:.1} bytes for each page and {} KiB of buffers",
+            "buffer pool extension: {} pages of {} bytes in {} regions of {} KiB; memory: {:.1} bytes for each page and {} KiB of buffers",
             geometry.slots(),
             geometry.page_bytes,
             geometry.regions,
@@ -63,7 +63,7 @@ impl Tier {
             match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
                 Ok(loaded) => return Ok(self.warm_store(path, file, lock, loaded)),
                 Err(why) => {
-                    tracing::warn!(file = %path.display(), "the kept clean tier starts empty: {why}");
+                    tracing::warn!(file = %path.display(), "the kept buffer pool extension starts empty: {why}");
                 }
             }
         }
@@ -147,7 +147,8 @@ impl Tier {
         let path = map_path(path, side);
         let file = self.env.storage().open(&path, OpenHow::CREATE.by_this_name())?;
         if !restart::is_map(&*file)? {
-            let why = "it is not the map of a clean tier. If it is of no use to anybody, remove it";
+            let why =
+                "it is not the map of a buffer pool extension. If it is of no use to anybody, remove it";
             return Err(disk::Error::new("use", &path, std::io::Error::other(why)));
         }
         restart::mark_map(&*file)?;
@@ -160,7 +161,7 @@ impl Tier {
 
     /// What was kept is not current: starts empty in the same file.
     pub(crate) fn discard_kept(&self, store: &Arc<Store>, why: &str) {
-        tracing::warn!(file = %store.path.display(), "the kept clean tier starts empty: {why}");
+        tracing::warn!(file = %store.path.display(), "the kept buffer pool extension starts empty: {why}");
         let size = store.geometry.file_bytes();
         match self.empty_store(&store.path, size, store.file.clone(), store.lock.clone()) {
             Ok(store) => self.install(store),
@@ -195,10 +196,10 @@ impl Tier {
         // Nothing is submitted any more; what is under way keeps the file by itself.
         self.close_filler(&store);
         if let Err(error) = self.remove_file(&store) {
-            tracing::warn!("the file of the clean tier is left behind: {error}");
+            tracing::warn!("the file of the buffer pool extension is left behind: {error}");
         }
         store.lock.release();
-        tracing::info!(file = %store.path.display(), "the clean tier is off");
+        tracing::info!(file = %store.path.display(), "the buffer pool extension is off");
     }
 }
 
@@ -233,7 +234,7 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
             Ok::<_, disk::Error>(())
         };
         if let Err(error) = remove() {
-            tracing::debug!("a map of the clean tier is left behind: {error}");
+            tracing::debug!("a map of the buffer pool extension is left behind: {error}");
         }
     }
 }

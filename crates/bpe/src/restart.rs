@@ -95,7 +95,7 @@ pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), Stri
     if bytes == 0 {
         return Ok(());
     }
-    let foreign = "it is not empty and does not begin with the header of a clean tier. \
+    let foreign = "it is not empty and does not begin with the header of a buffer pool extension. \
                    If it is of no use to anybody, remove it; otherwise choose another name";
     if bytes < HEADER_BYTES as u64 {
         return Err(foreign.into());
@@ -108,9 +108,11 @@ pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), Stri
     match header_in(&block) {
         _ if only_header && torn => Ok(()),
         Some(header) if header.identity.database == database => Ok(()),
-        Some(_) => Err("it is the clean tier of another data directory, or of this one at another place. \
+        Some(_) => Err(
+            "it is the buffer pool extension of another data directory, or of this one at another place. \
                         If that is no longer in use, remove the file; otherwise choose another name"
-            .into()),
+                .into(),
+        ),
         None => Err(foreign.into()),
     }
 }

@@ -92,7 +92,7 @@ impl Change {
     }
 }
 
-/// The clean-page tier. See the crate's essay.
+/// The buffer pool extension. See the crate's essay.
 pub struct Tier {
     pub(crate) env: Arc<dyn Environment>,
     pub(crate) options: Options,
@@ -161,8 +161,9 @@ impl Tier {
     }
 
     /// Recovery is over: the log was read from `checkpoint` to `end`, and every page found in it was
-    /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one more than that of the
-    /// opening before, whoever opened it then. Decides whether what was kept is current; from now on the tier serves.
+    /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one more than
+    /// that of the opening before, whoever opened it then. Decides whether what was kept is current; from now on the
+    /// tier serves.
     pub fn recovered(&self, checkpoint: Lsn, end: Lsn, run: u32) {
         self.run.store(run, Ordering::Release);
         self.recovered_end.store(end.0, Ordering::Release);
@@ -225,7 +226,7 @@ impl Tier {
         }
         self.close_filler(&store).wait().await;
         if let Err(error) = self.close_journal(&store, lsn).await {
-            tracing::warn!("the map of the clean tier could not be kept: {error}");
+            tracing::warn!("the map of the buffer pool extension could not be kept: {error}");
         }
         *self.current.write() = Current::default();
         store.lock.release();
@@ -261,7 +262,7 @@ impl Tier {
         self.counters.count(Counter::Failures);
         self.control.lock().failure = Some(why.to_owned());
         tracing::error!(
-            "the clean tier is off: {why}; the server goes on without it, SET GLOBAL untorn_bpe=ON tries again"
+            "the buffer pool extension is off: {why}; the server goes on without it, SET GLOBAL untorn_bpe=ON tries again"
         );
         if let Some(store) = store {
             if let Some(journal) = &store.journal {
@@ -295,7 +296,7 @@ impl Tier {
         self.counters.add(Counter::Restored, pages as u64);
         tracing::info!(
             file = %store.path.display(),
-            "the clean tier is warm: {pages} of {} pages kept, {} dropped by recovery",
+            "the buffer pool extension is warm: {pages} of {} pages kept, {} dropped by recovery",
             kept.pages,
             kept.pages.saturating_sub(pages)
         );
@@ -413,7 +414,7 @@ impl BufferPoolExtension for Tier {
         // The entry may have gone while its slot was read: the region was given to other pages. That is no damage.
         if self.forget(&entry) {
             self.count_mismatch(mismatch);
-            tracing::debug!(page = %entry.page, slot = entry.slot, ?mismatch, "a page of the clean tier is not what was stored");
+            tracing::debug!(page = %entry.page, slot = entry.slot, ?mismatch, "a page of the buffer pool extension is not what was stored");
         } else {
             self.counters.count(Counter::Overtaken);
         }

@@ -70,6 +70,18 @@ pub(crate) fn merge_limit(page_size: usize) -> usize {
     page_size / 2
 }
 
+/// An underfull page looks for a sibling to merge with this many times on its way to being empty.
+const MERGE_TRIES: usize = 16;
+
+/// Whether a removal that takes the live records of a page from `before` to `after` bytes is one at which a merge is tried.
+/// Not at every removal below the limit: a page between two full ones stays underfull for as long as it lives, and each
+/// try latches three pages and walks their records.
+fn is_merge_due(page_size: usize, before: usize, after: usize) -> bool {
+    let limit = merge_limit(page_size);
+    let step = limit / MERGE_TRIES;
+    after < limit && before / step != after / step
+}
+
 impl Tree {
     /// Finds the place of `key` (all unique fields) and X-latches its leaf in `mtr`, which must be without changes.
     ///
@@ -359,7 +371,7 @@ impl Tree {
         mtr.write(place.page, at + offset_in_field, bytes);
     }
 
-    /// Whether the record can be removed without a merge.
+    /// Whether the record can be removed without trying a merge.
     pub fn remove_fits(&self, mtr: &Mtr<'_>, place: Place) -> bool {
         let page = mtr.page(place.page);
         if mtr.page_id(place.page).page == self.root {
@@ -368,8 +380,9 @@ impl Tree {
         let size = RecordRef::new(page, place.offset, &self.def).size();
         let alone = pagestore::page::previous(page) == pagestore::page::NULL_PAGE
             && pagestore::page::next(page) == pagestore::page::NULL_PAGE;
-        let stays = header::data_size(page).saturating_sub(size) >= merge_limit(page.len());
-        header::n_recs(page) >= 2 && stays && !alone
+        let before = header::data_size(page);
+        let merges = is_merge_due(page.len(), before, before.saturating_sub(size));
+        header::n_recs(page) >= 2 && !merges && !alone
     }
 
     /// Removes the record at `place` if the page does not become underfull by it.

@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 use support::Fixture;
@@ -220,6 +221,32 @@ fn ascending_inserts_fill_pages_and_log_little() {
     assert!(fill > 0.90, "leaves are {:.0} % full", fill * 100.0);
     let overhead = (logged - bytes) / rows as usize;
     assert!(overhead < 60, "{overhead} bytes of redo beyond the record per insert");
+}
+
+/// A page between two full ones cannot be merged: it must not be tried at every removal. What can be merged is.
+#[test]
+fn merges_are_tried_in_steps_and_leave_few_pages() {
+    let fixture = Fixture::new(16384, 64 << 20);
+    let tree = fixture.tree(clustered(true));
+    let mut record = RecordBuffer::new();
+    let rows = 20_000u32;
+    for n in 0..rows {
+        let key = key_of(true, n);
+        encode(&tree, &key, Some(20), &mut record);
+        fixture.put(&tree, &[Some(&key)], &mut record, 77);
+    }
+    let before = fixture.check_clean(&tree).leaf_segment_pages.len();
+    let tries = || fixture.removals_in_structure.swap(0, Ordering::Relaxed);
+    let remove = |n: u32| assert!(fixture.remove(&tree, &[Some(&key_of(true, n))]));
+    // Some four pages, the inner ones down to nothing.
+    (10_000..11_000).for_each(remove);
+    let tried = tries();
+    assert!((2..=5 * 17).contains(&tried), "{tried} structure changes in a thousand removals");
+    let kept = |n: &u32| n.is_multiple_of(200);
+    (0..10_000).chain(11_000..rows).filter(|n| !kept(n)).for_each(remove);
+    let report = fixture.check_clean(&tree);
+    let pages = report.leaf_segment_pages.len();
+    assert!(pages <= 4, "{} records are left in {pages} of {before} leaves", report.records);
 }
 
 #[test]

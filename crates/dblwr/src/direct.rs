@@ -3,11 +3,11 @@
 use crate::in_place;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{Environment, Storage};
-use page::{PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, File, IoKind, Storage, submit_all};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use std::sync::Arc;
 
-/// Writes pages in place, leaves the syncs to its caller, and needs no files of its own: for benchmarks and tests of what is above. A
+/// Writes pages in place, syncs them when it is asked to, and needs no files of its own: for benchmarks and tests of what is above. A
 /// database uses [`ProtectedWriter`](crate::ProtectedWriter), also with `innodb_doublewrite=OFF`.
 pub struct DirectWriter {
     storage: Arc<dyn Storage>,
@@ -43,5 +43,11 @@ impl PageWriter for DirectWriter {
             Counters::add(&counters.batches, 1);
             Ok(batch)
         })
+    }
+
+    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        let storage = self.storage.clone();
+        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
+        Box::pin(async move { submit_all(&*storage, syncs).await })
     }
 }

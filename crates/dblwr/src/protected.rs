@@ -5,8 +5,8 @@
 //! theirs, and every data file touched is synced once. Only then may the segment be used again.
 //!
 //! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be new. The log is kept
-//! until it is: so a batch without copies ends when it is written and leaves its files unsynced, for the
-//! checkpoint to sync once instead of after each batch.
+//! until it is: so a batch without copies ends when it is written and leaves its files unsynced, and
+//! [`PageWriter::sync`] is called for them once before a checkpoint instead of after each batch.
 //!
 //! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the batch then take the way
 //! through the doublewrite, within the same write, and so do all later pages of that file. Where atomic writes are done by
@@ -28,8 +28,8 @@ use crate::numbers;
 use crate::options::Options;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{Environment, Error, File, IoBuf, IoKind, Result, write_async};
-use page::{PageWriteFuture, PageWriter, Stretches, WriteBatch};
+use disk::{Environment, Error, File, IoBuf, IoKind, Result, submit_all, write_async};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -127,6 +127,11 @@ impl PageWriter for ProtectedWriter {
         })
     }
 
+    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        let shared = self.shared.clone();
+        Box::pin(async move { shared.sync(files).await })
+    }
+
     fn stretches(&self, file: &Arc<dyn File>) -> Stretches {
         self.shared.decisions.stretches(file, self.mode())
     }
@@ -178,7 +183,7 @@ impl Shared {
     async fn sync_as_measured(&self, plan: &Plan, unsynced: &[Arc<dyn File>]) -> Result<()> {
         for turn in plan.turns.iter().filter(|turn| turn.way == Way::Atomic) {
             let due = turn.trial.lock().left_unsynced(unsynced);
-            self.sync(&mut due.unwrap_or_default()).await?;
+            self.sync(due.unwrap_or_default()).await?;
         }
         Ok(())
     }
@@ -344,19 +349,16 @@ impl Shared {
         for outcome in submit_each(&**self.env.storage(), requests).await {
             outcome?;
         }
-        self.sync(unsynced).await?;
+        self.sync(std::mem::take(unsynced)).await?;
         segment.give_back();
         Ok(())
     }
 
-    /// Syncs the files and forgets them.
-    async fn sync(&self, files: &mut Vec<Arc<dyn File>>) -> Result<()> {
-        let syncs: Vec<_> = files.drain(..).map(|file| (file, IoKind::Sync)).collect();
-        Counters::add(&self.counters.syncs, syncs.len());
-        for outcome in submit_each(&**self.env.storage(), syncs).await {
-            outcome?;
-        }
-        Ok(())
+    /// Makes durable what batches wrote to the files.
+    async fn sync(&self, files: Vec<Arc<dyn File>>) -> Result<()> {
+        Counters::add(&self.counters.syncs, files.len());
+        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
+        submit_all(&**self.env.storage(), syncs).await
     }
 
     fn count(&self, batch: &WriteBatch, plan: &Plan) {

@@ -62,7 +62,7 @@ impl Task {
         }
     }
 
-    /// Whether a poll of this task is under way further up the stack.
+    /// Whether a poll of this task is under way further up the stack, or the task is over.
     pub(crate) fn is_running(&self) -> bool {
         self.future.lock().is_none()
     }
@@ -201,10 +201,12 @@ impl Scheduler {
         self.state.lock().ready.len()
     }
 
-    /// Takes the ready task at `index`, unless it is being polled further up the stack.
+    /// Takes the ready task at `index`, unless it is being polled further up the stack. One that was woken and is over, in
+    /// that order, is taken like any other: it must not stay in the queue, which would never be empty again.
     pub(crate) fn take_ready(&self, index: usize) -> Option<Arc<Task>> {
         let mut state = self.state.lock();
-        if state.ready.get(index)?.is_running() {
+        let task = state.ready.get(index)?;
+        if task.is_running() && state.tasks.contains_key(&task.number) {
             return None;
         }
         state.ready.remove(index)

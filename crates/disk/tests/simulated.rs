@@ -288,6 +288,21 @@ fn a_blocking_wait_inside_a_task_lets_requests_and_other_tasks_go_on() {
 }
 
 #[test]
+fn a_task_that_is_woken_and_then_ends_does_not_hold_up_the_clock() {
+    let env = SimulatedEnvironment::new(15);
+    env.spawn(
+        "woken by itself, then over",
+        Box::pin(std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            std::task::Poll::Ready(())
+        })),
+    );
+    env.limit_steps(1000);
+    env.run_until_complete(env.sleep(Duration::from_secs(1)));
+    assert!(env.now() >= Duration::from_secs(1));
+}
+
+#[test]
 #[should_panic(expected = "nothing will bring")]
 fn a_lost_wake_up_is_found() {
     let env = SimulatedEnvironment::new(12);

@@ -86,7 +86,7 @@ impl WriteBatch {
         self.unsynced = files;
     }
 
-    /// The files that the caller has to sync before it may count on this batch: see [`PageWriter::write`](crate::PageWriter::write).
+    /// The files that the caller has to have synced ([`PageWriter::sync`](crate::PageWriter::sync)) before it may count on this batch.
     pub fn take_unsynced(&mut self) -> Vec<Arc<dyn File>> {
         std::mem::take(&mut self.unsynced)
     }

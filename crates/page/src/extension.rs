@@ -1,4 +1,5 @@
-//! The clean tier as the buffer pool sees it: a place besides the data files where clean pages may be found faster.
+//! The buffer pool extension as the buffer pool sees it: a place besides the data files where clean pages may be found
+//! faster.
 //!
 //! The pool knows this trait only. What it promises, and what it asks for:
 //!
@@ -9,8 +10,8 @@
 //!   nobody looks for it in the tier. Hence an entry is always what the data file holds, and a read that began with
 //!   [`BufferPoolExtension::find`] gives the current page however long it takes: the page cannot be changed before the read is
 //!   over, since it would have to be in the pool for that.
-//! - Whatever the tier returns is checked ([`BufferPoolExtension::verify`]) before anybody sees it. A page that is not the one
-//!   asked for, in the version asked for, is a miss, and the same read goes on with the data file.
+//! - Whatever the tier returns is checked ([`BufferPoolExtension::verify`]) before anybody sees it. A page that is
+//!   not the one asked for, in the version asked for, is a miss, and the same read goes on with the data file.
 //! - Nothing here may wait, but for [`BufferPoolExtension::before_checkpoint`].
 //!
 //! The pool's tier may be replaced or removed at any time; reads under way keep the one they began with.
@@ -26,7 +27,7 @@ use crate::{Lsn, PageId};
 /// Where a page was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The clean tier.
+    /// The buffer pool extension.
     Tier,
     /// The tablespace's own file.
     DataFile,

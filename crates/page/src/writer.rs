@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Future of [`PageWriter::write`].
 pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
 
+/// Future of [`PageWriter::sync`].
+pub type PageSyncFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
 /// Which pages that lie next to each other in a file go with one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stretches {
@@ -26,6 +29,11 @@ pub trait PageWriter: Send + Sync {
     /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so the log has to be kept.
     /// An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
+
+    /// Makes durable what batches before this call wrote to these files and left unsynced. Their caller says when: one sync serves
+    /// many batches. Completes when all have been tried; an error means that nothing may be assumed about what was unsynced,
+    /// and that asking again would not help.
+    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture;
 
     /// How the next batch for this file is going to be cut into requests, as far as that is known.
     fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {

@@ -425,8 +425,8 @@ impl<'s> Mtr<'s> {
 }
 
 impl Mtr<'_> {
-    /// Tells the clean tier of the pages that become dirty now. Under their X latches and before the append, so that
-    /// nobody can offer the old version any more, and no checkpoint that passes this change is ahead of it.
+    /// Tells the buffer pool extension of the pages that become dirty now. Under their X latches and before the append,
+    /// so that nobody can offer the old version any more, and no checkpoint that passes this change is ahead of it.
     fn invalidate_clean_copies(&self) {
         let mut tier = None;
         for slot in self.slots.iter().filter(|slot| slot.changed) {

@@ -53,6 +53,6 @@ pub struct PoolStatus {
     pub oldest_modification: Option<u64>,
     /// Pages found damaged when read.
     pub corrupt_pages: u64,
-    /// Reads of the clean tier that did not give the page and went on with the data file.
+    /// Reads of the buffer pool extension that did not give the page and went on with the data file.
     pub tier_fallbacks: u64,
 }

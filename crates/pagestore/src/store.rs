@@ -38,7 +38,7 @@ pub struct Options {
     /// Bytes of the pool (`innodb_buffer_pool_size`), rounded down to whole pages; at least 32 pages. See
     /// [`PageStore::resize`].
     pub pool_bytes: usize,
-    /// How many of them the clean tier that is going to be set takes: see
+    /// How many of them the buffer pool extension that is going to be set takes: see
     /// [`BufferPoolExtension::memory_bytes`](page::BufferPoolExtension::memory_bytes). The rest is page frames.
     pub tier_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).

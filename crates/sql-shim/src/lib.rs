@@ -3,9 +3,9 @@
 #![recursion_limit = "256"]
 
 pub mod auth;
-pub mod clean_tier;
 pub mod discard;
 pub mod errors;
+pub mod extension;
 pub mod inspect;
 pub mod log;
 #[cfg(feature = "opensrv")]

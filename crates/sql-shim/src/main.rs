@@ -27,8 +27,8 @@ impl Engine for Untorn {
         Ok(Self { database })
     }
 
-    fn report(&self) -> String {
-        self.database.report().to_string()
+    fn report(&self) -> Vec<(&'static str, String)> {
+        self.database.report().lines()
     }
 
     fn sessions(&self, server: &Arc<Server>) -> Sessions {
@@ -52,7 +52,7 @@ impl Engine for Untorn {
             );
             rows.push(("Untorn_page_protection".into(), database.page_protection_summary().join("; ")));
         }));
-        sql_shim::clean_tier::connect(server, &self.database);
+        sql_shim::extension::connect(server, &self.database);
         Sessions::new(server.clone(), self.database.clone())
     }
 

@@ -22,8 +22,8 @@ pub trait Engine: Sized {
     type Factory: SessionFactory;
     /// Opens it; blocks until recovery is done. The error is shown as it is.
     fn open(options: &ServerOptions) -> Result<Self, String>;
-    /// Lines for the start-up log: what was found and decided.
-    fn report(&self) -> String;
+    /// For the start-up log: what was found and decided about what.
+    fn report(&self) -> Vec<(&'static str, String)>;
     /// The session factory; called once, when the server's shared state exists. Also the place for
     /// [`GlobalVariables::on_change`] and status sources.
     fn sessions(&self, server: &Arc<Server>) -> Self::Factory;
@@ -47,6 +47,24 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+fn say_about(what: &str, line: &str) {
+    say(&format!("{what:<16} {line}"));
+}
+
+/// What the opening found and decided, one line about each thing: what was said before it is not said again, and what was
+/// asked for stands beside what came of it.
+fn report(found: &[(&'static str, String)], options: &ServerOptions) {
+    for (what, line) in found {
+        if options.decisions.iter().any(|(said, _)| said == what) {
+            continue;
+        }
+        match options.asked.iter().find(|(asked, _)| asked == what) {
+            Some((_, asked)) => say_about(what, &format!("{line}; asked for: {asked}")),
+            None => say_about(what, line),
+        }
+    }
+}
+
 fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), String> {
     let shown = |error: OptionError| error.to_string();
     let arguments = arguments::parse(words).map_err(shown)?;
@@ -67,9 +85,11 @@ fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), S
 fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result<(), String> {
     say(&format!("untorn {}", env!("CARGO_PKG_VERSION")));
     // Before the database is opened, which opens files of tables; each connection is another one.
-    disk::raise_file_limit();
+    let open_files = disk::raise_file_limit();
+    // Any number is a valid value.
+    let _ = variables.set_at_start("open_files_limit", &open_files.to_string());
     for (what, decision) in &options.decisions {
-        say(&format!("{what:<16} {decision}"));
+        say_about(what, decision);
     }
     if options.listen.runtime == RuntimeKind::Epoll {
         tracing::warn!("connections run over epoll, which costs more CPU than io_uring");
@@ -79,9 +99,7 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
     let engine = E::open(options)?;
-    // One line for each decision: what was said with its reason is not said again.
-    let said = |line: &str| options.decisions.iter().any(|(what, _)| line.starts_with(what));
-    engine.report().lines().filter(|line| !said(line)).for_each(say);
+    report(&engine.report(), options);
     let outcome = serve_open(options, variables, &engine, signals);
     say("closing the database");
     let closed = engine.close();
@@ -115,7 +133,7 @@ fn serve_open<E: Engine>(
     say("ready for connections");
     signals.connect(&server);
     let outcome = running.wait().map_err(|error| error.to_string());
-    say(&format!("asked to stop; all connections have ended after {} s", server.clock.advance() / 1000));
+    say(&format!("all connections have ended; the server ran for {} s", server.clock.advance() / 1000));
     let _ = std::fs::remove_file(&pid_file);
     outcome
 }

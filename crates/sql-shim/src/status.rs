@@ -3,6 +3,8 @@
 //! A counter is written by one thread only, so counting is a plain load and store without a bus lock; readers see
 //! values that are a moment old.
 
+pub mod averages;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

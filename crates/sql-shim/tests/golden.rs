@@ -2,7 +2,7 @@
 //!
 //! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A result is
 //! its column names and rows with `|` between the fields, `OK n` with the affected rows, or the error as clients see
-//! it. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
+//! it; a text of several statements has several, one behind the other. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use sql_shim::auth::accounts::Accounts;
 use sql_shim::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
-use sql_shim::server::registry::Server;
+use sql_shim::server::registry::{ClientFlags, Server};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
@@ -101,6 +101,7 @@ fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -
         activity.user = Arc::from("root");
         activity.account_host = Arc::from("localhost");
     });
+    connection.set_client_flags(ClientFlags { multi_statements: true, ..connection.client_flags() });
     let mut session = sessions.open(&connection);
     let mut result = String::new();
     for block in script.split("\n\n").filter(|block| !block.trim().is_empty()) {

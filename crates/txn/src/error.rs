@@ -19,8 +19,7 @@ pub enum Error {
     /// there, and nothing can be added until it is begun again (1213, 40001).
     #[error("the transaction has been rolled back, after a deadlock or on request: begin it again")]
     RolledBack,
-    /// An operation of the transaction was dropped half-way and has not been undone yet
-    /// ([`crate::Transaction::settle`]).
+    /// An operation of the transaction was dropped half-way and has not been undone yet.
     #[error("an operation of this transaction was given up half-way; it must be undone before rows are read")]
     Unfinished,
     /// The table or index was made, or made anew, after the transaction's read view: what the view should see is not in

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use untorn::asynchronous::Database;
-use untorn::{CleanTierRestart, CleanTierStatus, Options};
+use untorn::{ExtensionRestart, ExtensionStatus, Options};
 
 /// How deep crashes of recoveries are crashed again.
 pub const DEPTH: u32 = 3;
@@ -344,12 +344,12 @@ impl<'h> Explorer<'h> {
         if deep && self.plan.has_tier() {
             match random.below(4) {
                 0 => {
-                    options.clean_tier.enabled = false;
-                    self.coverage.add("states opened without the clean tier", 1);
+                    options.extension.enabled = false;
+                    self.coverage.add("states opened without the buffer pool extension", 1);
                 }
                 1 => {
-                    options.clean_tier.restart = CleanTierRestart::Discard;
-                    self.coverage.add("states whose clean tier discards what was kept", 1);
+                    options.extension.restart = ExtensionRestart::Discard;
+                    self.coverage.add("states whose buffer pool extension discards what was kept", 1);
                 }
                 _ => {}
             }
@@ -414,21 +414,21 @@ impl<'h> Explorer<'h> {
                     check_files(&db)?;
                 }
             }
-            self.note_tier(&db.clean_tier());
+            self.note_tier(&db.extension());
             Ok(found)
         })
     }
 
-    fn note_tier(&mut self, tier: &CleanTierStatus) {
+    fn note_tier(&mut self, tier: &ExtensionStatus) {
         let coverage = &mut self.coverage;
-        coverage.add("states with pages of the clean tier kept", u64::from(tier.restored > 0));
-        coverage.add("pages of the clean tier kept in recovered states", tier.restored);
-        coverage.add("states with pages served from the clean tier", u64::from(tier.hits > 0));
-        coverage.add("pages served from the clean tier in recovered states", tier.hits);
+        coverage.add("states with pages of the buffer pool extension kept", u64::from(tier.restored > 0));
+        coverage.add("pages of the buffer pool extension kept in recovered states", tier.restored);
+        coverage.add("states with pages served from the buffer pool extension", u64::from(tier.hits > 0));
+        coverage.add("pages served from the buffer pool extension in recovered states", tier.hits);
         for (what, count) in [
-            ("pages of the clean tier refused: another page", tier.mismatches_misdirected),
-            ("pages of the clean tier refused: another version", tier.mismatches_stale),
-            ("pages of the clean tier refused: damaged", tier.mismatches_corrupt),
+            ("pages of the buffer pool extension refused: another page", tier.mismatches_misdirected),
+            ("pages of the buffer pool extension refused: another version", tier.mismatches_stale),
+            ("pages of the buffer pool extension refused: damaged", tier.mismatches_corrupt),
         ] {
             coverage.add(what, count);
         }

@@ -2,11 +2,11 @@
 //! durable.
 //!
 //! What differs from seed to seed: page size, pool, redo log, doublewrite files, what the disk says of atomic
-//! writes and when it refuses them, and whether there is a clean tier. One with a tier has a pool that its
+//! writes and when it refuses them, and whether there is a buffer pool extension. One with a tier has a pool that its
 //! data does not fit into, so that pages come and go; for some of those the disk under the tier lies all the
 //! time, in the history and in what is recovered.
 
-use crate::check::{Wrong, verify_contents};
+use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
 use crate::lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
-use untorn::{CleanTierStatus, Doublewrite, Error, Options};
+use untorn::{Doublewrite, Error, ExtensionStatus, Options};
 
 /// A negative control: one promise broken on purpose. A checker that does not notice is worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,10 +46,10 @@ pub enum Sabotage {
     NoDoublewriteFiles,
 }
 
-/// The clean tier's file; those of its map have the same name and more.
-pub const TIER: &str = "/data/clean_tier";
+/// The buffer pool extension's file; those of its map have the same name and more.
+pub const TIER: &str = "/data/extension";
 /// Another file that it moves to; what concerns files by the name of the one concerns this too.
-pub const OTHER_TIER: &str = "/data/clean_tier_moved";
+pub const OTHER_TIER: &str = "/data/extension_moved";
 /// All ways in which the disk under the tier lies.
 pub const LIES: [Misbehaviour; 8] = [
     Misbehaviour::LostWrite,
@@ -61,7 +61,7 @@ pub const LIES: [Misbehaviour; 8] = [
     Misbehaviour::FlippedRead,
     Misbehaviour::MisdirectedRead,
 ];
-/// Bytes of the clean tier: the smallest there is.
+/// Bytes of the buffer pool extension: the smallest there is.
 pub const TIER_BYTES: u64 = 7 * (256 << 10);
 /// Keys of a session in a history that is only about the tier: more than the pool has room for.
 const TIER_KEYS: usize = 60;
@@ -70,7 +70,7 @@ const POLLS_PER_LOOK: u64 = 400;
 /// One call in so many on the files of a tier goes wrong, where the disk lies.
 const TIER_LIES_ONE_IN: usize = 12;
 
-/// The clean tier of a history.
+/// The buffer pool extension of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TierPlan {
     /// There may be one, and its disk may lie: the seed decides.
@@ -95,7 +95,7 @@ pub struct Plan {
     pub sabotage: Sabotage,
     /// Commits do not wait for the log.
     pub relaxed: bool,
-    /// Whether there is a clean tier, and on what.
+    /// Whether there is a buffer pool extension, and on what.
     pub tier: TierPlan,
 }
 
@@ -112,13 +112,13 @@ impl Plan {
         self
     }
 
-    /// The same with a clean tier as asked for.
+    /// The same with a buffer pool extension as asked for.
     pub fn with_tier(mut self, tier: TierPlan) -> Plan {
         self.tier = tier;
         self
     }
 
-    /// Whether the database has a clean tier.
+    /// Whether the database has a buffer pool extension.
     pub fn has_tier(&self) -> bool {
         let by_seed = || self.sabotage == Sabotage::None && Random::new(self.seed ^ 0xB9E).one_in(3);
         self.tier != TierPlan::BySeed || by_seed()
@@ -144,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// How the disk under the clean tier lies, if it does: one call in so many.
+    /// How the disk under the buffer pool extension lies, if it does: one call in so many.
     pub fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
         match self.tier {
             TierPlan::Undisturbed => None,
@@ -157,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// Lets the disk under the clean tier lie, if it does.
+    /// Lets the disk under the buffer pool extension lie, if it does.
     pub fn set_up_tier(&self, disk: &SimulatedStorage) {
         if let Some((lie, one_in)) = self.tier_lie() {
             disk.misbehave(TIER, lie, one_in);
@@ -192,7 +192,7 @@ impl Plan {
             let frames = u64::from(page) * (36 + random.below(24) as u64);
             let memory = PageSize::new(page as usize).map_or(0, |size| bpe::memory_bytes(TIER_BYTES, size));
             options.buffer_pool_bytes = frames + memory as u64;
-            options = options.clean_tier(TIER, TIER_BYTES);
+            options = options.extension(TIER, TIER_BYTES);
         }
         options
     }
@@ -231,8 +231,8 @@ pub struct History {
     pub failure: Option<String>,
     /// Figures of the engine at its end.
     pub figures: Vec<(&'static str, u64)>,
-    /// Those of the clean tier.
-    pub tier: Option<CleanTierStatus>,
+    /// Those of the buffer pool extension.
+    pub tier: Option<ExtensionStatus>,
     /// Reads of its files, where the disk lies, that returned something else than was stored. Until the same
     /// moment.
     pub false_reads: Vec<FalseRead>,
@@ -257,18 +257,21 @@ impl History {
             coverage.add(histories, u64::from(self.figure(name) > 0));
         }
         if let Some(tier) = self.tier.as_ref().filter(|tier| tier.file.is_some()) {
-            coverage.add("histories with a clean tier", 1);
-            coverage.add("pages taken by the clean tier in histories", tier.admitted);
-            coverage.add("pages served from the clean tier in histories", tier.hits);
+            coverage.add("histories with a buffer pool extension", 1);
+            coverage.add("pages taken by the buffer pool extension in histories", tier.admitted);
+            coverage.add("pages served from the buffer pool extension in histories", tier.hits);
         }
-        coverage.add("histories that switch, resize and move the clean tier", u64::from(plan.moves_tier()));
+        coverage.add(
+            "histories that switch, resize and move the buffer pool extension",
+            u64::from(plan.moves_tier()),
+        );
         if let Some(account) = self.account(plan) {
             let false_pages = account.slots.sum();
             coverage.add("false pages that the tier's disk returned in histories, each counted", false_pages);
         }
     }
 
-    /// What the clean tier counted and what its disk did, if that lies; nothing of a history that failed.
+    /// What the buffer pool extension counted and what its disk did, if that lies; nothing of a history that failed.
     pub fn account(&self, plan: &Plan) -> Option<Account> {
         let comparable = plan.tier_lie().is_some() && self.failure.is_none();
         if comparable { Account::of(plan, self) } else { None }
@@ -324,7 +327,7 @@ pub fn record(plan: &Plan) -> History {
             failure = look_through(&db, &model, plan).await.err().map(|wrong| format!("{wrong:?}"));
         }
         let false_reads = environment.disk().false_reads();
-        Ok::<_, Error>((db.status(), Some(db.clean_tier()), false_reads, failure))
+        Ok::<_, Error>((db.status(), Some(db.extension()), false_reads, failure))
     });
     environment.disk().stop_observing();
     let (figures, tier, false_reads, failure) = match outcome {
@@ -343,12 +346,12 @@ pub fn record(plan: &Plan) -> History {
 /// Reads everything through the tier, again and again: what it serves is what the model knows.
 async fn look_through(db: &Database, model: &SharedModel, plan: &Plan) -> Result<(), Wrong> {
     if plan.moves_tier() {
-        db.switch_clean_tier(true).over().wait().await;
+        db.switch_extension(true).over().wait().await;
     }
     for look in 0..plan.polls / POLLS_PER_LOOK {
         if plan.moves_tier() && look % 3 == 2 {
             // In the background, as the pages are read.
-            drop(db.resize_clean_tier(TIER_BYTES * (2 + look % 2) / 2));
+            drop(db.resize_extension(TIER_BYTES * (2 + look % 2) / 2));
         }
         let allowed = model.lock().clone();
         verify_contents(db, &allowed).await?;
@@ -360,6 +363,7 @@ async fn look_through(db: &Database, model: &SharedModel, plan: &Plan) -> Result
 
 /// Lets all actors act on a prepared database; what ended it, if not the plan.
 pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<String> {
+    STAGE.set("acting");
     let mut random = Random::new(plan.seed ^ 0xAC7);
     let durability = if plan.relaxed { Durability::NoSync } else { Durability::Sync };
     // A tier writes what does not fill its buffer after a second: those histories are longer, by the clock.

@@ -1,4 +1,4 @@
-//! Does the clean tier account for every lie of the disk under it?
+//! Does the buffer pool extension account for every lie of the disk under it?
 //!
 //! The disk knows which reads of the tier's file were [false](FalseRead); the tier says what it found wrong.
 //! The two know nothing of each other, and have to agree:

@@ -503,17 +503,17 @@ async fn maintain(stage: &Stage, switches: bool, seed: u64) -> Result<(), Error>
     }
 }
 
-/// Switches the clean tier off and on, gives it other sizes and moves it to another file and back, over and
+/// Switches the buffer pool extension off and on, gives it other sizes and moves it to another file and back, over and
 /// over. Each takes as long as it takes: the next may come before it is in force.
 pub async fn tier_mover(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {
         stage.sleep(Duration::from_millis(20 + random.below(60) as u64)).await;
         let change = match random.below(5) {
-            0 => stage.db.switch_clean_tier(false),
-            1 | 2 => stage.db.switch_clean_tier(true),
-            3 => stage.db.resize_clean_tier(TIER_BYTES * (2 + random.below(3) as u64) / 2),
-            _ => stage.db.set_clean_tier_file(Some(Path::new([TIER, OTHER_TIER][random.below(2)]))),
+            0 => stage.db.switch_extension(false),
+            1 | 2 => stage.db.switch_extension(true),
+            3 => stage.db.resize_extension(TIER_BYTES * (2 + random.below(3) as u64) / 2),
+            _ => stage.db.set_extension_file(Some(Path::new([TIER, OTHER_TIER][random.below(2)]))),
         };
         if random.one_in(2) {
             change.over().wait().await;

@@ -75,21 +75,24 @@ fn sessions_wait_for_each_other_and_deadlock() {
 
 /// Also that what the tier returns is what counts: every row is compared.
 #[test]
-fn recovered_states_are_served_from_a_kept_clean_tier() {
+fn recovered_states_are_served_from_a_kept_extension() {
     let coverage = explored((1..).filter(|seed| Plan::new(*seed).has_tier()).take(8), 150);
-    let kept = ["states with pages of the clean tier kept", "states with pages served from the clean tier"];
+    let kept = [
+        "states with pages of the buffer pool extension kept",
+        "states with pages served from the buffer pool extension",
+    ];
     all_came_up(&coverage, &kept);
 }
 
 /// Switched off and on, resized, moved; on disks that lie, where the account has to be settled all the same;
 /// opened without its pages, or not at all, and then again.
 #[test]
-fn a_clean_tier_that_is_moved_about_serves_what_is_current() {
+fn a_extension_that_is_moved_about_serves_what_is_current() {
     let coverage = explored((1..).filter(|seed| Plan::new(*seed).moves_tier()).take(8), 60);
     let moved = [
-        "pages served from the clean tier in recovered states",
-        "states opened without the clean tier",
-        "states whose clean tier discards what was kept",
+        "pages served from the buffer pool extension in recovered states",
+        "states opened without the buffer pool extension",
+        "states whose buffer pool extension discards what was kept",
     ];
     all_came_up(&coverage, &moved);
 }

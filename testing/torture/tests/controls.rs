@@ -14,7 +14,7 @@ use untorn_torture::history::{Plan, Sabotage, TierPlan, record};
 /// lost from the doublewrite file together with a page that is torn.)
 const STATES: u64 = 300;
 const HISTORIES: u64 = 60;
-/// The same for the promises of the clean tier, which come up all the time.
+/// The same for the promises of the buffer pool extension, which come up all the time.
 const TIER_STATES: u64 = 40;
 const TIER_HISTORIES: u64 = 6;
 
@@ -36,7 +36,7 @@ fn must_be_noticed(sabotage: Sabotage) {
     println!("{sabotage:?}: {} {:?}", failure.replay, failure.what);
 }
 
-/// Runs histories with a clean tier, and the states that crashes of them leave, until something is found.
+/// Runs histories with a buffer pool extension, and the states that crashes of them leave, until something is found.
 fn first_failure_with_tier(tier: TierPlan) -> Option<(u64, Failure)> {
     (1..=TIER_HISTORIES).find_map(|seed| {
         let plan = Plan::new(seed).with_tier(tier);
@@ -71,7 +71,7 @@ fn must_be_noticed_with_tier(promise: Promise, tier: TierPlan) {
 }
 
 #[test]
-fn a_clean_tier_that_believes_its_disk_is_noticed() {
+fn a_extension_that_believes_its_disk_is_noticed() {
     // An older version of the very page has to come back: damage and other pages the buffer pool refuses by
     // itself.
     for lie in [Misbehaviour::StaleRead, Misbehaviour::MisdirectedRead] {
@@ -97,12 +97,12 @@ fn nothing_but_these_tests_can_break_a_promise_of_the_tier() {
 }
 
 #[test]
-fn a_clean_tier_that_keeps_changed_pages_is_noticed() {
+fn a_extension_that_keeps_changed_pages_is_noticed() {
     must_be_noticed_with_tier(Promise::DropChanged, TierPlan::Undisturbed);
 }
 
 #[test]
-fn a_clean_tier_that_keeps_what_recovery_finds_in_the_log_is_noticed() {
+fn a_extension_that_keeps_what_recovery_finds_in_the_log_is_noticed() {
     must_be_noticed_with_tier(Promise::DropRecovered, TierPlan::Undisturbed);
 }
 

@@ -1,4 +1,4 @@
-//! The disk under the clean tier lies, the whole engine works on it: no false page is served, and each is
+//! The disk under the buffer pool extension lies, the whole engine works on it: no false page is served, and each is
 //! counted.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use disk::{Environment, RealEnvironment, RealOptions};
-use page::{PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, File, RealEnvironment, RealOptions};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use pagestore::{Error, Interrupt, Mtr, Options, PageSize, PageStore, fsp};
 use untorn_btree::{
     CheckReport, Checker, Field, IndexDef, LeafCursor, Outcome, RecordBuffer, RecordRef, Seek,
@@ -30,12 +30,19 @@ impl PageWriter for PlainWriter {
             Ok(batch)
         })
     }
+
+    /// Nothing was left unsynced.
+    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 pub struct Fixture {
     pub store: Arc<PageStore>,
     environment: Arc<RealEnvironment>,
     directory: PathBuf,
+    /// Removals that took the latches of a structure change.
+    pub removals_in_structure: AtomicU32,
 }
 
 impl Fixture {
@@ -62,7 +69,7 @@ impl Fixture {
         let page_size = PageSize::new(page_size).unwrap();
         let options = Options { pool_bytes, page_size, ..Options::default() };
         let store = PageStore::open(dynamic, redo, options, Arc::new(PlainWriter)).unwrap();
-        Fixture { store, environment, directory }
+        Fixture { store, environment, directory, removals_in_structure: AtomicU32::new(0) }
     }
 
     pub fn directory(&self) -> &Path {
@@ -196,6 +203,7 @@ impl Fixture {
         if let Some(removed) = on_leaf.unwrap() {
             return removed;
         }
+        self.removals_in_structure.fetch_add(1, Ordering::Relaxed);
         self.run(|| {
             let mut mtr = self.store.mtr_sized(tree.structure_redo_bytes())?;
             let (position, mut guard) =

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::{Event, IoKind};
+use disk::Event;
 use page::{FlushPurpose, WriteBatch};
 use redo::{Flush, Lsn};
 
@@ -339,8 +339,7 @@ impl Batch {
         if self.store.flush_list.lock().unsynced_files() < self.store.options.open_files / 2 {
             return Ok(());
         }
-        let syncs = write.take_unsynced().into_iter().map(|file| (file, IoKind::Sync)).collect();
-        Ok(disk::submit_all(&**self.store.env.storage(), syncs).await?)
+        Ok(self.store.writer.sync(write.take_unsynced()).await?)
     }
 
     /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be

@@ -371,7 +371,8 @@ struct Victims {
 /// somebody waits, enough clean ones for those who wait even if dirty ones come first, but only from the very end of the list
 /// as long as frames will come from what is being written: where writing is what everything waits for, the few clean pages are
 /// those just read, whose readers wait for another frame. Whoever takes them has them read again, and the list turns faster.
-/// (With a clean tier, which reads much faster than a capped disk writes, a transaction read 7.1 pages instead of 3.7.)
+/// (With a buffer pool extension, which reads much faster than a capped disk writes, a transaction read 7.1 pages
+/// instead of 3.7.)
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();

@@ -1,4 +1,4 @@
-//! Syncing what page writes left unsynced.
+//! When to sync what page writes left unsynced; the [`PageWriter`](page::PageWriter) does it.
 //!
 //! Most batches end when they are written; the files they leave are synced for all of them together, before a checkpoint
 //! or when somebody wants to be sure. At most one such sync is under way; who comes while it runs may have had pages
@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use disk::{Event, File, IoKind};
+use disk::{Event, File};
 
 use crate::error::Error;
 use crate::flush::batch::Which;
@@ -93,9 +93,8 @@ struct Syncing {
 
 impl Syncing {
     async fn run(mut self, files: Vec<Arc<dyn File>>) {
-        let storage = self.store.env.storage().clone();
-        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
-        match disk::submit_all(&*storage, syncs).await {
+        let synced = self.store.writer.sync(files);
+        match synced.await {
             Ok(()) => self.synced = true,
             // Dropping it poisons; this reason comes first.
             Err(error) => self.store.poison(&format!("syncing pages failed: {error}")),

@@ -1,4 +1,5 @@
-//! Where the store keeps its [buffer pool extension](BufferPoolExtension): whoever reads, evicts or changes pages asks here.
+//! Where the store keeps its [buffer pool extension](BufferPoolExtension): whoever reads, evicts or changes pages asks
+//! here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,11 +31,11 @@ impl TierPlace {
 }
 
 impl PageStore {
-    /// Puts a clean tier into the place of the one before, which is returned, or takes it away. A tier set before
-    /// [`PageStore::recover`] may know pages already: recovery invalidates those that it finds in the log, and reads
-    /// nothing from the tier. One that is set later must be empty.
+    /// Puts a buffer pool extension into the place of the one before, which is returned, or takes it away. A tier set
+    /// before [`PageStore::recover`] may know pages already: recovery invalidates those that it finds in the log, and
+    /// reads nothing from the tier. One that is set later must be empty.
     /// The memory it takes is the pool's from now on.
-    pub fn set_clean_tier(
+    pub fn set_extension(
         &self,
         tier: Option<Arc<dyn BufferPoolExtension>>,
     ) -> Option<Arc<dyn BufferPoolExtension>> {
@@ -44,9 +45,9 @@ impl PageStore {
         self.tier.set(tier)
     }
 
-    /// The clean tier, if one is set.
+    /// The buffer pool extension, if one is set.
     #[must_use]
-    pub fn clean_tier(&self) -> Option<Arc<dyn BufferPoolExtension>> {
+    pub fn extension(&self) -> Option<Arc<dyn BufferPoolExtension>> {
         self.tier.get()
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Frame {
     pub(crate) read_ahead: AtomicBool,
     /// Milliseconds (coarse clock, at least 1) of the first access since the page came in; 0: never.
     pub(crate) first_access: AtomicU32,
-    /// What the page's use so far says to the clean tier: bits of [`history`].
+    /// What the page's use so far says to the buffer pool extension: bits of [`history`].
     history: AtomicU8,
     /// Whether the feeder has dealt with this version of the page.
     pub(crate) offered: AtomicBool,
@@ -143,7 +143,7 @@ impl Frame {
         u64::from(id.space) << 32 | u64::from(id.page)
     }
 
-    /// Notes something of the page's use. What is new is a reason to offer the page to the clean tier again.
+    /// Notes something of the page's use. What is new is a reason to offer the page to the buffer pool extension again.
     pub(crate) fn note(&self, bit: u8) {
         if self.history.load(Ordering::Relaxed) & bit == 0 {
             self.history.fetch_or(bit, Ordering::Relaxed);

@@ -435,8 +435,8 @@ impl PageStore {
         Ok(Missing::Start(ReadStart { hold, file, io }))
     }
 
-    /// The clean tier, unless pages are not to be taken from it or given to it now: while recovery applies the log, the
-    /// pages are on their way to what the tier has.
+    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery applies
+    /// the log, the pages are on their way to what the tier has.
     pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
         self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
     }
@@ -517,7 +517,7 @@ impl PageStore {
     }
 }
 
-/// Whether these bytes, from the clean tier, are the page; one that was never written is not in the tier.
+/// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in the tier.
 fn is_page(bytes: &[u8], id: PageId) -> bool {
     page::identity(bytes) == id && page::verify(bytes).is_ok()
 }
@@ -532,7 +532,7 @@ struct ReadCompletion {
     read: Arc<PendingRead>,
     frame: FrameRef,
     space: Arc<Space>,
-    /// The clean tier there was when the read began.
+    /// The buffer pool extension there was when the read began.
     tier: Option<Arc<dyn BufferPoolExtension>>,
     /// Of the slot that is being read; without, it is the data file.
     ticket: Option<Ticket>,

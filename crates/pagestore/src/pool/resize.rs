@@ -9,17 +9,17 @@
 //!
 //! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever is put back is
 //! withdrawn. The free ones have left with that. The resizer goes through the rest, again and again: it moves the clean pages
-//! into frames below the limit ([`crate::pool::relocation`]) or evicts them (offered to the clean tier before), has the dirty ones
-//! written and evicted, and passes by the pinned ones, which are looked at again in the next round. What a smaller pool loses
-//! are the pages that would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
-//! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less than 4 % of a page of
-//! 4 KiB and 1 % of one of 16 KiB.
+//! into frames below the limit ([`crate::pool::relocation`]) or evicts them (offered to the buffer pool extension
+//! before), has the dirty ones written and evicted, and passes by the pinned ones, which are looked at again in the
+//! next round. What a smaller pool loses are the pages that would be evicted next and, of those that lay in frames that
+//! left, the dirty ones and those of the old part. When all have left their memory goes back to the system. Descriptors
+//! and links stay; they are less than 4 % of a page of 4 KiB and 1 % of one of 16 KiB.
 //!
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of the cleaner) are
 //! computed from the limit when they are needed. The page tables do not depend on it.
 //!
-//! What the clean tier takes is the pool's memory: there are so many frames fewer, and when the tier is switched or
-//! resized the same steps follow it.
+//! What the buffer pool extension takes is the pool's memory: there are so many frames fewer, and when the tier is
+//! switched or resized the same steps follow it.
 //!
 //! A request while a resize is under way takes its place: steps go from where the pool is.
 
@@ -155,7 +155,7 @@ impl PageStore {
         let charged = self.resizing.charged.load(Ordering::Relaxed);
         if charged > bytes / 2 {
             return Err(Error::Options(format!(
-                "a buffer pool of {bytes} bytes is too small for the clean tier, which takes {charged} of them; make untorn_bpe_size smaller first"
+                "a buffer pool of {bytes} bytes is too small for the buffer pool extension, which takes {charged} of them; make untorn_bpe_size smaller first"
             )));
         }
         let count = frames_of(bytes, charged, self.page_size)?;
@@ -287,7 +287,7 @@ impl Resizer {
         }
     }
 
-    /// Offers the clean pages that are not to be moved to the clean tier.
+    /// Offers the clean pages that are not to be moved to the buffer pool extension.
     fn offer(store: &PageStore, range: Range<u32>) {
         let Some(tier) = store.tier_to_use().filter(|tier| tier.takes_pages()) else { return };
         let frames = range.map(|index| store.frames.get(index));

@@ -496,8 +496,8 @@ fn begins_with_init(entries: &[Entry]) -> bool {
     entries.first().is_some_and(|entry| matches!(entry.change, Change::Init))
 }
 
-/// Tells the clean tier of every page that the log has changes of, also of those that are not applied: what it kept of
-/// them is from before. All of the log after the checkpoint passes here.
+/// Tells the buffer pool extension of every page that the log has changes of, also of those that are not applied: what
+/// it kept of them is from before. All of the log after the checkpoint passes here.
 fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
     let mut last = None;
     // Records that make no sense end the recovery where they are applied.

@@ -6,7 +6,7 @@
 //!
 //! So a crash finds the file as long as the log and page 0 need it, whether or not it was cut. Copies of the pages in the
 //! doublewrite file are older than the checkpoint, or lie beyond the end of the file, and are not restored for either reason; those
-//! of the clean tier are told to go when a page is made anew.
+//! of the buffer pool extension are told to go when a page is made anew.
 //!
 //! While the file is cut nobody makes it longer: that is a growth to whoever wants to, which is under way. The new size is published
 //! under the latch of page 0, under which the tablespace's own size would have to be raised; a read that was let in before is waited for.

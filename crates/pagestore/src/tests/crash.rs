@@ -88,7 +88,7 @@ pub(super) fn reopen(seed: u64, disk: Arc<SimulatedStorage>) -> Result<(Machine,
     reopen_with(seed, disk, |_| None)
 }
 
-/// The same with a clean tier on the given disk.
+/// The same with a buffer pool extension on the given disk.
 pub(super) fn reopen_with(
     seed: u64,
     disk: Arc<SimulatedStorage>,
@@ -104,7 +104,7 @@ pub(super) fn reopen_with(
     })?;
     let redo = RedoLog::open(&dynamic, &directory(), redo_options(LOG))?;
     let store = PageStore::open(dynamic.clone(), redo, options(64, PAGE_SIZE), writer(&dynamic))?;
-    store.set_clean_tier(tier(&dynamic));
+    store.set_extension(tier(&dynamic));
     let summary = store.recover(&[(SPACE, table()), (77, directory().join("gone.ibd"))])?;
     Ok((Machine { env, store }, summary.end))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{Environment, Event, File, SimulatedEnvironment, Wait};
-use page::{FlushPurpose, PageId, PageWriteFuture, PageWriter, Stretches, WriteBatch};
+use page::{FlushPurpose, PageId, PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use redo::RedoLog;
 
@@ -35,6 +35,10 @@ impl PageWriter for Writer {
             gate.wait().await;
             written.await
         })
+    }
+
+    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        self.writer.sync(files)
     }
 
     fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {

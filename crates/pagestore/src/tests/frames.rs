@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Environment, Event, Random, SimulatedEnvironment, Wait, block_on};
-use page::{PageId, PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, Event, File, Random, SimulatedEnvironment, Wait, block_on};
+use page::{PageId, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use redo::RedoLog;
 
 use super::support::{
@@ -30,6 +30,10 @@ impl PageWriter for GatedWriter {
             opened.await;
             written.await
         })
+    }
+
+    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        self.writer.sync(files)
     }
 }
 

@@ -263,7 +263,7 @@ fn the_tiers_memory_is_the_pools() {
         env.run_until_complete(retry(|| create_page(&store, id(page), u64::from(page)))).unwrap();
     }
     let tier = Arc::new(ReferenceTier::new(&*env, &PathBuf::from("/data/tier"), PAGE));
-    store.set_clean_tier(Some(tier.clone()));
+    store.set_extension(Some(tier.clone()));
     for (bytes, frames) in [(100 * PAGE, 300), (1000 * PAGE, 200), (7, 399), (0, 400)] {
         tier.memory.store(bytes, Ordering::Relaxed);
         env.advance(Duration::from_secs(3));
@@ -278,7 +278,7 @@ fn the_tiers_memory_is_the_pools() {
     let over = store.resize(250 * PAGE).unwrap();
     env.run_until_complete(over.wait());
     assert_eq!((store.frame_count(), store.pool_bytes()), (150, 250 * PAGE));
-    store.set_clean_tier(None);
+    store.set_extension(None);
     env.advance(Duration::from_secs(3));
     assert_eq!(store.frame_count(), 250);
     env.shutdown();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use disk::{Environment, IoBuf, RealEnvironment, RealOptions};
-use page::{PageId, PageSize, PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, File, IoBuf, RealEnvironment, RealOptions};
+use page::{PageId, PageSize, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use redo::RedoLog;
 
 use crate::error::{Error, Interrupt};
@@ -31,6 +31,11 @@ impl PageWriter for PlainWriter {
             }
             Ok(batch)
         })
+    }
+
+    /// Nothing was left unsynced.
+    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The hooks of the clean tier, checked with the [reference tier](super::reference_tier): whatever happens, a page that is
-//! read is the current one. With each part of the protocol switched off in turn, that must fail.
+//! The hooks of the buffer pool extension, checked with the [reference tier](super::reference_tier): whatever happens,
+//! a page that is read is the current one. With each part of the protocol switched off in turn, that must fail.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn history(seed: u64, broken: Broken, lies: usize, seen: &mut Seen) -> Result<()
     let tier = ReferenceTier::new(&*machine.env, &tier_file(), PAGE_SIZE);
     let mut tier = Arc::new(tier.lying(lies, random.next_u64()).broken(broken));
     machine.env.storage().sync_dir(&crash::directory()).map_err(|error| error.to_string())?;
-    machine.store.set_clean_tier(Some(tier.clone()));
+    machine.store.set_extension(Some(tier.clone()));
     let mut next_value = 0;
     for _ in 0..ROUNDS {
         work(&machine, &mut model, &mut random, &mut next_value);
@@ -148,7 +148,7 @@ fn with_tier(
     let store = new_store(env, &dir.0, settings, 8 << 20);
     store.create_space(SPACE, &dir.0.join("t.ibd"), pages).unwrap();
     let tier = Arc::new(ReferenceTier::new(&**env, &dir.0.join("tier"), 4096));
-    store.set_clean_tier(Some(tier.clone()));
+    store.set_extension(Some(tier.clone()));
     (store, tier)
 }
 
@@ -285,7 +285,7 @@ fn the_tier_may_come_and_go_under_load() {
             for round in 0.. {
                 let tier =
                     Arc::new(ReferenceTier::new(&*env, &dir.0.join(format!("tier{}", round % 3)), 4096));
-                store.set_clean_tier((round % 4 != 3).then(|| tier.clone() as Arc<dyn BufferPoolExtension>));
+                store.set_extension((round % 4 != 3).then(|| tier.clone() as Arc<dyn BufferPoolExtension>));
                 block_on(env.sleep(Duration::from_millis(30)));
                 served += tier.served.load(Ordering::Relaxed);
                 if !running.load(Ordering::Relaxed) {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use disk::{Environment, RealEnvironment, RealOptions};
-use page::{PageWriteFuture, PageWriter, WriteBatch};
+use disk::{Environment, File, RealEnvironment, RealOptions};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use untorn_pagestore::fsp::{self, Report};
 use untorn_pagestore::{Interrupt, Mtr, Options, PageSize, PageStore};
 
@@ -27,6 +27,11 @@ impl PageWriter for PlainWriter {
             }
             Ok(batch)
         })
+    }
+
+    /// Nothing was left unsynced.
+    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

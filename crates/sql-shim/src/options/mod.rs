@@ -46,6 +46,22 @@ pub struct ServerOptions {
     pub database: untorn::Options,
     /// Decisions and reasons, one line each, for the start-up log.
     pub decisions: Vec<(&'static str, String)>,
+    /// What is asked for, with reasons, and settled by the opening of the database.
+    pub asked: Vec<(&'static str, String)>,
+}
+
+/// Names of the variables that somebody gave a value.
+#[derive(Default)]
+struct Given {
+    names: BTreeSet<&'static str>,
+    /// Those of them that change nothing.
+    without_effect: BTreeSet<&'static str>,
+}
+
+impl Given {
+    fn contains(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
 }
 
 /// Reads arguments and option file into the variables.
@@ -55,22 +71,19 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
         settings.extend(file::read(path)?);
     }
     settings.extend(arguments.settings.iter().cloned());
-    let mut given = BTreeSet::new();
+    let mut given = Given::default();
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }
     let tier_file = variables.text("untorn_bpe_file");
     apply_persisted(variables, &mut given)?;
     let options = decide(variables, &given)?;
-    crate::clean_tier::settle(variables, &tier_file).map_err(OptionError)?;
+    crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
 }
 
 /// Values of SET PERSIST, which win over all others.
-fn apply_persisted(
-    variables: &GlobalVariables,
-    given: &mut BTreeSet<&'static str>,
-) -> Result<(), OptionError> {
+fn apply_persisted(variables: &GlobalVariables, given: &mut Given) -> Result<(), OptionError> {
     let datadir = absolute(Path::new(&variables.text("datadir")))?;
     let origin = persisted::path(&datadir).display().to_string();
     let values = persisted::read(&datadir).map_err(|error| OptionError(format!("{origin}: {error}")))?;
@@ -80,11 +93,7 @@ fn apply_persisted(
     Ok(())
 }
 
-fn apply(
-    setting: &Setting,
-    variables: &GlobalVariables,
-    given: &mut BTreeSet<&'static str>,
-) -> Result<(), OptionError> {
+fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> Result<(), OptionError> {
     let name = setting.name.as_str();
     let (name, loose) = name.strip_prefix("loose_").map_or((name, false), |name| (name, true));
     if IGNORED.contains(&name) {
@@ -116,10 +125,13 @@ fn apply(
             return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
         }
     };
-    variables
+    let warning = variables
         .set_at_start(definition.name, text)
         .map_err(|error| OptionError(format!("{}: {}", setting.origin, error.message)))?;
-    given.insert(definition.name);
+    given.names.insert(definition.name);
+    if warning.is_some() {
+        given.without_effect.insert(definition.name);
+    }
     Ok(())
 }
 
@@ -133,7 +145,7 @@ fn unknown(setting: &Setting) -> OptionError {
 
 const MIB: u64 = 1 << 20;
 
-fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result<ServerOptions, OptionError> {
+fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, OptionError> {
     let mut decisions = Vec::new();
     let datadir = absolute(Path::new(&variables.text("datadir")))?;
     put(variables, "datadir", &format!("{}/", datadir.display()))?;
@@ -141,7 +153,8 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
     let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
     let (redo, why) = decide_size(variables, given, "innodb_redo_log_capacity", || redo(()))?;
-    decisions.push(("redo log", format!("{} MiB ({why})", redo / MIB)));
+    // A log that recovery is to read keeps the capacity it has until an orderly stop.
+    let asked = vec![("redo log", format!("{} MiB ({why})", redo / MIB))];
 
     let (runtime, why) = RuntimeKind::choose();
     let threads = decide_threads(variables, given)?;
@@ -164,9 +177,13 @@ fn decide(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result
     if given.contains("innodb_page_size") {
         database.page_size = Some(page_size(variables.number("innodb_page_size"))?);
     }
-    database.clean_tier = crate::clean_tier::options(variables);
+    database.extension = crate::extension::options(variables);
     describe_the_machine(variables);
-    Ok(ServerOptions { datadir, listen, database, decisions })
+    if !given.without_effect.is_empty() {
+        let names: Vec<&str> = given.without_effect.iter().copied().collect();
+        decisions.push(("no effect", format!("{} (accepted for compatibility)", names.join(", "))));
+    }
+    Ok(ServerOptions { datadir, listen, database, decisions, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {
@@ -186,12 +203,12 @@ fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) 
 }
 
 fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {
-    variables.set_at_start(name, text).map_err(|error| OptionError(error.message.into_owned()))
+    variables.set_at_start(name, text).map(drop).map_err(|error| OptionError(error.message.into_owned()))
 }
 
 fn decide_size(
     variables: &GlobalVariables,
-    given: &BTreeSet<&'static str>,
+    given: &Given,
     name: &'static str,
     default: impl FnOnce() -> (u64, String),
 ) -> Result<(u64, String), OptionError> {
@@ -203,7 +220,7 @@ fn decide_size(
     Ok((bytes, why))
 }
 
-fn decide_threads(variables: &GlobalVariables, given: &BTreeSet<&'static str>) -> Result<usize, OptionError> {
+fn decide_threads(variables: &GlobalVariables, given: &Given) -> Result<usize, OptionError> {
     if !given.contains("untorn_threads") {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         put(variables, "untorn_threads", &cores.to_string())?;
@@ -220,7 +237,7 @@ fn page_size(bytes: u64) -> Result<u32, OptionError> {
 
 fn listen_options(
     variables: &GlobalVariables,
-    given: &BTreeSet<&'static str>,
+    given: &Given,
     datadir: &Path,
     threads: usize,
     runtime: RuntimeKind,

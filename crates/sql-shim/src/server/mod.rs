@@ -11,7 +11,6 @@
 
 pub mod clock;
 pub mod connection;
-pub mod courtesy;
 pub mod login;
 pub mod lost_clients;
 pub mod panics;

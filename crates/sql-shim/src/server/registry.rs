@@ -23,6 +23,7 @@ use crate::auth::privilege::{Privileges, Rights};
 use crate::errors::{self, error};
 use crate::result::SqlError;
 use crate::session::memory::ServerMemory;
+use crate::status::averages::Averages;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
 use crate::wire::packets;
@@ -42,6 +43,8 @@ pub struct Server {
     pub variables: GlobalVariables,
     /// Status counters.
     pub status: Status,
+    /// What averages of SHOW ENGINE INNODB STATUS are counted from.
+    pub averages: Averages,
     /// Coarse time, for timeouts and SHOW PROCESSLIST.
     pub clock: CoarseClock,
     /// Open prepared statements of all connections.
@@ -68,6 +71,7 @@ impl Server {
             password_work: Semaphore::new(password_work_max()),
             variables,
             status: Status::default(),
+            averages: Averages::default(),
             clock: CoarseClock::default(),
             prepared_statements: Arc::default(),
             read_lock: Arc::default(),

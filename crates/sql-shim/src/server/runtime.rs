@@ -177,7 +177,7 @@ fn start_worker<F: SessionFactory>(
 }
 
 fn run_uring(work: impl Future<Output = ()>) {
-    super::courtesy::thread_has_io_uring();
+    crate::session::courtesy::thread_has_io_uring();
     let mut ring = tokio_uring::uring_builder();
     // Completions are only looked at when the runtime parks, so the kernel need not interrupt the thread for them.
     ring.setup_coop_taskrun().setup_cqsize(16_384);

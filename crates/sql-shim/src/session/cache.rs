@@ -145,7 +145,7 @@ impl Fingerprint {
                     if bytes == b";" {
                         // Only at the end.
                         let rest = sql.get(token.end as usize..).unwrap_or_default();
-                        return parser::is_blank(rest, modes);
+                        return parser::trimmed(rest).is_empty();
                     }
                     value_place = matches!(
                         bytes,

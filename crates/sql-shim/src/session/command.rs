@@ -10,7 +10,7 @@ use crate::errors;
 use crate::result::{ResultSink, SqlError};
 use crate::server::panics::CountedStatement;
 use crate::server::registry::Kill;
-use crate::sql::ast::{self, Account, AccountSpecification, Identification, Scope, SetItem, Statement};
+use crate::sql::ast::{self, Account, AccountSpecification, Identification, Scope, Statement};
 use crate::sql::exec::insert::Changed;
 use crate::sql::expr::Context;
 use crate::sql::expr::bind::Binder;
@@ -20,18 +20,6 @@ use crate::variables;
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
-}
-
-/// A value as the variables table takes it.
-fn variable_value(value: &Value<'_>) -> variables::Value {
-    match value {
-        Value::Null => variables::Value::Null,
-        Value::Int(v) => variables::Value::Int(*v),
-        Value::UInt(v) => variables::Value::UInt(*v),
-        Value::Float(_) | Value::Double(_) => variables::Value::Double(value.to_double()),
-        Value::Decimal(_) => variables::Value::Double(value.to_double()),
-        other => variables::Value::Text(Arc::from(other.to_string_lossy())),
-    }
 }
 
 fn identification(said: &Identification) -> accounts::Identification {
@@ -82,34 +70,7 @@ impl Session {
                 self.use_database(name)?;
                 Ok(done())
             }
-            Statement::Set(items) => {
-                // None is set before all have their values: `SET @x = 1, @y = @x` gives the old one to @y.
-                let mut values = Vec::with_capacity(items.len());
-                for item in items {
-                    values.push(match item {
-                        SetItem::User(_, expr) | SetItem::System { value: Some(expr), .. } => {
-                            Some(self.value(expr, out).await?)
-                        }
-                        _ => None,
-                    });
-                    self.transaction.state().slice().work(1).await?;
-                }
-                // What cannot be set leaves user variables as they were.
-                let mut before = Vec::new();
-                for (item, value) in items.iter().zip(values) {
-                    if let SetItem::User(name, _) = item {
-                        before.push((name, self.state.user_variable(name).into_owned()));
-                    }
-                    if let Err(failure) = self.set_item(item, value).await {
-                        for (name, value) in before.into_iter().rev() {
-                            self.state.set_user_variable(name, value)?;
-                        }
-                        return Err(failure);
-                    }
-                    self.transaction.state().slice().work(1).await?;
-                }
-                Ok(done())
-            }
+            Statement::Set(items) => self.set(items, out).await,
             Statement::SetTransaction { scope, isolation, read_only } => {
                 self.set_transaction(*scope, *isolation, *read_only)
             }
@@ -247,7 +208,7 @@ impl Session {
 
     /// The value of an expression that may hold subqueries. With them it is a query like any other: it waits for metadata
     /// locks, needs privileges, runs in the transaction, is killed and undone.
-    async fn value<S: ResultSink>(
+    pub(super) async fn value<S: ResultSink>(
         &mut self,
         expr: &Arc<ast::Expr>,
         out: &mut S,
@@ -271,79 +232,6 @@ impl Session {
             }
         }
         Err(Failure::Stale)
-    }
-
-    async fn set_item(&mut self, item: &SetItem, value: Option<Value<'static>>) -> Result<(), Failure> {
-        match item {
-            SetItem::User(name, _) => {
-                self.state.set_user_variable(name, value.unwrap_or(Value::Null))?;
-            }
-            SetItem::System { scope, name, .. } => self.set_system(*scope, name, value).await?,
-            SetItem::Names(charset, collation) => {
-                let charset = charset.as_deref().unwrap_or("utf8mb4");
-                for name in ["character_set_client", "character_set_connection", "character_set_results"] {
-                    self.set_text(name, charset)?;
-                }
-                if let Some(collation) = collation {
-                    self.set_text("collation_connection", collation)?;
-                }
-            }
-            SetItem::CharacterSet(charset) => {
-                let charset = charset.as_deref().unwrap_or("utf8mb4");
-                for name in ["character_set_client", "character_set_results"] {
-                    self.set_text(name, charset)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn set_text(&mut self, name: &str, text: &str) -> Result<(), SqlError> {
-        let value = variables::Value::Text(Arc::from(text));
-        let server = self.state.server.clone();
-        self.state_mut().variables.set(&server.variables, name, variables::Scope::Session, Some(value))
-    }
-
-    async fn set_system(
-        &mut self,
-        scope: Option<Scope>,
-        name: &str,
-        value: Option<Value<'static>>,
-    ) -> Result<(), Failure> {
-        match (name, &value) {
-            ("last_insert_id" | "identity", Some(value)) => {
-                self.state.last_insert_id.set(value.to_bits());
-                return Ok(());
-            }
-            ("timestamp", value) => {
-                self.state.set_timestamp(value.as_ref().map(Value::to_double));
-                return Ok(());
-            }
-            _ => {}
-        }
-        let persist = scope == Some(Scope::Persist);
-        let scope = match scope {
-            Some(Scope::Global | Scope::Persist) => {
-                self.state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)?;
-                variables::Scope::Global
-            }
-            _ => variables::Scope::Session,
-        };
-        let before = self.state.settings().autocommit;
-        let server = self.state.server.clone();
-        let value = value.as_ref().map(variable_value);
-        // `SET @@SESSION.x` without scope word of a variable that is global only is an error of the table.
-        self.state_mut().variables.set(&server.variables, name, scope, value)?;
-        if variables::SessionVariables::is_without_effect(name) {
-            self.state.warn(errors::unsupported(&format!("{name}: it is accepted, and changes nothing")));
-        }
-        if persist {
-            server.variables.persist(name)?;
-        }
-        if !before && self.state.settings().autocommit {
-            self.implicit_commit().await?;
-        }
-        Ok(())
     }
 
     fn set_transaction(

@@ -30,14 +30,9 @@ use crate::sql::plan::{Plan, Planner};
 /// Texts from this length on are parsed apart.
 const BYTES_APART: usize = 256 << 10;
 
-/// Trees and plans of texts from this length on are dropped elsewhere.
-const BYTES_ELSEWHERE: usize = 16 << 10;
-
-/// Texts from this length on are planned by steps from the beginning.
-const BYTES_BY_STEPS: usize = 16 << 10;
-
-/// In texts from this length on the end of the first statement is looked for before it is parsed.
-const BYTES_MEASURED: usize = 16 << 10;
+/// Texts from this length on are long: the end of their first statement is looked for before it is parsed, they are planned by
+/// steps from the beginning, and their trees and plans are dropped elsewhere.
+const BYTES_LONG: usize = 16 << 10;
 
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
@@ -140,13 +135,13 @@ async fn parse_apart(
 
 /// What is made of a text of so many bytes, which is dropped elsewhere when it is long.
 pub(super) fn made_of_text<T: Send + 'static>(what: T, bytes: usize) -> Elsewhere<T> {
-    Elsewhere::new(what, bytes >= BYTES_ELSEWHERE)
+    Elsewhere::new(what, bytes >= BYTES_LONG)
 }
 
 impl Session {
     /// How far the first statement of a text goes; `None` for a short text, which is not worth the look.
     pub(super) async fn extent(&mut self, sql: &[u8]) -> Result<Option<Extent>, Failure> {
-        if sql.len() < BYTES_MEASURED { Ok(None) } else { self.measure(sql).await.map(Some) }
+        if sql.len() < BYTES_LONG { Ok(None) } else { self.measure(sql).await.map(Some) }
     }
 
     async fn measure(&mut self, sql: &[u8]) -> Result<Extent, Failure> {
@@ -199,8 +194,8 @@ impl Session {
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => None,
             _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
         };
-        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_BY_STEPS);
-        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree).transpose()).await?;
+        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_LONG);
+        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree)).await?;
         match planned.take() {
             (Some(plan), large) => Ok(Elsewhere::new(plan, large)),
             (None, _) => Err(errors::error(errors::INTERNAL_ERROR, &[&"no plan"]).into()),

@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod command;
+pub mod courtesy;
 mod definition;
 mod engine_settings;
 mod evaluation;
@@ -16,6 +17,7 @@ mod locks;
 pub mod memory;
 mod privileges;
 mod resumable;
+mod set;
 mod show;
 pub mod state;
 #[cfg(test)]
@@ -39,7 +41,6 @@ use crate::errors;
 use crate::result::{
     self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
 };
-use crate::server::courtesy::{Courtesy, courteous};
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
@@ -55,6 +56,7 @@ use crate::sql::value::{Collation, Value, decimal};
 use crate::status::Counter;
 use crate::variables::{self, sql_mode};
 use cache::StatementCache;
+use courtesy::{Courtesy, courteous};
 use failure::Failure;
 use locks::LockedTable;
 use state::SessionState;
@@ -618,15 +620,10 @@ impl SessionService for Session {
     }
 
     fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive {
-            "interactive_timeout"
-        } else {
-            "wait_timeout"
-        };
-        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
-            Ok(variables::Value::UInt(seconds)) => seconds,
-            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
-            _ => 28_800,
+        let settings = self.state.settings();
+        match self.state.connection.client_flags().interactive {
+            true => settings.interactive_timeout_seconds,
+            false => settings.wait_timeout_seconds,
         }
     }
 }
@@ -635,6 +632,7 @@ impl Session {
     async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
+        let sql = parser::trimmed(sql);
         if let Some(result) = self.run_cached(sql, out).await {
             return match result {
                 Ok(()) => Ok(()),
@@ -647,7 +645,7 @@ impl Session {
             match self.run_text(rest, many, out).await {
                 Ok(consumed) => {
                     rest = rest.get(consumed..).unwrap_or_default();
-                    if parser::is_blank(rest, self.modes()) {
+                    if !many || rest.is_empty() {
                         return Ok(());
                     }
                     // Many short ones are together as long as a long one. A kill meets the next of them.
@@ -716,6 +714,7 @@ impl Session {
     }
 
     async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let sql = parser::trimmed(sql);
         let modes = self.modes();
         let charge = self.charge_kept_text(sql).await?;
         let parsed = self.parse_text(sql, modes, Some(&charge)).await?;

@@ -1,5 +1,6 @@
 //! SHOW, DESCRIBE and EXPLAIN: rows made from the catalog and the server's state, filtered by LIKE or WHERE.
 
+mod create_table;
 mod innodb_status;
 
 use std::pin::pin;
@@ -10,9 +11,10 @@ use untorn::types::Collation;
 use super::failure::Failure;
 use super::state::{Level, SessionState};
 use super::{Outcome, Session, Watch};
+use crate::discard::Elsewhere;
 use crate::errors;
 use crate::result::{ResultColumns, ResultSink, SqlError};
-use crate::sql::ast::{Limit, Show, ShowFilter, ShowKind, Statement, TableName};
+use crate::sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
 use crate::sql::catalog_views::{self, RowSource, number, text};
 use crate::sql::exec::{Rows, output};
 use crate::sql::expr::bind::Binder;
@@ -20,12 +22,12 @@ use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Expr, RowView};
 use crate::sql::plan::access::Path;
 use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
-use crate::sql::plan::{Plan, SelectPlan};
+use crate::sql::plan::{Plan, Planner, SelectPlan};
 use crate::sql::value::{Value, collation, like};
 use crate::variables::Scope;
 use catalog_views::server_tables;
 use catalog_views::table_tables::{
-    columns_of_table, columns_of_view, create_statement, default_text, statistics_of, table_row,
+    columns_of_table, columns_of_view, default_text, statistics_of, table_row,
 };
 
 type Row = Vec<Value<'static>>;
@@ -43,9 +45,9 @@ pub struct Answer {
 /// Which rows of an answer are wanted.
 enum Keeps {
     All,
-    /// Those whose column of this number is like the pattern.
-    Like(usize, Vec<u8>),
-    Where(Expr),
+    /// Those whose first column is like the pattern.
+    Like(Vec<u8>),
+    Where(Elsewhere<Expr>),
 }
 
 impl Answer {
@@ -76,9 +78,7 @@ impl Keeps {
     fn keeps(&self, row: &Row, state: &SessionState) -> Result<bool, SqlError> {
         match self {
             Keeps::All => Ok(true),
-            Keeps::Like(column, pattern) => {
-                Ok(row.get(*column).is_some_and(|value| like_name(&value.to_text(), pattern)))
-            }
+            Keeps::Like(pattern) => Ok(row.first().is_some_and(|value| like_name(&value.to_text(), pattern))),
             Keeps::Where(condition) => {
                 let views = [RowView::Values(row)];
                 let cx = Context { rows: &views, ..Context::constant(state, &[]) };
@@ -105,6 +105,31 @@ fn like_name(name: &[u8], pattern: &[u8]) -> bool {
     like::like(name, pattern, like::DEFAULT_ESCAPE, Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
 }
 
+/// WHERE of a SHOW with these columns.
+fn bind_filter(
+    planner: &Planner<'_>,
+    condition: &ast::Expr,
+    columns: &[(String, Type)],
+) -> Result<Expr, SqlError> {
+    let columns = columns.iter().map(|(name, ty)| SourceColumn {
+        name: name.clone(),
+        ty: *ty,
+        flags: 0,
+        merged: false,
+    });
+    let kind = SourceKind::View(catalog_views::all()[0]);
+    let (database, alias, table) = Default::default();
+    let sources = [Source::new(database, alias, table, columns.collect(), kind)];
+    let mut binder = Binder::new(planner, &sources);
+    binder.clause = "where clause";
+    let (bound, _) = binder.bind(condition)?;
+    if binder.subqueries.is_empty() {
+        Ok(bound)
+    } else {
+        Err(errors::unsupported("a subquery in SHOW … WHERE"))
+    }
+}
+
 impl Session {
     /// Executes SHOW, DESCRIBE, EXPLAIN.
     pub(super) async fn show_statement<S: ResultSink>(
@@ -114,11 +139,14 @@ impl Session {
         more: bool,
     ) -> Result<Outcome, Failure> {
         let answer = match statement {
-            Statement::Show(show) => self.show(show)?,
+            Statement::Show(show) => {
+                let answer = self.show(show)?;
+                self.filtered(answer, show.filter.as_ref()).await?
+            }
             Statement::Describe { table, column } => {
                 let columns = self.columns_of(table, false)?;
                 match column {
-                    Some(pattern) => self.filtered(columns, Some(&ShowFilter::Like(pattern.clone())), 0)?,
+                    Some(pattern) => Answer { keeps: Keeps::Like(pattern.clone()), ..columns },
                     None => columns,
                 }
             }
@@ -151,7 +179,10 @@ impl Session {
         let slice = self.transaction.state().slice();
         for row in answer.rows {
             slice.work(ROW_UNITS).await?;
-            if !answer.keeps.keeps(&row, &self.state)? {
+            let held = self.state.held();
+            let wanted = answer.keeps.keeps(&row, &self.state)?;
+            self.state.release_to(held);
+            if !wanted {
                 continue;
             }
             out.row_begin();
@@ -167,7 +198,7 @@ impl Session {
     fn show(&mut self, show: &Show) -> Result<Answer, SqlError> {
         let filter = show.filter.as_ref();
         let state = &self.state;
-        let answer = match &show.kind {
+        Ok(match &show.kind {
             ShowKind::Databases => {
                 let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]);
                 let name = match like_filter(filter) {
@@ -291,38 +322,20 @@ impl Session {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
                 Answer::texts(&columns, Vec::new())
             }
-        };
-        self.filtered(answer, filter, 0)
+        })
     }
 
-    /// Applies LIKE to a column, or WHERE.
-    fn filtered(
-        &self,
-        mut answer: Answer,
-        filter: Option<&ShowFilter>,
-        column: usize,
-    ) -> Result<Answer, SqlError> {
-        match filter {
-            None => {}
-            Some(ShowFilter::Like(pattern)) => answer.keeps = Keeps::Like(column, pattern.clone()),
-            Some(ShowFilter::Where(expr)) => {
-                let columns = answer.columns.iter();
-                let columns = columns.map(|(name, ty)| SourceColumn {
-                    name: name.clone(),
-                    ty: *ty,
-                    flags: 0,
-                    merged: false,
-                });
-                let kind = SourceKind::View(catalog_views::all()[0]);
-                let (database, alias, table) = Default::default();
-                let sources = [Source::new(database, alias, table, columns.collect(), kind)];
-                let planner = self.planner();
-                let mut binder = Binder::new(&planner, &sources);
-                binder.clause = "where clause";
-                answer.keeps = Keeps::Where(binder.bind(expr)?.0);
+    /// Applies LIKE to the first column, or WHERE.
+    async fn filtered(&mut self, answer: Answer, filter: Option<&ShowFilter>) -> Result<Answer, Failure> {
+        let keeps = match filter {
+            None => return Ok(answer),
+            Some(ShowFilter::Like(pattern)) => Keeps::Like(pattern.clone()),
+            Some(ShowFilter::Where(condition)) => {
+                let (condition, columns) = (condition.clone(), answer.columns.clone());
+                Keeps::Where(self.planned(move |planner| bind_filter(planner, &condition, &columns)).await?)
             }
-        }
-        Ok(answer)
+        };
+        Ok(Answer { keeps, ..answer })
     }
 
     fn database_named(&self, name: Option<&str>) -> Result<String, SqlError> {
@@ -474,7 +487,7 @@ impl Session {
 
     fn create_table_text(&self, name: &TableName) -> Result<Answer, SqlError> {
         let table = self.planner().engine_table(name)?;
-        let rows = vec![vec![text(&*table.name), text(create_statement(&table))]];
+        let rows = vec![vec![text(&*table.name), text(create_table::create_statement(&table))]];
         Ok(Answer::texts(&[("Table", 64), ("Create Table", 65_535)], rows))
     }
 
@@ -526,7 +539,7 @@ impl Session {
 
     /// EXPLAIN of a query: a row for each step of the join.
     async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
-        let plan = self.planned(move |planner| planner.data(&statement).transpose()).await?;
+        let plan = self.planned(move |planner| planner.data(&statement)).await?;
         let mut rows = Vec::new();
         match &*plan {
             None | Some(Plan::Command(_)) => {}

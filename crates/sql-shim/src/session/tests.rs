@@ -282,6 +282,10 @@ fn long_texts() -> Vec<(String, usize)> {
         (format!("UPDATE o SET id = CASE id {cases} ELSE id END"), bound(6 * ROWS)),
         (format!("SELECT {} FROM o", many(2 * ROWS, &|n| format!("{n}"), "+")), bound(4 * ROWS)),
         (many(ROWS, &|n| format!("SELECT id FROM o WHERE id = {n}"), " UNION "), bound(6 * ROWS)),
+        (
+            format!("SHOW TABLES WHERE {}", many(ROWS, &|_| "Tables_in_d = 'x'".into(), " OR ")),
+            bound(6 * ROWS),
+        ),
         (format!("SELECT COALESCE({}) FROM o", many(4 * ROWS, &|_| "id".into(), ",")), bound(6 * ROWS)),
         (format!("SELECT * FROM (SELECT id FROM o WHERE {chain}) AS d"), bound(9 * ROWS)),
         (
@@ -547,4 +551,15 @@ fn what_is_granted_to_several_is_granted_to_all_or_none() {
     assert_eq!(grants(&mut fixture, "ann"), none);
     assert_eq!(fixture.run("DROP USER ann, nobody").error, Some(1396));
     fixture.good("DROP USER ann, bob, new");
+}
+
+/// What acts on a global variable may refuse a value that was checked.
+#[test]
+fn a_value_that_is_refused_late_leaves_the_session_as_it_was() {
+    let mut fixture = Fixture::new("late");
+    fixture.good("SET @v = 1, sql_safe_updates = 0");
+    let bytes = 1u64 << 62;
+    let sql = format!("SET @v = 2, sql_safe_updates = 1, GLOBAL innodb_buffer_pool_size = {bytes}");
+    assert_eq!(fixture.run(&sql).error, Some(1231));
+    assert_eq!(fixture.good("SELECT @v, @@sql_safe_updates").rows, ["1|0|"]);
 }

@@ -15,7 +15,7 @@ use crate::sql::parser;
 const NEAR_BYTES: usize = 128;
 
 impl Session {
-    /// Runs one statement of text that is not in the cache; returns the bytes it took.
+    /// Runs the first statement of a trimmed text that is not in the cache; returns the bytes it took.
     pub(super) async fn run_text<S: ResultSink>(
         &mut self,
         sql: &[u8],
@@ -42,16 +42,16 @@ impl Session {
         let parsed = self.parse_text(text, modes, charge).await?;
         let consumed = parsed.consumed;
         let rest = sql.get(consumed..).unwrap_or_default();
-        let more = !parser::is_blank(rest, modes);
-        if more && !many {
+        let more = many && !rest.is_empty();
+        if !many && !parser::is_blank(rest, modes) {
             return Err(errors::syntax(rest.trim_ascii_start(), 1).into());
         }
         if parsed.parameters > 0 {
             return Err(errors::syntax(b"?", 1).into());
         }
         if matches!(parsed.statement, Statement::Empty) {
-            // Only a comment: MySQL answers OK to a comment that was executable, 1065 to nothing at all.
-            if sql.trim_ascii().is_empty() {
+            // MySQL answers OK to a comment, 1065 to nothing at all.
+            if sql.is_empty() {
                 return Err(errors::error(errors::EMPTY_QUERY, &[]).into());
             }
             out.ok(&self.completion(&Changed::default(), more));

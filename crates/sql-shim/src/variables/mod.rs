@@ -4,6 +4,9 @@
 //! SET, so opening a session costs a reference count. Values a statement consults all the time are kept decoded in
 //! [`SessionSettings`], and the few globals that hot paths read in [`GlobalVariables`]' atomics.
 //!
+//! Most variables change nothing here. [`table::Effect`] says of each what setting it does; SET of one without effect gives
+//! a warning, and at start it is in a line of the log.
+//!
 //! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its name and
 //! type; the SQL layer answers for its value.
 
@@ -11,7 +14,6 @@ pub mod persisted;
 pub mod sql_mode;
 pub mod table;
 pub mod value;
-mod without_effect;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +24,10 @@ use parking_lot::RwLock;
 pub use value::Value;
 
 use crate::result::SqlError;
-use table::{DEFINITIONS, Definition, ISOLATION_LEVELS, Reach, find};
+use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, SET_BY_CLIENTS, find};
+
+/// WARN_OPTION_IGNORED: a variable without effect was set.
+pub const OPTION_IGNORED: u16 = 1618;
 
 /// Which of its two values is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +60,7 @@ pub struct SessionSettings {
     pub read_only: bool,
     /// Bits of [`sql_mode`].
     pub sql_mode: u64,
-    pub foreign_key_checks: bool,
-    pub unique_checks: bool,
     pub sql_safe_updates: bool,
-    pub sql_auto_is_null: bool,
     pub sql_notes: bool,
     /// Rows; `u64::MAX` is no limit.
     pub sql_select_limit: u64,
@@ -116,13 +118,9 @@ impl Snapshot {
         let text = value.as_str().unwrap_or_default();
         let linked = match definition.name {
             "character_set_connection" => value::default_collation(text).map(|c| ("collation_connection", c)),
-            "character_set_database" => value::default_collation(text).map(|c| ("collation_database", c)),
-            "character_set_server" => value::default_collation(text).map(|c| ("collation_server", c)),
             "collation_connection" => {
                 value::charset_of_collation(text).map(|c| ("character_set_connection", c))
             }
-            "collation_database" => value::charset_of_collation(text).map(|c| ("character_set_database", c)),
-            "collation_server" => value::charset_of_collation(text).map(|c| ("character_set_server", c)),
             _ => None,
         };
         if let Some((name, text)) = linked {
@@ -148,10 +146,7 @@ fn decode(values: &[Value]) -> SessionSettings {
         isolation,
         read_only: flag("transaction_read_only"),
         sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
-        foreign_key_checks: flag("foreign_key_checks"),
-        unique_checks: flag("unique_checks"),
         sql_safe_updates: flag("sql_safe_updates"),
-        sql_auto_is_null: flag("sql_auto_is_null"),
         sql_notes: flag("sql_notes"),
         sql_select_limit: number("sql_select_limit"),
         lock_wait_timeout_seconds: number("lock_wait_timeout"),
@@ -214,12 +209,15 @@ impl GlobalVariables {
     }
 
     /// Sets any variable from its text, read-only ones too: command line, option file, and what the engine decided.
-    /// 1193 for an unknown name.
-    pub fn set_at_start(&self, name: &str, text: &str) -> Result<(), SqlError> {
+    /// 1193 for an unknown name. The answer is a warning when that changes nothing.
+    pub fn set_at_start(&self, name: &str, text: &str) -> Result<Option<SqlError>, SqlError> {
         let (_, definition) = lookup(name)?;
         let value = value::from_text(definition, text)?;
-        self.store(definition, value);
-        Ok(())
+        let warning = without_effect(definition, &value);
+        if definition.effect != Effect::Constant {
+            self.store(definition, value);
+        }
+        Ok(warning)
     }
 
     fn store(&self, definition: &Definition, value: Value) {
@@ -301,6 +299,29 @@ impl GlobalVariables {
     }
 }
 
+/// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is left alone.
+fn without_effect(definition: &Definition, value: &Value) -> Option<SqlError> {
+    let name = definition.name;
+    let why = match definition.effect {
+        Effect::Acts => return None,
+        Effect::None => format!("'{name}' is accepted for compatibility and has no effect"),
+        Effect::Constant => {
+            let is = value::from_text(definition, definition.default).ok()?;
+            if is == *value {
+                return None;
+            }
+            format!("'{name}' is accepted for compatibility and has no effect: it stays '{}'", is.show())
+        }
+    };
+    Some(SqlError::new(OPTION_IGNORED, b"HY000", why))
+}
+
+/// The same for SET, where what clients set by themselves is not worth a warning.
+fn warning_of_set(definition: &Definition, value: &Value) -> Option<SqlError> {
+    let by_clients = SET_BY_CLIENTS.iter().any(|(name, _)| *name == definition.name);
+    without_effect(definition, value).filter(|_| !by_clients)
+}
+
 fn lookup(name: &str) -> Result<(usize, &'static Definition), SqlError> {
     find(name)
         .and_then(|index| Some((index, DEFINITIONS.get(index)?)))
@@ -309,6 +330,56 @@ fn lookup(name: &str) -> Result<(usize, &'static Definition), SqlError> {
 
 fn wrong_scope(name: &str, is: &str) -> SqlError {
     SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
+}
+
+/// A checked change of a variable.
+#[derive(Debug)]
+pub struct Change {
+    index: usize,
+    definition: &'static Definition,
+    global: bool,
+    /// `None` is the global value, as it is then.
+    to: Option<Value>,
+}
+
+impl Change {
+    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
+    /// wrong scope, 1621 fixed in a session. `Either` means session.
+    pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
+        let (index, definition) = lookup(name)?;
+        let name = definition.name;
+        if !definition.dynamic {
+            return Err(wrong_scope(name, "read only"));
+        }
+        let global = scope == Scope::Global;
+        if global && definition.reach == Reach::Session {
+            let message =
+                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
+            return Err(SqlError::new(1228, b"HY000", message));
+        }
+        if !global && definition.reach == Reach::Global {
+            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
+            return Err(SqlError::new(1229, b"HY000", message));
+        }
+        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
+            let message =
+                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
+            return Err(SqlError::new(1621, b"HY000", message));
+        }
+        let to = match value {
+            Some(value) => Some(value::convert(definition, &value)?),
+            None if global || definition.reach == Reach::Session => {
+                Some(value::from_text(definition, definition.default)?)
+            }
+            None => None,
+        };
+        Ok(Change { index, definition, global, to })
+    }
+
+    /// The variable's name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
 }
 
 /// One session's values.
@@ -324,11 +395,6 @@ impl SessionVariables {
         &self.snapshot.settings
     }
 
-    /// Whether who sets this variable is to be told that it changes nothing.
-    pub fn is_without_effect(name: &str) -> bool {
-        without_effect::WITHOUT_EFFECT.iter().any(|other| other.eq_ignore_ascii_case(name))
-    }
-
     /// Reads a variable; names are case-insensitive. 1193 unknown, 1238 wrong scope.
     pub fn get(&self, globals: &GlobalVariables, name: &str, scope: Scope) -> Result<Value, SqlError> {
         let (index, definition) = lookup(name)?;
@@ -340,74 +406,29 @@ impl SessionVariables {
         }
     }
 
-    /// Sets a variable, `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
-    /// wrong scope. `Either` means session.
+    /// Sets a variable, `None` is DEFAULT. The answer is a warning when that changes nothing. Errors are those of
+    /// [`Change::check`], and of what acts on a global variable.
     pub fn set(
         &mut self,
         globals: &GlobalVariables,
         name: &str,
         scope: Scope,
         value: Option<Value>,
-    ) -> Result<(), SqlError> {
-        let (index, definition) = lookup(name)?;
-        let name = definition.name;
-        if !definition.dynamic {
-            return Err(wrong_scope(name, "read only"));
-        }
-        match (scope, definition.reach) {
-            (Scope::Global, Reach::Session) => Err(SqlError::new(
-                1228,
-                b"HY000",
-                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
-            )),
-            (Scope::Session | Scope::Either, Reach::Global) => Err(SqlError::new(
-                1229,
-                b"HY000",
-                format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
-            )),
-            (Scope::Global, _) => {
-                let value = match value {
-                    Some(value) => value::convert(definition, &value)?,
-                    None => value::from_text(definition, definition.default)?,
-                };
-                globals.set_global(index, definition, value)
-            }
-            (Scope::Session | Scope::Either, _) => {
-                if matches!(name, "max_allowed_packet" | "net_buffer_length") {
-                    return Err(SqlError::new(
-                        1621,
-                        b"HY000",
-                        format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value"),
-                    ));
-                }
-                let value = match value {
-                    Some(value) => {
-                        self.merge_switches(index, definition, value::convert(definition, &value)?, &value)
-                    }
-                    None if definition.reach == Reach::Session => {
-                        value::from_text(definition, definition.default)?
-                    }
-                    None => globals.snapshot.read().get(index),
-                };
-                Arc::make_mut(&mut self.snapshot).set(definition, value);
-                Ok(())
-            }
-        }
+    ) -> Result<Option<SqlError>, SqlError> {
+        self.apply(globals, Change::check(name, scope, value)?)
     }
 
-    /// `SET optimizer_switch='a=off'` changes one flag of the session's, not of the default.
-    fn merge_switches(&self, index: usize, definition: &Definition, checked: Value, given: &Value) -> Value {
-        if definition.kind != table::Kind::Switches {
-            return checked;
+    /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable may refuse it.
+    pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
+        let Change { index, definition, global, to } = change;
+        let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));
+        let warning = warning_of_set(definition, &value);
+        match definition.effect {
+            Effect::Constant => {}
+            _ if global => globals.set_global(index, definition, value)?,
+            _ => Arc::make_mut(&mut self.snapshot).set(definition, value),
         }
-        let (Value::Text(current), Some(given)) = (self.snapshot.get(index), given.as_str()) else {
-            return checked;
-        };
-        if given.trim().eq_ignore_ascii_case("default") {
-            return checked;
-        }
-        // `default` for a flag was checked above and leaves the flag as it is.
-        value::convert(definition, &Value::Text(format!("{current},{given}").into())).unwrap_or(checked)
+        Ok(warning)
     }
 
     /// Rows of SHOW VARIABLES in name order (values as text, ON/OFF for booleans).

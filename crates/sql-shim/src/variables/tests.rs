@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used)]
+use super::table::Kind;
 use super::*;
 
 fn session() -> (GlobalVariables, SessionVariables) {
@@ -7,8 +8,8 @@ fn session() -> (GlobalVariables, SessionVariables) {
     (globals, session)
 }
 
-fn code(result: Result<(), SqlError>) -> u16 {
-    result.map_or_else(|error| error.code, |()| 0)
+fn code<T>(result: Result<T, SqlError>) -> u16 {
+    result.map_or_else(|error| error.code, |_| 0)
 }
 
 #[test]
@@ -74,17 +75,14 @@ fn names_of_tools_mean_what_they_meant() {
     assert_eq!(session.get(&globals, "character_set_connection", Scope::Either), Ok(Value::text("latin1")));
     session.set(&globals, "time_zone", Scope::Session, Some(Value::text("+05:30"))).unwrap();
     assert_eq!(session.settings().time_zone_offset_seconds, Some(19_800));
-    let switch = Some(Value::text("semijoin=off"));
-    session.set(&globals, "optimizer_switch", Scope::Session, switch).unwrap();
-    session.set(&globals, "optimizer_switch", Scope::Session, Some(Value::text("mrr=off"))).unwrap();
+    for (switch, warns) in [("semijoin=off", false), ("DEFAULT", false), ("semijoin=on", true)] {
+        let warning = session.set(&globals, "optimizer_switch", Scope::Session, Some(Value::text(switch)));
+        assert_eq!(warning.unwrap().is_some(), warns, "{switch}");
+    }
     let Ok(Value::Text(switches)) = session.get(&globals, "optimizer_switch", Scope::Session) else {
         unreachable!()
     };
-    assert!(
-        switches.contains("semijoin=off")
-            && switches.contains("mrr=off")
-            && switches.contains("loosescan=on")
-    );
+    assert!(switches.contains("semijoin=off") && switches.contains("materialization=on"));
     let rows = session.show(&globals, Scope::Session);
     let first = rows.iter().find(|(name, _)| name.starts_with('t') && name.ends_with("_isolation"));
     assert_eq!(first.map(|(name, _)| *name), Some("transaction_isolation"));
@@ -116,76 +114,132 @@ fn sizes_as_in_option_files() {
     assert_eq!(value::parse_size("M"), None);
 }
 
-/// All sources of the server but the table of variables, the lists of those without effect, and tests.
+/// A value of that variable which is not its default, where it takes another.
+fn another_value(definition: &Definition) -> Option<Value> {
+    let default = value::from_text(definition, definition.default).unwrap();
+    let candidates = match definition.kind {
+        Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
+        Kind::UInt(min, max) => vec![Value::UInt(min), Value::UInt(max)],
+        Kind::Int(min, max) => vec![Value::Int(min), Value::Int(max)],
+        Kind::Double(min, max) => vec![Value::Double(min), Value::Double(max)],
+        Kind::Enum(words) => words.iter().map(|word| Value::text(word)).collect(),
+        Kind::Charset(_) => vec![Value::text("latin1")],
+        Kind::Collation => vec![Value::text("latin1_bin")],
+        Kind::TimeZone => vec![Value::text("+01:00")],
+        Kind::SqlMode => vec![Value::text("ANSI_QUOTES")],
+        Kind::Switches => vec![Value::text("hash_join=on")],
+        Kind::Text(_) => vec![Value::text("something")],
+    };
+    candidates.into_iter().find(|candidate| *candidate != default)
+}
+
+#[test]
+fn who_sets_a_variable_without_effect_is_told() {
+    for definition in DEFINITIONS.iter().filter(|definition| definition.dynamic) {
+        let name = definition.name;
+        let (globals, mut session) = session();
+        let scope = match definition.reach {
+            Reach::Session => Scope::Session,
+            Reach::Global | Reach::Both => Scope::Global,
+        };
+        let Some(other) = another_value(definition) else { continue };
+        let (before, quiet) =
+            (session.get(&globals, name, scope), SET_BY_CLIENTS.iter().any(|(client, _)| *client == name));
+        let warning = session.set(&globals, name, scope, Some(other)).unwrap();
+        let told = warning.map(|warning| (warning.code, warning.message.contains(name)));
+        let expected = (definition.effect != Effect::Acts && !quiet).then_some((OPTION_IGNORED, true));
+        assert_eq!(told, expected, "{name}");
+        let kept = session.get(&globals, name, scope) == before;
+        assert_eq!(kept, definition.effect == Effect::Constant, "{name} is a constant or takes what is set");
+    }
+}
+
+#[test]
+fn a_constant_set_to_what_it_is_warns_nobody() {
+    let (globals, mut session) = session();
+    let set = |session: &mut SessionVariables, value| {
+        session.set(&globals, "sql_log_bin", Scope::Session, value).unwrap().map(|warning| warning.message)
+    };
+    assert_eq!(set(&mut session, Some(Value::Int(0))), None);
+    assert_eq!(set(&mut session, None), None);
+    assert_eq!(
+        set(&mut session, Some(Value::Int(1))).as_deref(),
+        Some("'sql_log_bin' is accepted for compatibility and has no effect: it stays 'OFF'")
+    );
+}
+
+#[test]
+fn constants_stay_at_start_too() {
+    let globals = GlobalVariables::default();
+    for (name, text, warns, shown) in [
+        ("performance_schema", "ON", true, "OFF"),
+        ("log_bin", "OFF", false, "OFF"),
+        ("innodb_io_capacity", "2000", true, "2000"),
+        ("max_connections", "7", false, "7"),
+    ] {
+        assert_eq!(globals.set_at_start(name, text).unwrap().is_some(), warns, "{name}");
+        assert_eq!(globals.value(name).show(), shown, "{name}");
+    }
+}
+
+/// What is ON although nothing sets it: how this server always works.
+const ALWAYS: &[&str] = &[
+    "explicit_defaults_for_timestamp",
+    "innodb_adaptive_flushing",
+    "innodb_file_per_table",
+    "innodb_flush_sync",
+    "innodb_log_checksums",
+    "innodb_table_locks",
+    "skip_external_locking",
+    "skip_name_resolve",
+    "sql_big_selects",
+    "sql_quote_show_create",
+    "unique_checks",
+];
+
+#[test]
+fn nothing_that_does_not_exist_is_on() {
+    let globals = GlobalVariables::default();
+    for definition in DEFINITIONS.iter().filter(|definition| definition.effect != Effect::Acts) {
+        let (name, shown) = (definition.name, globals.value(definition.name).show());
+        assert_eq!(matches!(&*shown, "ON" | "YES"), ALWAYS.contains(&name), "{name} is {shown}");
+        // A switch that takes what is set would read ON and do nothing.
+        let switch = matches!(definition.kind, Kind::Bool | Kind::Switches);
+        assert!(!switch || definition.effect == Effect::Constant, "{name}");
+    }
+}
+
+#[test]
+fn what_clients_set_by_themselves_has_no_effect() {
+    for (name, who) in SET_BY_CLIENTS {
+        let definition = &DEFINITIONS[find(name).unwrap()];
+        assert!(definition.effect != Effect::Acts && definition.dynamic && !who.is_empty(), "{name}");
+    }
+}
+
+/// The server's sources but tests and the table of variables.
 fn sources(directory: &std::path::Path, text: &mut String) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
             sources(&path, text);
-        } else if name.ends_with(".rs") && !["table.rs", "without_effect.rs", "tests.rs"].contains(&&*name) {
-            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        } else if name.ends_with(".rs") && !["table.rs", "tests.rs"].contains(&&*name) {
+            let source = std::fs::read_to_string(&path).unwrap();
+            text.push_str(source.split("#[cfg(test)]\nmod tests {").next().unwrap());
         }
     }
 }
 
+/// As far as a test can tell: who reads a variable names it.
 #[test]
-fn what_nobody_reads_is_listed_as_without_effect_and_nothing_else() {
+fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
+    // Named for another reason: `--version`, VERSION(), and error 1621.
+    const NAMED: &[&str] = &["version", "net_buffer_length"];
     let mut text = String::new();
     sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
-    let words: std::collections::HashSet<&str> =
-        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
-    let listed: Vec<&str> = without_effect::WITHOUT_EFFECT
-        .iter()
-        .chain(without_effect::QUIETLY_WITHOUT_EFFECT)
-        .copied()
-        .collect();
-    for definition in DEFINITIONS.iter().filter(|definition| definition.dynamic) {
-        let (read, listed) = (words.contains(definition.name), listed.contains(&definition.name));
-        assert!(
-            read != listed,
-            "{}: read by the server: {read}, listed as without effect: {listed}",
-            definition.name
-        );
-    }
-    assert!(listed.iter().all(|name| DEFINITIONS.iter().any(|definition| definition.name == *name)));
-}
-
-/// Binary log, replication, full-text search, stored programs, statistics, performance schema, query cache: none exists.
-#[test]
-fn nothing_that_does_not_exist_is_on() {
-    let absent = [
-        "log_bin",
-        "sql_log_bin",
-        "log_replica_updates",
-        "log_slave_updates",
-        "gtid_mode",
-        "event_scheduler",
-        "automatic_sp_privileges",
-        "innodb_ft_enable_stopword",
-        "innodb_stats_auto_recalc",
-        "innodb_stats_persistent",
-        "innodb_adaptive_hash_index",
-        "performance_schema",
-        "general_log",
-        "slow_query_log",
-        "session_track_schema",
-        "have_query_cache",
-        "have_profiling",
-        "have_geometry",
-        "have_compress",
-        "have_dynamic_loading",
-    ];
-    let globals = GlobalVariables::default();
-    for name in absent {
-        let Some(index) = find(name) else { continue };
-        let value = globals.snapshot.read().get(index);
-        let text = value.as_str().map_or_else(|| format!("{value:?}"), str::to_owned);
-        assert!(
-            !text.eq_ignore_ascii_case("ON")
-                && !text.eq_ignore_ascii_case("YES")
-                && value != Value::Bool(true),
-            "{name} is {text}"
-        );
+    for definition in DEFINITIONS {
+        let named = text.contains(&format!("\"{}\"", definition.name)) && !NAMED.contains(&definition.name);
+        assert_eq!(named, definition.effect == Effect::Acts, "{} is named: {named}", definition.name);
     }
 }

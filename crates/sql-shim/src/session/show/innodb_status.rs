@@ -1,171 +1,291 @@
-//! The text of SHOW ENGINE INNODB STATUS, in the layout that tools take apart: headings framed by lines of dashes of the
-//! heading's length, fixed sentences. Every figure is measured; a line of InnoDB's that this engine has no figure for is left
-//! out. Rates are averages since the last time somebody asked.
+//! The text of SHOW ENGINE INNODB STATUS.
+//!
+//! Headings, their order and the shapes of lines are InnoDB's, for tools that take the text apart and eyes that know it.
+//! Every figure is measured: of the same counters as SHOW STATUS, so the two agree. A line of InnoDB's that this engine
+//! has no figure for is left out, and a section of which nothing would be left (BACKGROUND THREAD, SEMAPHORES, the
+//! insert buffer and the adaptive hash index). Sections of what InnoDB does not have come last. Rates are averages
+//! since somebody last asked ([`Averages`](crate::status::averages::Averages)).
 
-use std::fmt::Write as _;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use untorn::engine::TransactionInfo;
 
+use crate::server::registry::Connection;
 use crate::session::state::SessionState;
-
-/// Counters as they were when somebody last asked, in this process.
-static EARLIER: Mutex<Option<Counters>> = Mutex::new(None);
-
-/// What rates are made of.
-#[derive(Clone, Copy, Default)]
-struct Counters {
-    at: Duration,
-    reads: u64,
-    writes: u64,
-    syncs: u64,
-    log_writes: u64,
-    young: u64,
-    not_young: u64,
-    created: u64,
-    pages_written: u64,
-    requests: u64,
-    misses: u64,
-    inserted: u64,
-    updated: u64,
-    deleted: u64,
-    rows_read: u64,
-}
-
-fn heading(text: &mut String, name: &str) {
-    let dashes = "-".repeat(name.len());
-    let _ = writeln!(text, "{dashes}\n{name}\n{dashes}");
-}
+use crate::status::averages::Interval;
 
 /// The whole text.
 pub fn text(state: &SessionState) -> String {
     let database = &state.database;
-    let (transactions, pool, redo) =
-        (database.transaction_system().status(), database.store().status(), database.redo().status());
-    let now = Counters {
-        at: database.environment().now(),
-        reads: pool.pages_read,
-        writes: pool.pages_written + redo.groups_written,
-        syncs: redo.syncs,
-        log_writes: redo.groups_written,
-        young: pool.pages_made_young,
-        not_young: pool.pages_made_not_young,
-        created: pool.pages_created,
-        pages_written: pool.pages_written,
-        requests: pool.read_requests,
-        misses: pool.reads,
-        inserted: transactions.rows_inserted,
-        updated: transactions.rows_updated,
-        deleted: transactions.rows_deleted,
-        rows_read: transactions.rows_read,
-    };
-    let before = EARLIER.lock().replace(now).unwrap_or_default();
-    let seconds = now.at.saturating_sub(before.at).as_secs_f64().max(0.001);
-    let rate = |count: fn(&Counters) -> u64| count(&now).saturating_sub(count(&before)) as f64 / seconds;
+    let figures = state.server.averages.since_last(database.environment().now(), database.status());
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "\n=====================================");
-    let _ = writeln!(out, "{} INNODB MONITOR OUTPUT", state.now_utc());
-    let _ = writeln!(out, "=====================================");
-    let _ = writeln!(out, "Per second averages calculated from the last {seconds:.0} seconds");
-    if let Some(deadlock) = database.transaction_system().latest_deadlock() {
-        heading(&mut out, "LATEST DETECTED DEADLOCK");
-        let _ = writeln!(out, "{}", deadlock.trim_end());
-    }
-    heading(&mut out, "TRANSACTIONS");
-    let _ = writeln!(out, "Trx id counter {}", transactions.next_trx_id);
-    let _ = writeln!(out, "History list length {}", transactions.history_length);
-    if transactions.unfinished_transactions > 0 {
-        let _ = writeln!(
-            out,
-            "Rolling back in the background what had not committed before the last stop: {} transactions, {} undo log entries left",
-            transactions.unfinished_transactions, transactions.unfinished_records
-        );
-    }
-    let _ = writeln!(out, "LIST OF TRANSACTIONS FOR EACH SESSION:");
-    let clock = database.environment().unix_time();
-    for info in database.transaction_system().transactions() {
-        let age = clock.saturating_sub(info.started).as_secs();
-        let _ = writeln!(out, "---TRANSACTION {}, ACTIVE {age} sec", info.id);
-        let waiting = if info.waiting { "LOCK WAIT " } else { "" };
-        let _ = writeln!(out, "{waiting}{} row lock(s), undo log entries {}", info.locks, info.undo_records);
-        let _ = writeln!(out, "MySQL thread id {}", info.tag);
-    }
-    heading(&mut out, "FILE I/O");
-    let _ =
-        writeln!(out, "{} OS file reads, {} OS file writes, {} OS fsyncs", now.reads, now.writes, now.syncs);
-    let _ = writeln!(
-        out,
-        "{:.2} reads/s, {:.2} writes/s, {:.2} fsyncs/s",
-        rate(|c| c.reads),
-        rate(|c| c.writes),
-        rate(|c| c.syncs)
-    );
-    heading(&mut out, "LOG");
-    let _ = writeln!(out, "Log sequence number          {}", redo.current);
-    let _ = writeln!(out, "Log flushed up to            {}", redo.flushed);
-    let _ = writeln!(
-        out,
-        "Pages flushed up to          {}",
-        pool.oldest_modification.map_or_else(|| redo.current.to_string(), |lsn| lsn.to_string())
-    );
-    let _ = writeln!(out, "Last checkpoint at           {}", redo.checkpoint);
-    let _ =
-        writeln!(out, "Checkpoint age               {}", redo.current.0.saturating_sub(redo.checkpoint.0));
-    let _ = writeln!(out, "Max checkpoint age           {}", redo.capacity);
-    let _ = writeln!(
-        out,
-        "{} log i/o's done, {:.2} log i/o's/second",
-        redo.groups_written,
-        rate(|c| c.log_writes)
-    );
-    heading(&mut out, "BUFFER POOL AND MEMORY");
-    let _ = writeln!(out, "Total large memory allocated {}", pool.pages_total * pool.page_size);
-    let _ = writeln!(out, "Buffer pool size   {}", pool.pages_total);
-    let _ = writeln!(out, "Free buffers       {}", pool.pages_free);
-    let _ = writeln!(out, "Database pages     {}", pool.pages_data);
-    let _ = writeln!(out, "Old database pages {}", pool.pages_old);
-    let _ = writeln!(out, "Modified db pages  {}", pool.pages_dirty);
-    let _ = writeln!(out, "Pending reads      {}", pool.pending_reads);
-    let _ = writeln!(out, "Pending writes: {}", pool.pages_in_flight);
-    let _ = writeln!(out, "Pages made young {}, not young {}", now.young, now.not_young);
-    let _ = writeln!(out, "{:.2} youngs/s, {:.2} non-youngs/s", rate(|c| c.young), rate(|c| c.not_young));
-    let _ = writeln!(
-        out,
-        "Pages read {}, created {}, written {}",
-        pool.pages_read, pool.pages_created, pool.pages_written
-    );
-    let _ = writeln!(
-        out,
-        "{:.2} reads/s, {:.2} creates/s, {:.2} writes/s",
-        rate(|c| c.reads),
-        rate(|c| c.created),
-        rate(|c| c.pages_written)
-    );
-    let (requests, misses) =
-        (now.requests.saturating_sub(before.requests), now.misses.saturating_sub(before.misses));
-    let _ = match (misses * 1000).checked_div(requests) {
-        None => writeln!(out, "No buffer pool page gets since the last printout"),
-        Some(missed) => writeln!(out, "Buffer pool hit rate {} / 1000", 1000 - missed.min(1000)),
-    };
-    let _ = writeln!(out, "LRU len: {}", pool.pages_data);
-    heading(&mut out, "ROW OPERATIONS");
-    let _ = writeln!(out, "Process ID={}", std::process::id());
-    let _ = writeln!(
-        out,
-        "Number of rows inserted {}, updated {}, deleted {}, read {}",
-        now.inserted, now.updated, now.deleted, now.rows_read
-    );
-    let _ = writeln!(
-        out,
-        "{:.2} inserts/s, {:.2} updates/s, {:.2} deletes/s, {:.2} reads/s",
-        rate(|c| c.inserted),
-        rate(|c| c.updated),
-        rate(|c| c.deleted),
-        rate(|c| c.rows_read)
-    );
-    let _ = writeln!(out, "----------------------------");
-    let _ = writeln!(out, "END OF INNODB MONITOR OUTPUT");
-    let _ = writeln!(out, "============================");
+    let _ = Printout { state, figures }.print(&mut out);
     out
+}
+
+struct Printout<'a> {
+    state: &'a SessionState,
+    figures: Interval,
+}
+
+fn heading(out: &mut String, name: &str) -> fmt::Result {
+    let dashes = "-".repeat(name.len());
+    writeln!(out, "{dashes}\n{name}\n{dashes}")
+}
+
+impl Printout<'_> {
+    fn print(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "\n=====================================")?;
+        writeln!(out, "{} INNODB MONITOR OUTPUT", self.state.now_utc())?;
+        writeln!(out, "=====================================")?;
+        let seconds = self.figures.seconds();
+        writeln!(out, "Per second averages calculated from the last {seconds:.0} seconds")?;
+        self.latest_deadlock(out)?;
+        self.transactions(out)?;
+        self.file_io(out)?;
+        self.log(out)?;
+        self.buffer_pool(out)?;
+        self.row_operations(out)?;
+        self.flushing(out)?;
+        self.page_protection(out)?;
+        self.extension(out)?;
+        writeln!(out, "----------------------------")?;
+        writeln!(out, "END OF INNODB MONITOR OUTPUT")?;
+        writeln!(out, "============================")
+    }
+
+    fn total(&self, name: &str) -> u64 {
+        self.figures.total(name)
+    }
+
+    /// Growth per second of counters, each with its unit: `1.00 reads/s, 0.50 writes/s`.
+    fn rates(&self, out: &mut String, counters: &[(&str, &str)]) -> fmt::Result {
+        for (index, (unit, name)) in counters.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(out, "{comma}{:.2} {unit}/s", self.figures.rate(name))?;
+        }
+        writeln!(out)
+    }
+
+    fn latest_deadlock(&self, out: &mut String) -> fmt::Result {
+        let Some(deadlock) = self.state.database.transaction_system().latest_deadlock() else {
+            return Ok(());
+        };
+        heading(out, "LATEST DETECTED DEADLOCK")?;
+        writeln!(out, "{}", deadlock.trim_end())
+    }
+
+    fn transactions(&self, out: &mut String) -> fmt::Result {
+        heading(out, "TRANSACTIONS")?;
+        writeln!(out, "Trx id counter {}", self.total("Innodb_max_trx_id"))?;
+        writeln!(out, "History list length {}", self.total("Innodb_history_list_length"))?;
+        writeln!(
+            out,
+            "{} active transaction(s), {} row lock(s), {} lock wait(s)",
+            self.total("Untorn_transactions_active"),
+            self.total("Untorn_row_locks"),
+            self.total("Innodb_row_lock_current_waits"),
+        )?;
+        let (unfinished, records) =
+            (self.total("Untorn_unfinished_transactions"), self.total("Untorn_unfinished_undo_records"));
+        if unfinished > 0 {
+            writeln!(
+                out,
+                "Rolling back in the background what had not committed before the last stop: {unfinished} transactions, \
+                 {records} undo log entries left"
+            )?;
+        }
+        writeln!(out, "LIST OF TRANSACTIONS FOR EACH SESSION:")?;
+        let connections = self.state.server.connections.all().into_iter();
+        let connections: HashMap<u64, Arc<Connection>> =
+            connections.map(|connection| (u64::from(connection.id), connection)).collect();
+        for info in self.state.database.transaction_system().transactions() {
+            self.transaction(out, &info, connections.get(&info.tag))?;
+        }
+        Ok(())
+    }
+
+    fn transaction(
+        &self,
+        out: &mut String,
+        info: &TransactionInfo,
+        connection: Option<&Arc<Connection>>,
+    ) -> fmt::Result {
+        let age = self.state.database.environment().unix_time().saturating_sub(info.started).as_secs();
+        writeln!(out, "---TRANSACTION {}, ACTIVE {age} sec", info.id)?;
+        let waiting = if info.waiting { "LOCK WAIT " } else { "" };
+        writeln!(out, "{waiting}{} row lock(s), undo log entries {}", info.locks, info.undo_records)?;
+        let Some(connection) = connection else { return Ok(()) };
+        connection.with_activity(|now| {
+            writeln!(out, "MySQL thread id {}, {} {} {}", info.tag, now.host, now.user, now.state)?;
+            match &*now.info {
+                [] => Ok(()),
+                statement => writeln!(out, "{}", String::from_utf8_lossy(statement)),
+            }
+        })
+    }
+
+    fn file_io(&self, out: &mut String) -> fmt::Result {
+        heading(out, "FILE I/O")?;
+        writeln!(
+            out,
+            "{} OS file reads, {} OS file writes, {} OS fsyncs",
+            self.total("Innodb_data_reads"),
+            self.total("Innodb_data_writes"),
+            self.total("Innodb_data_fsyncs"),
+        )?;
+        let of = &self.figures;
+        let bytes = of.growth("Innodb_data_read").checked_div(of.growth("Innodb_data_reads")).unwrap_or(0);
+        writeln!(
+            out,
+            "{:.2} reads/s, {bytes} avg bytes/read, {:.2} writes/s, {:.2} fsyncs/s",
+            of.rate("Innodb_data_reads"),
+            of.rate("Innodb_data_writes"),
+            of.rate("Innodb_data_fsyncs"),
+        )
+    }
+
+    fn log(&self, out: &mut String) -> fmt::Result {
+        heading(out, "LOG")?;
+        let log = self.state.database.redo().status();
+        let flushed_pages = self.state.database.store().status().oldest_modification.unwrap_or(log.current.0);
+        writeln!(out, "Log sequence number          {}", log.current)?;
+        writeln!(out, "Log written up to            {}", log.written)?;
+        writeln!(out, "Log flushed up to            {}", log.flushed)?;
+        writeln!(out, "Pages flushed up to          {flushed_pages}")?;
+        writeln!(out, "Last checkpoint at           {}", log.checkpoint)?;
+        writeln!(out, "Checkpoint age               {}", self.total("Innodb_checkpoint_age"))?;
+        writeln!(out, "Max checkpoint age           {}", self.total("Innodb_checkpoint_max_age"))?;
+        let (writes, rate) = (self.total("Innodb_log_writes"), self.figures.rate("Innodb_log_writes"));
+        writeln!(out, "{writes} log i/o's done, {rate:.2} log i/o's/second")
+    }
+
+    fn buffer_pool(&self, out: &mut String) -> fmt::Result {
+        heading(out, "BUFFER POOL AND MEMORY")?;
+        let pages = self.total("Innodb_buffer_pool_pages_total");
+        writeln!(out, "Total large memory allocated {}", pages * self.total("Innodb_page_size"))?;
+        writeln!(out, "Buffer pool size   {pages}")?;
+        writeln!(out, "Free buffers       {}", self.total("Innodb_buffer_pool_pages_free"))?;
+        writeln!(out, "Database pages     {}", self.total("Innodb_buffer_pool_pages_data"))?;
+        writeln!(out, "Old database pages {}", self.total("Innodb_buffer_pool_pages_old"))?;
+        writeln!(out, "Modified db pages  {}", self.total("Innodb_buffer_pool_pages_dirty"))?;
+        writeln!(out, "Pending reads      {}", self.total("Innodb_data_pending_reads"))?;
+        writeln!(out, "Pending writes     {}", self.total("Innodb_data_pending_writes"))?;
+        const YOUNG: &str = "Innodb_buffer_pool_pages_made_young";
+        const NOT_YOUNG: &str = "Innodb_buffer_pool_pages_made_not_young";
+        writeln!(out, "Pages made young {}, not young {}", self.total(YOUNG), self.total(NOT_YOUNG))?;
+        self.rates(out, &[("youngs", YOUNG), ("non-youngs", NOT_YOUNG)])?;
+        const READ: &str = "Innodb_pages_read";
+        const CREATED: &str = "Innodb_pages_created";
+        const WRITTEN: &str = "Innodb_pages_written";
+        let (read, created, written) = (self.total(READ), self.total(CREATED), self.total(WRITTEN));
+        writeln!(out, "Pages read {read}, created {created}, written {written}")?;
+        self.rates(out, &[("reads", READ), ("creates", CREATED), ("writes", WRITTEN)])?;
+        const GETS: &str = "Innodb_buffer_pool_read_requests";
+        let of = |part| self.figures.per_mille(part, GETS);
+        match (of("Innodb_buffer_pool_reads"), of(YOUNG), of(NOT_YOUNG)) {
+            (Some(missed), Some(young), Some(not_young)) => writeln!(
+                out,
+                "Buffer pool hit rate {} / 1000, young-making rate {young} / 1000 not {not_young} / 1000",
+                1000 - missed.min(1000)
+            )?,
+            _ => writeln!(out, "No buffer pool page gets since the last printout")?,
+        }
+        writeln!(
+            out,
+            "Pages read ahead {:.2}/s, evicted without access {:.2}/s",
+            self.figures.rate("Innodb_buffer_pool_read_ahead"),
+            self.figures.rate("Innodb_buffer_pool_read_ahead_evicted"),
+        )?;
+        writeln!(out, "LRU len: {}", self.total("Innodb_buffer_pool_pages_data"))
+    }
+
+    fn row_operations(&self, out: &mut String) -> fmt::Result {
+        heading(out, "ROW OPERATIONS")?;
+        writeln!(out, "Process ID={}", std::process::id())?;
+        const INSERTED: &str = "Innodb_rows_inserted";
+        const UPDATED: &str = "Innodb_rows_updated";
+        const DELETED: &str = "Innodb_rows_deleted";
+        const READ: &str = "Innodb_rows_read";
+        let [inserted, updated, deleted, read] =
+            [INSERTED, UPDATED, DELETED, READ].map(|name| self.total(name));
+        writeln!(
+            out,
+            "Number of rows inserted {inserted}, updated {updated}, deleted {deleted}, read {read}"
+        )?;
+        self.rates(out, &[("inserts", INSERTED), ("updates", UPDATED), ("deletes", DELETED), ("reads", READ)])
+    }
+
+    fn flushing(&self, out: &mut String) -> fmt::Result {
+        heading(out, "FLUSHING AND PURGE")?;
+        const FLUSHED: &str = "Innodb_buffer_pool_pages_flushed";
+        const EVICTED: &str = "Untorn_buffer_pool_pages_evicted";
+        const PURGED: &str = "Untorn_purged_records";
+        writeln!(
+            out,
+            "Pages flushed by the page cleaner {}, evicted {}",
+            self.total(FLUSHED),
+            self.total(EVICTED)
+        )?;
+        writeln!(out, "Undo records purged {}", self.total(PURGED))?;
+        self.rates(out, &[("flushes", FLUSHED), ("evictions", EVICTED), ("purges", PURGED)])?;
+        writeln!(out, "Checkpoints {}", self.total("Untorn_checkpoints"))?;
+        writeln!(
+            out,
+            "Waits for a free page {}, for room in the log {}",
+            self.total("Innodb_buffer_pool_wait_free"),
+            self.total("Innodb_log_waits"),
+        )
+    }
+
+    fn page_protection(&self, out: &mut String) -> fmt::Result {
+        heading(out, "PAGE PROTECTION")?;
+        writeln!(out, "innodb_doublewrite {}", self.state.database.doublewrite())?;
+        for line in self.state.database.page_protection_summary() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(
+            out,
+            "Pages written to the doublewrite files {}, in {} writes; atomic writes {}",
+            self.total("Innodb_dblwr_pages_written"),
+            self.total("Innodb_dblwr_writes"),
+            self.total("Untorn_atomic_writes"),
+        )?;
+        self.rates(
+            out,
+            &[("doublewrite pages", "Innodb_dblwr_pages_written"), ("atomic writes", "Untorn_atomic_writes")],
+        )?;
+        writeln!(
+            out,
+            "Bytes written to data files {}, doublewrite {}, redo {}, undo {}",
+            self.total("Untorn_bytes_written_data"),
+            self.total("Untorn_bytes_written_doublewrite"),
+            self.total("Untorn_bytes_written_redo"),
+            self.total("Untorn_bytes_written_undo"),
+        )
+    }
+
+    fn extension(&self, out: &mut String) -> fmt::Result {
+        let extension = self.state.database.extension();
+        let Some(file) = &extension.file else { return Ok(()) };
+        heading(out, "BUFFER POOL EXTENSION")?;
+        writeln!(out, "{} in {}", extension.state.name(), file.display())?;
+        writeln!(out, "Size in pages      {}", self.total("Untorn_bpe_pages_total"))?;
+        writeln!(out, "Database pages     {}", self.total("Untorn_bpe_pages_data"))?;
+        writeln!(out, "Memory             {}", self.total("Untorn_bpe_memory"))?;
+        const HITS: &str = "Untorn_bpe_hits";
+        const MISSES: &str = "Untorn_bpe_misses";
+        const ADMITTED: &str = "Untorn_bpe_admitted";
+        const EVICTED: &str = "Untorn_bpe_evicted";
+        let [hits, misses, admitted, evicted] =
+            [HITS, MISSES, ADMITTED, EVICTED].map(|name| self.total(name));
+        writeln!(out, "Hits {hits}, misses {misses}; pages admitted {admitted}, evicted {evicted}")?;
+        self.rates(
+            out,
+            &[("hits", HITS), ("misses", MISSES), ("admissions", ADMITTED), ("evictions", EVICTED)],
+        )
+    }
 }

@@ -37,7 +37,7 @@ pub enum ShowFilter {
     /// `LIKE 'pattern'`.
     Like(Vec<u8>),
     /// `WHERE expr`.
-    Where(Expr),
+    Where(Arc<Expr>),
 }
 
 /// The object of a SHOW statement.

@@ -3,7 +3,7 @@
 //! A view is a list of columns and a function that makes its rows, one after the other: who reads them charges each, and gives way
 //! in between. Only what the rows are about (tables, accounts, transactions) is looked up at once.
 
-mod clean_tier;
+mod extension;
 pub mod server_tables;
 pub mod table_tables;
 
@@ -56,7 +56,7 @@ pub fn is_view_database(name: &str) -> bool {
 }
 
 fn views() -> impl Iterator<Item = &'static View> {
-    table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(clean_tier::VIEWS)
+    table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS)
 }
 
 /// The view of this name, letter case not counting.

@@ -25,7 +25,7 @@ use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::sql::plan::source::Source;
-use crate::sql::store::Storing;
+use crate::sql::store::{Storing, decode};
 use crate::sql::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.
@@ -440,9 +440,12 @@ fn changes_of(
 ) -> Result<Changes, SqlError> {
     let mut changes = Changes::new();
     let zone = storing.state.time_zone_offset();
-    // Only built when a later assignment can see an earlier one.
-    let mut overlay: Option<Vec<Value<'static>>> = None;
-    for (number, (column, assigned)) in plan.assignments.iter().enumerate() {
+    // The row as the assignments so far have made it.
+    let mut overlay: Option<Vec<Value<'static>>> = plan.reads_assigned.then(|| {
+        let columns = 0..table.def.columns.len() as u16;
+        columns.map(|column| view.column(column, zone).into_owned()).collect()
+    });
+    for (column, assigned) in &plan.assignments {
         let at = usize::from(*column);
         let def = &table.def.columns[at];
         let encoded = match &overlay {
@@ -452,19 +455,9 @@ fn changes_of(
             }
             None => encode_assigned(assigned, &plan.defaults[at], def, storing, cx)?,
         };
-        let later_sees = plan.assignments[number + 1..].iter().any(|(_, later)| match later {
-            Assigned::Value(expr) => {
-                !expr.visit(&mut |inner| !matches!(inner, crate::sql::expr::Expr::Column { column: c, .. } if c == column))
-            }
-            Assigned::Default => false,
-        });
-        if later_sees && overlay.is_none() {
-            let columns = 0..table.def.columns.len() as u16;
-            overlay = Some(columns.map(|column| view.column(column, zone).into_owned()).collect());
-        }
         if let Some(values) = &mut overlay {
             values[at] = match &encoded {
-                Some(bytes) => crate::sql::store::decode(bytes, &def.kind, zone).into_owned(),
+                Some(bytes) => decode(bytes, &def.kind, zone).into_owned(),
                 None => Value::Null,
             };
         }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use untorn::Table;
 use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
+use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{self, ColumnType};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
-use super::change::CHANGE_UNITS;
+use super::change::{CHANGE_UNITS, same};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
 use super::spool::Spool;
@@ -176,9 +177,17 @@ impl<'e> Executor<'e> {
                 return Err(error.into());
             }
             if plan.replace {
-                let deleted = self.delete_conflict(inserting, &index, &entry).await?;
-                inserting.duplicates += deleted;
-                replaced += deleted;
+                match self.replace_conflict(inserting, &index, &entry, &row).await? {
+                    Replaced::Same => {
+                        inserting.result.affected += 1 + replaced;
+                        return Ok(());
+                    }
+                    Replaced::Deleted => {
+                        inserting.duplicates += 1;
+                        replaced += 1;
+                    }
+                    Replaced::Gone => {}
+                }
                 continue;
             }
             inserting.duplicates += 1;
@@ -308,16 +317,25 @@ impl<'e> Executor<'e> {
         Ok(found.then_some((key, values)))
     }
 
-    async fn delete_conflict(
+    /// Makes room for a row of REPLACE. As in MySQL a row that would be put there again as it is stays, if no other unique key can be in
+    /// the way.
+    async fn replace_conflict(
         &mut self,
         inserting: &mut Inserting<'_, '_>,
         index: &str,
         entry: &[Option<Vec<u8>>],
-    ) -> Result<u64, Failure> {
+        row: &EncodedRow,
+    ) -> Result<Replaced, Failure> {
         let table = inserting.table.clone();
-        let Some((key, _)) = self.conflict(&table, index, entry).await? else { return Ok(0) };
+        let Some((key, old)) = self.conflict(&table, index, entry).await? else { return Ok(Replaced::Gone) };
+        if checked_last(&table.def).is_some_and(|last| last.name == index) {
+            let new = values_of(row, &table, self.state.time_zone_offset());
+            if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
+                return Ok(Replaced::Same);
+            }
+        }
         inserting.writer.delete(self.transaction, &key.fields()).await?;
-        Ok(1)
+        Ok(Replaced::Deleted)
     }
 
     async fn update_conflict(
@@ -345,7 +363,7 @@ impl<'e> Executor<'e> {
                 Some(bytes) => store::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned(),
                 None => Value::Null,
             };
-            if !super::change::same(&value, &old[at]) {
+            if !same(&value, &old[at]) {
                 old[at] = value;
                 changes.retain(|(c, _)| c != column);
                 changes.push((*column, encoded));
@@ -364,6 +382,22 @@ impl<'e> Executor<'e> {
         inserting.result.affected += 2;
         Ok(())
     }
+}
+
+/// What became of the row in the way of a REPLACE.
+enum Replaced {
+    /// It is the row that was to be put there.
+    Same,
+    Deleted,
+    /// Somebody else has deleted it.
+    Gone,
+}
+
+/// The unique key that MySQL looks at last: those that may be NULL come after those that may not.
+fn checked_last(def: &TableDef) -> Option<&KeyDef> {
+    let nullable = |part: &KeyPart| def.columns[usize::from(part.column)].nullable;
+    let unique = def.keys.iter().filter(|key| key.kind != KeyKind::Secondary);
+    unique.max_by_key(|key| key.parts.iter().any(nullable))
 }
 
 /// Where the values of a row come from.

@@ -432,13 +432,14 @@ fn start<'c>(
     let Some(column) = last.filter(|_| whole_prefix && !path.last.is_empty()) else {
         return Ok(Start::Prefix(prefix, None));
     };
-    let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
-    cx.state.hold(2 * path.last.len() * prefix_bytes)?;
     if let [Alternative::AnyOf(constants)] = &path.last[..] {
         let (constants, integer) = (constants.clone(), column.kind.integer());
         let left = 0..constants.distinct();
         return Ok(Start::Points(Points { constants, prefix, integer, left, backward: path.backward }));
     }
+    // Both ends of each range have the columns before in front.
+    let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
+    cx.state.hold(2 * path.last.len() * prefix_bytes)?;
     Ok(Start::Prefix(prefix, Some(column)))
 }
 

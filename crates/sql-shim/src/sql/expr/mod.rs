@@ -11,6 +11,7 @@ pub mod arithmetic;
 pub mod bind;
 pub mod functions;
 mod member;
+pub mod select_list;
 pub mod session_functions;
 pub mod types;
 mod value_set;
@@ -291,7 +292,7 @@ impl Expr {
                 let what = what.as_ref().map(|what| what.eval(cx)).transpose()?;
                 let operand = operand.eval(cx)?;
                 cx.state.work_on(&operand)?;
-                cx.state.settle(functions::trim(*side, what, operand), held)
+                cx.state.settle(functions::trim(*side, what, operand, cx)?, held)
             }
             Expr::Call(function, arguments) => {
                 let held = cx.state.held();

@@ -1,12 +1,17 @@
-//! CREATE USER and ALTER USER: who, by what password, and under which conditions.
+//! Accounts: CREATE USER and ALTER USER (who, by what password, and under which conditions), SET PASSWORD, GRANT and REVOKE.
 //!
 //! An option that restricts an account and that this server cannot keep is refused as a whole statement (1235): an
 //! account that its administrator believes to be locked, expired or bound to TLS must not be open. The same options with
 //! values that restrict nothing are accepted, because dumps of accounts (`SHOW CREATE USER` of MySQL) are full of them.
 
-use super::super::ast::{AccountSpecification, Identification, Statement};
+use super::super::ast::{
+    Account, AccountSpecification, Grant, GrantObject, Identification, Statement, TableName,
+};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
+
+/// Stands for a privilege with a column list, which is refused.
+const COLUMN_PRIVILEGE: &str = "(columns)";
 
 /// What the options behind the accounts come to.
 #[derive(Default)]
@@ -176,6 +181,127 @@ impl Parser<'_> {
             return value.ok_or_else(|| self.unexpected_at(token));
         }
         self.text()
+    }
+
+    /// `'user'@'host'`, `user`, `CURRENT_USER[()]`
+    pub(crate) fn account(&mut self) -> Parsed<Account> {
+        if self.accept("CURRENT_USER") {
+            if self.accept_symbol(b"(") {
+                self.expect_symbol(b")")?;
+            }
+            return Ok(Account::current());
+        }
+        if self.is_word("USER") && self.peek_is_symbol(b"(") {
+            self.advance();
+            self.expect_symbol(b"(")?;
+            self.expect_symbol(b")")?;
+            return Ok(Account::current());
+        }
+        let user = self.name_or_text()?;
+        let mut host = "%".to_owned();
+        if self.current.kind == TokenKind::UserVariable {
+            // The lexer sees `@'host'` as a user variable.
+            let token = self.advance();
+            let bytes = self.token_bytes(token).get(1..).unwrap_or_default();
+            let text = super::unquote(bytes, self.modes());
+            host = String::from_utf8_lossy(&text).into_owned();
+        } else if self.accept_symbol(b"@") {
+            host = self.name_or_text()?;
+        }
+        Ok(Account { user, host, current: false })
+    }
+
+    pub(crate) fn set_password(&mut self) -> Parsed<Statement> {
+        self.expect("PASSWORD")?;
+        let account = if self.accept("FOR") { Some(self.account()?) } else { None };
+        self.expect_symbol(b"=")?;
+        let call = self.is_word("PASSWORD") && self.peek_is_symbol(b"(");
+        if call {
+            self.advance();
+            self.advance();
+        }
+        let password = self.text()?;
+        if call {
+            self.expect_symbol(b")")?;
+        }
+        Ok(Statement::SetPassword { account, password })
+    }
+
+    /// `GRANT …` and `REVOKE …`
+    pub(crate) fn grant(&mut self) -> Parsed<Statement> {
+        let revoke = self.accept("REVOKE");
+        if !revoke {
+            self.expect("GRANT")?;
+        }
+        let mut grant =
+            Grant { privileges: Vec::new(), object: None, accounts: Vec::new(), grant_option: false };
+        grant.privileges = self.list(Self::privilege)?;
+        if grant.privileges.iter().any(|name| name == COLUMN_PRIVILEGE) {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("privileges on columns"));
+        }
+        if self.is_any_word(&["TO", "FROM"]) && !(revoke && grant.privileges == ["ALL", "GRANT OPTION"]) {
+            self.skip_statement();
+            return Ok(Statement::Unsupported("roles"));
+        }
+        if revoke && self.accept("FROM") {
+            grant.accounts = self.list(|parser| Ok((parser.account()?, None)))?;
+            return Ok(Statement::Revoke(grant));
+        }
+        self.expect("ON")?;
+        let _ = self.accept("TABLE");
+        grant.object = Some(self.privilege_level()?);
+        self.expect(if revoke { "FROM" } else { "TO" })?;
+        grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
+        let restriction = self.account_options()?;
+        if let Some(refused) = restriction.refused {
+            return self.refuse(refused);
+        }
+        grant.grant_option = restriction.grant_option;
+        Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
+    }
+
+    /// One or more words, up to `,`, `ON`, `TO` or `FROM`.
+    fn privilege(&mut self) -> Parsed<String> {
+        if matches!(self.current.kind, TokenKind::Text | TokenKind::QuotedName) {
+            // A role.
+            self.account()?;
+            return Ok(String::new());
+        }
+        let mut words = Vec::new();
+        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM", "TO"]) {
+            words.push(String::from_utf8_lossy(self.slice()).to_ascii_uppercase());
+            self.advance();
+        }
+        if words.is_empty() {
+            return Err(self.unexpected());
+        }
+        if self.is_symbol(b"(") {
+            self.parenthesised(Self::name)?;
+            return Ok(COLUMN_PRIVILEGE.to_owned());
+        }
+        let name = words.join(" ");
+        Ok(if name == "ALL PRIVILEGES" { "ALL".into() } else { name })
+    }
+
+    /// `*`, `*.*`, `db.*`, `db.table`, `table`
+    fn privilege_level(&mut self) -> Parsed<GrantObject> {
+        if self.accept_symbol(b"*") {
+            if !self.accept_symbol(b".") {
+                return Ok(GrantObject::CurrentDatabase);
+            }
+            self.expect_symbol(b"*")?;
+            return Ok(GrantObject::Everything);
+        }
+        let first = self.name_or_text()?;
+        super::check_length(&first)?;
+        if !self.accept_symbol(b".") {
+            return Ok(GrantObject::Table(TableName { database: None, name: first }));
+        }
+        if self.accept_symbol(b"*") {
+            return Ok(GrantObject::Database(first));
+        }
+        Ok(GrantObject::Table(TableName { database: Some(first), name: self.any_name()? }))
     }
 }
 

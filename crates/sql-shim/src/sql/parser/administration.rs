@@ -1,13 +1,10 @@
-//! Transaction control, locks, accounts, maintenance and the rest.
+//! Transaction control, locks, maintenance, and the other statements that begin with a word of their own.
 
 use std::sync::Arc;
 
-use super::super::ast::{Account, Flush, Grant, GrantObject, LockTable, Maintenance, Statement, TableName};
+use super::super::ast::{Flush, LockTable, Maintenance, Statement};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
-
-/// Stands for a privilege with a column list, which is refused.
-const COLUMN_PRIVILEGE: &str = "(columns)";
 
 impl Parser<'_> {
     pub(crate) fn transaction_control(&mut self) -> Parsed<Statement> {
@@ -134,6 +131,7 @@ impl Parser<'_> {
             "HANDLER" => self.refuse("HANDLER"),
             "XA" => self.refuse("XA"),
             "HELP" => self.refuse("HELP"),
+            "RESET" if self.peek_is_word("PERSIST") => self.refuse("RESET PERSIST"),
             "CHANGE" | "STOP" | "PURGE" | "RESET" => self.refuse("replication"),
             "INSTALL" | "UNINSTALL" => self.refuse("plug-ins"),
             _ => Err(self.unexpected()),
@@ -226,125 +224,5 @@ impl Parser<'_> {
             Ok(LockTable { table, alias, write })
         })?;
         Ok(Statement::LockTables(locks))
-    }
-
-    /// `'user'@'host'`, `user`, `CURRENT_USER[()]`
-    pub(crate) fn account(&mut self) -> Parsed<Account> {
-        if self.accept("CURRENT_USER") {
-            if self.accept_symbol(b"(") {
-                self.expect_symbol(b")")?;
-            }
-            return Ok(Account::current());
-        }
-        if self.is_word("USER") && self.peek_is_symbol(b"(") {
-            self.advance();
-            self.expect_symbol(b"(")?;
-            self.expect_symbol(b")")?;
-            return Ok(Account::current());
-        }
-        let user = self.name_or_text()?;
-        let mut host = "%".to_owned();
-        if self.current.kind == TokenKind::UserVariable {
-            // The lexer sees `@'host'` as a user variable.
-            let token = self.advance();
-            let bytes = self.token_bytes(token).get(1..).unwrap_or_default();
-            let text = super::unquote(bytes, self.modes());
-            host = String::from_utf8_lossy(&text).into_owned();
-        } else if self.accept_symbol(b"@") {
-            host = self.name_or_text()?;
-        }
-        Ok(Account { user, host, current: false })
-    }
-
-    pub(crate) fn set_password(&mut self) -> Parsed<Statement> {
-        self.expect("PASSWORD")?;
-        let account = if self.accept("FOR") { Some(self.account()?) } else { None };
-        self.expect_symbol(b"=")?;
-        let call = self.is_word("PASSWORD") && self.peek_is_symbol(b"(");
-        if call {
-            self.advance();
-            self.advance();
-        }
-        let password = self.text()?;
-        if call {
-            self.expect_symbol(b")")?;
-        }
-        Ok(Statement::SetPassword { account, password })
-    }
-
-    fn grant(&mut self) -> Parsed<Statement> {
-        let revoke = self.accept("REVOKE");
-        if !revoke {
-            self.expect("GRANT")?;
-        }
-        let mut grant =
-            Grant { privileges: Vec::new(), object: None, accounts: Vec::new(), grant_option: false };
-        grant.privileges = self.list(Self::privilege)?;
-        if grant.privileges.iter().any(|name| name == COLUMN_PRIVILEGE) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("privileges on columns"));
-        }
-        if self.is_any_word(&["TO", "FROM"]) && !(revoke && grant.privileges == ["ALL", "GRANT OPTION"]) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("roles"));
-        }
-        if revoke && self.accept("FROM") {
-            grant.accounts = self.list(|parser| Ok((parser.account()?, None)))?;
-            return Ok(Statement::Revoke(grant));
-        }
-        self.expect("ON")?;
-        let _ = self.accept("TABLE");
-        grant.object = Some(self.privilege_level()?);
-        self.expect(if revoke { "FROM" } else { "TO" })?;
-        grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
-        let restriction = self.account_options()?;
-        if let Some(refused) = restriction.refused {
-            return self.refuse(refused);
-        }
-        grant.grant_option = restriction.grant_option;
-        Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
-    }
-
-    /// One or more words, up to `,`, `ON`, `TO` or `FROM`.
-    fn privilege(&mut self) -> Parsed<String> {
-        if matches!(self.current.kind, TokenKind::Text | TokenKind::QuotedName) {
-            // A role.
-            self.account()?;
-            return Ok(String::new());
-        }
-        let mut words = Vec::new();
-        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM", "TO"]) {
-            words.push(String::from_utf8_lossy(self.slice()).to_ascii_uppercase());
-            self.advance();
-        }
-        if words.is_empty() {
-            return Err(self.unexpected());
-        }
-        if self.is_symbol(b"(") {
-            self.parenthesised(Self::name)?;
-            return Ok(COLUMN_PRIVILEGE.to_owned());
-        }
-        let name = words.join(" ");
-        Ok(if name == "ALL PRIVILEGES" { "ALL".into() } else { name })
-    }
-
-    /// `*`, `*.*`, `db.*`, `db.table`, `table`
-    fn privilege_level(&mut self) -> Parsed<GrantObject> {
-        if self.accept_symbol(b"*") {
-            if !self.accept_symbol(b".") {
-                return Ok(GrantObject::CurrentDatabase);
-            }
-            self.expect_symbol(b"*")?;
-            return Ok(GrantObject::Everything);
-        }
-        let first = self.name_or_text()?;
-        super::check_length(&first)?;
-        if !self.accept_symbol(b".") {
-            return Ok(GrantObject::Table(TableName { database: None, name: first }));
-        }
-        if self.accept_symbol(b"*") {
-            return Ok(GrantObject::Database(first));
-        }
-        Ok(GrantObject::Table(TableName { database: Some(first), name: self.any_name()? }))
     }
 }

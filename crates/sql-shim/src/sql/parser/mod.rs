@@ -68,17 +68,16 @@ pub fn parse(text: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlErr
     Ok(ParsedStatement { statement, parameters: parser.parameters, consumed })
 }
 
-/// Whether `text` holds anything but blanks, comments and `;`.
+/// The text without blanks around it, and without the semicolons behind it: between them there is no statement.
+pub fn trimmed(text: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+    let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+    text[..length].trim_ascii_start()
+}
+
+/// Whether `text` holds nothing but blanks and comments.
 pub fn is_blank(text: &[u8], modes: LexicalModes) -> bool {
-    let mut lexer = Lexer::new(text, modes);
-    loop {
-        let token = lexer.next_token();
-        match token.kind {
-            TokenKind::End => return true,
-            TokenKind::Symbol if lexer.slice(token) == b";" => {}
-            _ => return false,
-        }
-    }
+    Lexer::new(text, modes).next_token().kind == TokenKind::End
 }
 
 #[cold]
@@ -396,7 +395,7 @@ impl<'a> Parser<'a> {
 
     /// One statement, up to its end or `;`.
     fn statement(&mut self) -> Parsed<Statement> {
-        if self.at_end() {
+        if self.current.kind == TokenKind::End {
             return Ok(Statement::Empty);
         }
         if self.is_symbol(b"(") {

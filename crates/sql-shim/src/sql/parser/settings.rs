@@ -138,7 +138,7 @@ impl Parser<'_> {
         let filter = if self.accept("LIKE") {
             Some(ShowFilter::Like(self.text()?))
         } else if self.accept("WHERE") {
-            Some(ShowFilter::Where(self.expr()?))
+            Some(ShowFilter::Where(Arc::new(self.expr()?)))
         } else {
             None
         };

@@ -93,7 +93,9 @@ fn statements_are_split_at_semicolons() {
     assert_eq!(first.consumed, 9);
     let rest = &sql[first.consumed..];
     let second = parse(rest, LexicalModes::default()).unwrap();
-    assert!(is_blank(&rest[second.consumed..], LexicalModes::default()));
+    assert_eq!(trimmed(&rest[second.consumed..]), b"");
+    assert_eq!(trimmed(b"\n ;DO 1; ;\t"), b";DO 1");
+    assert_eq!(parse_one(";DO 1").unwrap_err().code, 1064);
     assert_eq!(parse_one("/* only a comment */").unwrap().statement, Statement::Empty);
 }
 

@@ -1,5 +1,6 @@
 //! Plans of INSERT, UPDATE and DELETE.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use untorn::Table;
@@ -95,6 +96,8 @@ pub struct UpdatePlan {
     pub assignments: Vec<(u16, Assigned)>,
     /// Defaults of all columns.
     pub defaults: Vec<ColumnDefault>,
+    /// An assignment reads a column that one before it assigns.
+    pub reads_assigned: bool,
     /// A change could make the scan meet the row again.
     pub moves_rows: bool,
     /// IGNORE.
@@ -290,12 +293,31 @@ impl Planner<'_> {
             let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
             parts.clone().any(|part| changed(part.column) || stamped.contains(&part.column))
         };
+        let reads_assigned = self.reads_assigned(&assignments);
+        self.outcome()?;
         Ok(UpdatePlan {
             defaults: self.defaults(&table.def.columns)?,
             target,
+            reads_assigned,
             assignments,
             moves_rows,
             ignore: update.ignore,
+        })
+    }
+
+    /// Whether an assignment reads a column that one before it assigns.
+    fn reads_assigned(&self, assignments: &[(u16, Assigned)]) -> bool {
+        let mut assigned = HashSet::new();
+        assignments.iter().any(|(column, value)| {
+            let mut reads = false;
+            if let Assigned::Value(expr) = value {
+                expr.visit(&mut |inner| {
+                    reads |= matches!(inner, Expr::Column { column, .. } if assigned.contains(column));
+                    !reads && self.walk()
+                });
+            }
+            assigned.insert(*column);
+            reads
         })
     }
 

@@ -349,27 +349,19 @@ impl Planner<'_> {
     }
 
     /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
-    pub fn data(&self, statement: &ast::Statement) -> Option<Result<Plan, SqlError>> {
-        Some(match statement {
-            ast::Statement::Select(query) => {
-                self.select(query).and_then(|plan| self.charged_plan(plan)).map(Plan::Select)
-            }
-            ast::Statement::Insert(insert) => {
-                self.insert(insert).and_then(|plan| self.charged_plan(plan)).map(Plan::Insert)
-            }
-            ast::Statement::Update(update) => {
-                self.update(update).and_then(|plan| self.charged_plan(plan)).map(Plan::Update)
-            }
-            ast::Statement::Delete(delete) => {
-                self.delete(delete).and_then(|plan| self.charged_plan(plan)).map(Plan::Delete)
-            }
-            _ => return None,
-        })
+    pub fn data(&self, statement: &ast::Statement) -> Result<Option<Plan>, SqlError> {
+        Ok(Some(match statement {
+            ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
+            ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
+            ast::Statement::Update(update) => Plan::Update(self.charged_plan(self.update(update)?)?),
+            ast::Statement::Delete(delete) => Plan::Delete(self.charged_plan(self.delete(delete)?)?),
+            _ => return Ok(None),
+        }))
     }
 
     /// Plans a statement.
     pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
-        self.data(&statement).unwrap_or(Ok(Plan::Command(statement)))
+        Ok(self.data(&statement)?.unwrap_or(Plan::Command(statement)))
     }
 
     /// What a parameter counts as before it is known.

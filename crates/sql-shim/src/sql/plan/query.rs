@@ -1,6 +1,8 @@
 //! Planning SELECT.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::{Path, Question, order_of};
@@ -11,7 +13,8 @@ use crate::errors;
 use crate::result::{ColumnMeta, ResultColumns, SqlError};
 use crate::sql::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
 use crate::sql::catalog_views;
-use crate::sql::expr::bind::{AliasRule, Binder, Bound};
+use crate::sql::expr::bind::{Binder, Bound, NameRule};
+use crate::sql::expr::select_list::{Meaning, SelectList};
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Expr, NODE_BYTES};
 use crate::sql::value::Value;
@@ -79,22 +82,30 @@ impl Planner<'_> {
             next.convert_items(&own);
         }
         // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
-        let mut by_name: HashMap<String, usize> = HashMap::new();
+        let mut by_name: HashMap<String, Meaning<usize>> = HashMap::new();
         if !query.order_by.is_empty() {
             self.work(names.len() * NODE_BYTES)?;
             for (at, name) in names.iter().enumerate() {
-                by_name.entry(name.to_ascii_lowercase()).or_insert(at);
+                by_name.entry(name.to_ascii_lowercase()).or_insert(Meaning::Nothing).add(at);
             }
         }
         for item in &query.order_by {
             self.work(NODE_BYTES)?;
-            let position = match &item.expr {
-                ast::Expr::Integer(n) => usize::try_from(*n).ok().and_then(|n| n.checked_sub(1)),
-                ast::Expr::Column { name, .. } => by_name.get(&name.to_ascii_lowercase()).copied(),
-                _ => None,
+            let unknown = |shown: &dyn Display| errors::error(errors::BAD_FIELD, &[shown, &"order clause"]);
+            let at = match &item.expr {
+                ast::Expr::Integer(number) => {
+                    let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                    at.filter(|at| *at < names.len()).ok_or_else(|| unknown(number))?
+                }
+                ast::Expr::Column { name, .. } => match by_name.get(&name.to_ascii_lowercase()) {
+                    Some(Meaning::One(at)) => *at,
+                    Some(Meaning::Several) => {
+                        return Err(errors::error(errors::NON_UNIQ, &[name, &"order clause"]));
+                    }
+                    Some(Meaning::Nothing) | None => return Err(unknown(name)),
+                },
+                _ => return Err(errors::unsupported("an expression in ORDER BY of a UNION")),
             };
-            let position = position.filter(|at| *at < names.len());
-            let at = position.ok_or_else(|| errors::error(errors::BAD_FIELD, &[&"?", &"order clause"]))?;
             plan.order.push((Expr::Column { source: 0, column: at as u16 }, item.descending));
         }
         plan.limit = self.limit(query.limit.as_ref())?;
@@ -175,19 +186,20 @@ impl Planner<'_> {
         // Output.
         binder.clause = "field list";
         binder.aggregates_allowed = true;
-        let Items { mut bound, metas, aliased } = self.items(&mut binder, &shown, select)?;
+        let Items { bound, metas } = self.items(&mut binder, &shown, select)?;
+        binder.select_list = SelectList::new(bound);
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
-            for (alias, at) in aliased {
-                self.work(NODE_BYTES)?;
-                let (expr, ty) = &mut bound[at];
-                binder.aliases.entry(alias.to_ascii_lowercase()).or_insert_with(|| (expr.share(), *ty));
-            }
+            binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
         binder.aggregates_allowed = false;
         binder.clause = "group statement";
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
         for key in &select.group_by {
-            let expr = position(key, &mut bound, "group statement")?.map_or_else(|| binder.bind(key), Ok)?.0;
+            binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
+            let expr = match binder.position(key)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(key)?.0,
+            };
             if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
                 self.outcome()?;
                 let name = match key {
@@ -197,27 +209,30 @@ impl Planner<'_> {
                 };
                 return Err(errors::error(errors::WRONG_GROUP_FIELD, &[&name]));
             }
+            if let Expr::Column { source, column } = &expr {
+                binder.grouped.insert((*source, *column));
+            }
             if expr.identity().is_none_or(|identity| seen.insert(identity)) {
                 keys.push(expr);
             }
         }
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
-        binder.alias_rule = AliasRule::First;
-        let mut having = match &select.having {
-            Some(having) => Some(binder.bind(having)?.0),
-            None => None,
-        };
+        binder.rule = NameRule::Having;
+        let mut having = None;
+        if let Some(condition) = &select.having {
+            binder.selected = binder.select_list.columns(self)?.collect();
+            having = Some(binder.bind(condition)?.0);
+        }
         binder.clause = "order clause";
         let mut order = Vec::new();
         seen.clear();
         for item in order_by {
-            // Inside of an expression the columns of the tables come first.
-            let alone = matches!(item.expr, ast::Expr::Column { .. });
-            binder.alias_rule = if alone { AliasRule::First } else { AliasRule::Last };
-            let expr = position(&item.expr, &mut bound, "order clause")?
-                .map_or_else(|| binder.bind(&item.expr), Ok)?
-                .0;
+            binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
+            let expr = match binder.position(&item.expr)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(&item.expr)?.0,
+            };
             let constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
             self.outcome()?;
             // What has been sorted by decides nothing once more.
@@ -225,8 +240,8 @@ impl Planner<'_> {
                 order.push((expr, item.descending));
             }
         }
-        let (aggregates, subqueries) = (binder.aggregates, binder.subqueries);
-        let (items, types): (Vec<Expr>, Vec<Type>) = bound.into_inner().into_iter().unzip();
+        let Binder { aggregates, subqueries, select_list, .. } = binder;
+        let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
         if !grouped && let Some(having) = having.take() {
             // Of single rows it says what WHERE says, and knows the aliases.
@@ -282,17 +297,13 @@ impl Planner<'_> {
     }
 
     /// The select list, stars expanded.
-    fn items<'q>(
+    fn items(
         &self,
         binder: &mut Binder<'_, '_>,
         shown: &Shown,
-        select: &'q ast::Select,
-    ) -> Result<Items<'q>, SqlError> {
-        let mut items = Items {
-            bound: self.elsewhere(Vec::new()),
-            metas: self.elsewhere(Vec::new()),
-            aliased: Vec::new(),
-        };
+        select: &ast::Select,
+    ) -> Result<Items, SqlError> {
+        let mut items = Items { bound: self.elsewhere(Vec::new()), metas: self.elsewhere(Vec::new()) };
         for item in &select.items {
             match item {
                 SelectItem::Star { database, table } => {
@@ -313,7 +324,6 @@ impl Planner<'_> {
                             ty.meta(name)
                         }
                     });
-                    items.aliased.extend(alias.as_deref().map(|alias| (alias, items.bound.len())));
                     items.bound.push((expr, ty));
                 }
             }
@@ -330,7 +340,7 @@ impl Planner<'_> {
         sources: &[Source],
         shown: &Shown,
         (database, table): (Option<&str>, Option<&str>),
-        items: &mut Items<'_>,
+        items: &mut Items,
     ) -> Result<(), SqlError> {
         let Some(table) = table else {
             if sources.is_empty() {
@@ -350,7 +360,7 @@ impl Planner<'_> {
         if any { Ok(()) } else { Err(errors::error(errors::BAD_TABLE, &[&table])) }
     }
 
-    fn show(&self, sources: &[Source], at: u16, number: u16, items: &mut Items<'_>) -> Result<(), SqlError> {
+    fn show(&self, sources: &[Source], at: u16, number: u16, items: &mut Items) -> Result<(), SqlError> {
         let source = &sources[usize::from(at)];
         let column = &source.columns[usize::from(number)];
         self.expand(1, ITEM_BYTES + source.meta_bytes(&column.name, column.name.len()))?;
@@ -383,6 +393,12 @@ impl Planner<'_> {
                 let plan = self.select(query)?;
                 let bytes = plan.columns.metas().iter().map(|meta| SourceColumn::bytes(&meta.name)).sum();
                 self.expand_by(plan.types.len(), bytes)?;
+                let mut names = HashSet::with_capacity(plan.types.len());
+                for ColumnMeta { name, .. } in plan.columns.metas() {
+                    if !names.insert(name.to_ascii_lowercase()) {
+                        return Err(errors::error(errors::DUP_FIELDNAME, &[name]));
+                    }
+                }
                 let columns = plan.columns.metas().iter().zip(&plan.types);
                 let columns = columns
                     .map(|(meta, ty)| SourceColumn {
@@ -409,7 +425,7 @@ impl Planner<'_> {
                 if is_outer && !single {
                     return Err(errors::unsupported("outer join with a join on its inner side"));
                 }
-                let merged = self.join_columns(from, middle, using, *natural, is_outer)?;
+                let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
                 match (is_outer, on) {
                     (true, on) => from.outer.push((middle, on.as_ref())),
                     (false, Some(on)) => from.conditions.push((on, from.sources.len())),
@@ -431,48 +447,61 @@ impl Planner<'_> {
         })
     }
 
-    /// Equalities of USING and NATURAL; the right side's columns are merged into the left's.
+    /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged into those of `left`.
     fn join_columns(
         &self,
         from: &mut From<'_>,
-        middle: usize,
+        left: Range<usize>,
         using: &[String],
         natural: bool,
         outer: bool,
     ) -> Result<Vec<((u16, u16), (u16, u16))>, SqlError> {
         let mut merged = Vec::new();
+        let middle = left.end;
         let mut names = using.to_vec();
         if natural {
             for source in &from.sources[middle..] {
-                for column in &source.columns {
+                for column in source.columns.iter().filter(|column| !column.merged) {
                     self.work(middle * NODE_BYTES)?;
-                    let in_left =
-                        from.sources[..middle].iter().any(|left| left.column_number(&column.name).is_some());
+                    let in_left = from.sources[left.clone()]
+                        .iter()
+                        .any(|left| left.column_number(&column.name).is_some());
                     if in_left {
                         names.push(column.name.clone());
                     }
                 }
             }
         }
-        for name in &names {
-            self.work(middle * NODE_BYTES)?;
+        let mut seen = HashSet::new();
+        for name in names.iter().filter(|name| seen.insert(name.to_ascii_lowercase())) {
+            self.work(from.sources.len() * NODE_BYTES)?;
             self.expand(1, EQUALITY_BYTES)?;
-            let find = |range: std::ops::Range<usize>| {
-                range.clone().find_map(|at| from.sources[at].column_number(name).map(|column| (at, column)))
+            let find = |range: Range<usize>| {
+                let mut meaning = Meaning::Nothing;
+                for at in range {
+                    let source = &from.sources[at];
+                    match source.column_number(name) {
+                        Some(column) if !source.is_merged(column) => meaning.add((at, column)),
+                        _ => {}
+                    }
+                }
+                match meaning {
+                    Meaning::One(found) => Ok(found),
+                    Meaning::Nothing => Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"])),
+                    Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[name, &"from clause"])),
+                }
             };
-            let (left, right) = (find(0..middle), find(middle..from.sources.len()));
-            let (Some((left, left_column)), Some((right, right_column))) = (left, right) else {
-                return Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"]));
-            };
+            let (left_source, left_column) = find(left.clone())?;
+            let (right, right_column) = find(middle..from.sources.len())?;
             from.sources[right].columns[usize::from(right_column)].merged = true;
             let column = |source: usize, column| Box::new(Expr::Column { source: source as u16, column });
             let equality = Expr::Compare(
                 ast::BinaryOperator::Equal,
-                column(left, left_column),
+                column(left_source, left_column),
                 column(right, right_column),
             );
             from.equalities.push((equality, outer.then_some(middle)));
-            merged.push(((left as u16, left_column), (right as u16, right_column)));
+            merged.push(((left_source as u16, left_column), (right as u16, right_column)));
         }
         Ok(merged)
     }
@@ -525,23 +554,15 @@ impl Planner<'_> {
     }
 }
 
-/// `ORDER BY 2`: the select list entry of that position.
-fn position(expr: &ast::Expr, items: &mut [Bound], clause: &str) -> Result<Option<Bound>, SqlError> {
-    let ast::Expr::Integer(number) = expr else { return Ok(None) };
-    let at = usize::try_from(*number).ok().and_then(|n| n.checked_sub(1));
-    match at.and_then(|at| items.get_mut(at)) {
-        Some((expr, ty)) => Ok(Some((expr.share(), *ty))),
-        None => Err(errors::error(errors::BAD_FIELD, &[number, &clause])),
-    }
+fn is_name(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Column { .. })
 }
 
 /// The select list.
-struct Items<'q> {
+struct Items {
     bound: Elsewhere<Vec<Bound>>,
     /// Their definitions for the client.
     metas: Elsewhere<Vec<ColumnMeta>>,
-    /// Those that have an alias, by their place in `bound`.
-    aliased: Vec<(&'q str, usize)>,
 }
 
 /// Splits at AND.

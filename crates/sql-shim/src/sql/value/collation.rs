@@ -103,20 +103,34 @@ pub(super) fn btree_weight(c: char) -> u32 {
     untorn::engine::general_ci_weight(u32::from(c))
 }
 
-/// Lower case, as LOWER() gives it.
+/// Lower case, as LOWER() gives it: each character has one at most, wherever it stands.
 pub fn lower(text: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(text) {
-        Ok(text) => text.to_lowercase().into_bytes(),
-        Err(_) => text.to_ascii_lowercase(),
+        Ok(text) if !text.is_ascii() => text.chars().map(lower_character).collect::<String>().into_bytes(),
+        _ => text.to_ascii_lowercase(),
     }
 }
 
-/// Upper case, as UPPER() gives it.
+/// Upper case, as UPPER() gives it: what would be two characters (ß) stays as it is.
 pub fn upper(text: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(text) {
-        Ok(text) => text.to_uppercase().into_bytes(),
-        Err(_) => text.to_ascii_uppercase(),
+        Ok(text) if !text.is_ascii() => {
+            text.chars().map(|c| single(c, c.to_uppercase())).collect::<String>().into_bytes()
+        }
+        _ => text.to_ascii_uppercase(),
     }
+}
+
+fn lower_character(character: char) -> char {
+    match character {
+        'İ' => 'i',
+        other => single(other, other.to_lowercase()),
+    }
+}
+
+/// What a character becomes, if that is one.
+fn single(character: char, mut becomes: impl ExactSizeIterator<Item = char>) -> char {
+    if becomes.len() == 1 { becomes.next().unwrap_or(character) } else { character }
 }
 
 /// Characters of a text (bytes for binary).

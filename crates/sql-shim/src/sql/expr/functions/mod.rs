@@ -4,6 +4,7 @@
 //! unless the function says otherwise. Functions of a session that wait (SLEEP, GET_LOCK) are the executor's.
 
 mod numeric;
+mod pieces;
 mod temporal;
 mod text;
 

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
 use untorn::types::Collation;
 
+use super::pieces::{MATCH_BYTES, Places, by_pieces, nth_place, replaced};
 use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
-use crate::result::SqlError;
 use crate::sql::ast::TrimSide;
 use crate::sql::expr::types::Type;
 use crate::sql::expr::{Context, Evaluated};
@@ -36,12 +35,39 @@ fn made<'a>(
     Ok(owned_text(make(), rule))
 }
 
+/// [`made`] piece by piece, of what takes longer for a byte than copying it.
+fn made_by_pieces<'a>(
+    bytes: usize,
+    name: &str,
+    rule: Collation,
+    text: &[u8],
+    cx: &Context<'_>,
+    each: impl Fn(&[u8], &mut Vec<u8>),
+) -> Evaluated<'a> {
+    if !text_fits(bytes, name, cx.state) {
+        return Ok(Value::Null);
+    }
+    cx.state.hold(bytes)?;
+    Ok(owned_text(by_pieces(text, bytes, &|bytes| cx.state.work(bytes), each)?, rule))
+}
+
 /// A function of one text that makes a text.
 fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated<'a> {
     match values {
         [Value::Null] | [] => Ok(Value::Null),
         [value, ..] => Ok(owned_text(apply(&value.to_text()), value.collation())),
     }
+}
+
+/// LOWER and UPPER; bytes have no case.
+fn cased<'a>(value: &Value<'a>, case: impl Fn(&[u8]) -> Vec<u8>, cx: &Context<'_>) -> Evaluated<'a> {
+    if matches!(value, Value::Null | Value::Text(_, Collation::Binary)) {
+        return Ok(value.clone());
+    }
+    let each = |piece: &[u8], made: &mut Vec<u8>| made.extend(case(piece));
+    let text = value.to_text();
+    let made = by_pieces(&text, text.len(), &|bytes| cx.state.work(bytes), each)?;
+    Ok(owned_text(made, value.collation()))
 }
 
 /// The functions.
@@ -57,10 +83,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(length(&v[0], |text| collation::char_count(text, rule)))
     }),
     function!("BIT_LENGTH", 1..=1, |_| Type::INT, |v, _| Ok(length(&v[0], |text| text.len() * 8))),
-    function!("LOWER", 1..=1, text_like, |v, _| text(v, collation::lower)),
-    function!("LCASE", 1..=1, text_like, |v, _| text(v, collation::lower)),
-    function!("UPPER", 1..=1, text_like, |v, _| text(v, collation::upper)),
-    function!("UCASE", 1..=1, text_like, |v, _| text(v, collation::upper)),
+    function!("LOWER", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
+    function!("LCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
+    function!("UPPER", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
+    function!("UCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
     function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| {
         String::from_utf8_lossy(t).chars().rev().collect::<String>().into_bytes()
     })),
@@ -99,8 +125,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         substring(v, index(v, 1), |v| v.get(2).map(Value::to_i64))
     }),
     function!("SUBSTRING_INDEX", 3..=3, text_like, |v, cx| substring_index(v, cx)),
-    function!("LOCATE", 2..=3, |_| Type::INT, |v, _| locate(v)),
-    function!("INSTR", 2..=2, |_| Type::INT, |v, _| locate(&[v[1].clone(), v[0].clone()])),
+    function!("LOCATE", 2..=3, |_| Type::INT, |v, cx| locate(v, cx)),
+    function!("INSTR", 2..=2, |_| Type::INT, |v, cx| locate(&[v[1].borrowed(), v[0].borrowed()], cx)),
     function!("REPLACE", 3..=3, text_sum, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -109,11 +135,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if from.is_empty() {
             return Ok(owned_text(text.to_vec(), v[0].collation()));
         }
-        let finder = memmem::Finder::new(&from[..]);
         let mut bytes = text.len();
         let work = |bytes| cx.state.work(bytes);
         if to.len() > from.len() {
-            let (_, places) = nth_place(&text, &finder, usize::MAX, &work)?;
+            let (_, places) = nth_place(Places::new(&text, &from), usize::MAX, &work)?;
             bytes = bytes.saturating_add(places.saturating_mul(to.len() - from.len()));
         }
         let rule = v[0].collation();
@@ -121,7 +146,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         cx.state.hold(bytes)?;
-        Ok(owned_text(replace(&text, &finder, &to, bytes, &work)?, rule))
+        Ok(owned_text(replaced(Places::new(&text, &from), &to, bytes, &work)?, rule))
     }),
     function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
@@ -163,8 +188,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Value::Null => Ok(Value::Null),
             Value::Text(text, _) => {
                 let digit = |four: u8| b"0123456789ABCDEF"[usize::from(four)];
-                made(text.len().saturating_mul(2), "hex", Collation::Utf8mb4GeneralCi, cx, || {
-                    text.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+                let bytes = text.len().saturating_mul(2);
+                made_by_pieces(bytes, "hex", Collation::Utf8mb4GeneralCi, text, cx, |piece, made| {
+                    made.extend(piece.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]))
                 })
             }
             number => Ok(Value::text(format!("{:X}", number.to_bits()))),
@@ -204,16 +230,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let at = v[1..].iter().position(|x| wanted.is_equal(x) == Some(true));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
     }),
-    function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, _| {
+    function!("FIND_IN_SET", 2..=2, |_| Type::INT, |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let (wanted, list) = (v[0].to_text(), v[1].to_text());
         let rule = collation::common(v[0].collation(), v[1].collation());
         let wanted = collation::trimmed(&wanted, rule);
-        let mut items = list.split(|b| *b == b',');
-        let at = items.position(|item| collation::equal_to_trimmed(wanted, item, rule));
-        Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
+        // Nothing is an empty list, and not one of an empty text.
+        let items = list.split(|byte| *byte == b',').filter(|_| !list.is_empty());
+        for (at, item) in items.enumerate() {
+            cx.state.work(item.len() + MATCH_BYTES)?;
+            if collation::equal_to_trimmed(wanted, item, rule) {
+                return Ok(Value::Int(at as i64 + 1));
+            }
+        }
+        Ok(Value::Int(0))
     }),
     function!("QUOTE", 1..=1, quoted_type, |v, cx| {
         if v[0].is_null() {
@@ -265,13 +297,6 @@ fn substring<'a>(
     Ok(owned_text(text[from..to].to_vec(), rule))
 }
 
-fn find_bytes(text: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-    if needle.is_empty() {
-        return (from <= text.len()).then_some(from);
-    }
-    memmem::find(text.get(from..)?, needle).map(|at| at + from)
-}
-
 fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
@@ -282,15 +307,15 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
         return Ok(owned_text(Vec::new(), rule));
     }
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    let finder = memmem::Finder::new(&delimiter[..]);
+    let places = || Places::new(&text, &delimiter);
     let work = |bytes| cx.state.work(bytes);
     let part = if count > 0 {
-        nth_place(&text, &finder, wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
+        nth_place(places(), wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
     } else {
         // Counted from the left, as those that do not overlap.
-        let (_, all) = nth_place(&text, &finder, usize::MAX, &work)?;
+        let (_, all) = nth_place(places(), usize::MAX, &work)?;
         let nth = match all.checked_sub(wanted) {
-            Some(before) => nth_place(&text, &finder, before, &work)?.0,
+            Some(before) => nth_place(places(), before, &work)?.0,
             None => None,
         };
         nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
@@ -298,64 +323,32 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
     Ok(owned_text(part.to_vec(), rule))
 }
 
-/// Where the place with so many before it is, and how many there are up to it.
-fn nth_place(
-    text: &[u8],
-    finder: &memmem::Finder<'_>,
-    before: usize,
-    work: &dyn Fn(usize) -> Result<(), SqlError>,
-) -> Result<(Option<usize>, usize), SqlError> {
-    let (mut from, mut found) = (0, 0);
-    for at in finder.find_iter(text) {
-        work(at - from + MATCH_BYTES)?;
-        if found == before {
-            return Ok((Some(at), found));
-        }
-        (from, found) = (at, found + 1);
-    }
-    Ok((None, found))
-}
-
-fn locate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
     let rule = collation::common(values[0].collation(), values[1].collation());
-    let fold = |text: &[u8]| {
-        if rule == Collation::Utf8mb4GeneralCi { collation::lower(text) } else { text.to_vec() }
+    let fold = |piece: &[u8], made: &mut Vec<u8>| match rule {
+        Collation::Utf8mb4GeneralCi => made.extend(collation::lower(piece)),
+        _ => made.extend_from_slice(piece),
     };
-    let (needle, text) = (fold(&values[0].to_text()), fold(&values[1].to_text()));
+    let work = |bytes| cx.state.work(bytes);
+    let folded = |text: &[u8]| by_pieces(text, text.len(), &work, fold);
+    let (needle, text) = (folded(&values[0].to_text())?, folded(&values[1].to_text())?);
     let from = values.get(2).map_or(1, Value::to_i64);
     if from < 1 {
         return Ok(Value::Int(0));
     }
+    if from > collation::char_count(&text, rule) as i64 + 1 {
+        return Ok(Value::Int(0));
+    }
     let from = collation::char_offset(&text, from as usize - 1, rule);
-    let found = find_bytes(&text, &needle, from);
+    let found = match needle.is_empty() {
+        true => (from <= text.len()).then_some(from),
+        false => Places::new(&text, &needle).starting_at(from).next(&work)?,
+    };
     Ok(Value::Int(found.map_or(0, |at| collation::char_count(&text[..at], rule) as i64 + 1)))
 }
-
-/// `work` is told the bytes that have been worked on, and may say that it is enough.
-fn replace(
-    text: &[u8],
-    from: &memmem::Finder<'_>,
-    to: &[u8],
-    bytes: usize,
-    work: &dyn Fn(usize) -> Result<(), SqlError>,
-) -> Result<Vec<u8>, SqlError> {
-    let mut result = Vec::with_capacity(bytes);
-    let mut at = 0;
-    for next in from.find_iter(text) {
-        work(next - at + to.len() + MATCH_BYTES)?;
-        result.extend_from_slice(&text[at..next]);
-        result.extend_from_slice(to);
-        at = next + from.needle().len();
-    }
-    result.extend_from_slice(&text[at..]);
-    Ok(result)
-}
-
-/// Bytes of work that finding a place counts for.
-const MATCH_BYTES: usize = 16;
 
 fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) || index(values, 1) < 0 {
@@ -470,61 +463,43 @@ fn grouped(number: &str) -> String {
 }
 
 /// TRIM.
-pub fn trim<'a>(side: TrimSide, what: Option<Value<'a>>, operand: Value<'a>) -> Value<'a> {
+pub fn trim<'a>(
+    side: TrimSide,
+    what: Option<Value<'a>>,
+    operand: Value<'a>,
+    cx: &Context<'_>,
+) -> Evaluated<'a> {
     if operand.is_null() || what.as_ref().is_some_and(Value::is_null) {
-        return Value::Null;
+        return Ok(Value::Null);
     }
     let what = what.map_or(Cow::Borrowed(&b" "[..]), |what| Cow::Owned(what.to_text().into_owned()));
     let rule = operand.collation();
     let text = operand.to_text();
     let mut rest: &[u8] = &text;
     if what.is_empty() {
-        return owned_text(rest.to_vec(), rule);
+        return Ok(owned_text(rest.to_vec(), rule));
     }
     if side != TrimSide::Trailing {
         while let Some(shorter) = rest.strip_prefix(&what[..]) {
+            cx.state.work(what.len())?;
             rest = shorter;
         }
     }
     if side != TrimSide::Leading {
         while let Some(shorter) = rest.strip_suffix(&what[..]) {
+            cx.state.work(what.len())?;
             rest = shorter;
         }
     }
-    owned_text(rest.to_vec(), rule)
+    Ok(owned_text(rest.to_vec(), rule))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::errors;
 
     #[test]
     fn groups_of_digits() {
         assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
-    }
-
-    #[test]
-    fn what_goes_through_a_long_text_is_stopped_in_it() {
-        let text = b"ab".repeat(100_000);
-        let finder = memmem::Finder::new("b");
-        for stop_after in [1_000, 100_000] {
-            let told = std::cell::Cell::new(0);
-            let work = |bytes| {
-                told.set(told.get() + bytes);
-                if told.get() < stop_after {
-                    Ok(())
-                } else {
-                    Err(errors::error(errors::QUERY_INTERRUPTED, &[]))
-                }
-            };
-            assert!(replace(&text, &finder, b"xx", 3 * text.len(), &work).is_err());
-            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
-            told.set(0);
-            assert!(nth_place(&text, &finder, usize::MAX, &work).is_err());
-            assert!(told.get() < stop_after + 100, "{} bytes told", told.get());
-        }
-        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 2, &|_| Ok(())), Ok((Some(5), 2)));
-        assert_eq!(nth_place(b"a.bc..d", &memmem::Finder::new("."), 3, &|_| Ok(())), Ok((None, 3)));
     }
 }

@@ -1,4 +1,4 @@
-//! The clean tier of a database: a fast local disk as the second half of the buffer pool.
+//! The buffer pool extension of a database: a fast local disk as the second half of the buffer pool.
 //!
 //! The tier itself is the crate `bpe`, the hooks are the buffer pool's; here is when what happens. Open: the tier is
 //! made before recovery, so that recovery can tell it of every page in the log, and serves when that is over. Close: its
@@ -20,8 +20,8 @@ use crate::options::Options;
 use crate::status::Figure;
 
 pub use bpe::{
-    Change as CleanTierChange, Restart as CleanTierRestart, State as CleanTierState,
-    Status as CleanTierStatus,
+    Change as ExtensionChange, Restart as ExtensionRestart, State as ExtensionState,
+    Status as ExtensionStatus,
 };
 
 /// A tier without a size is so many times as large as the buffer pool.
@@ -34,9 +34,9 @@ fn memory_max(pool_bytes: u64) -> usize {
     (pool_bytes / MEMORY_SHARE) as usize
 }
 
-/// Settings of the clean tier.
+/// Settings of the buffer pool extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CleanTierOptions {
+pub struct ExtensionOptions {
     /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data directory.
     /// Without one there is no tier.
     pub file: Option<PathBuf>,
@@ -45,18 +45,18 @@ pub struct CleanTierOptions {
     /// Whether it is in use (`untorn_bpe`).
     pub enabled: bool,
     /// What becomes of its pages at a restart (`untorn_bpe_restart`).
-    pub restart: CleanTierRestart,
+    pub restart: ExtensionRestart,
     /// Bytes that may be written to it per second (`untorn_bpe_write_budget`); 0 is no limit.
     pub write_budget: u64,
 }
 
-impl Default for CleanTierOptions {
+impl Default for ExtensionOptions {
     fn default() -> Self {
-        Self { file: None, size_bytes: 0, enabled: true, restart: CleanTierRestart::Keep, write_budget: 0 }
+        Self { file: None, size_bytes: 0, enabled: true, restart: ExtensionRestart::Keep, write_budget: 0 }
     }
 }
 
-impl CleanTierOptions {
+impl ExtensionOptions {
     fn size(&self, pool_bytes: u64) -> u64 {
         if self.size_bytes == 0 { pool_bytes.saturating_mul(POOLS) } else { self.size_bytes }
     }
@@ -76,7 +76,7 @@ impl Tier {
         page_size: PageSize,
         options: &Options,
     ) -> Tier {
-        let wanted = &options.clean_tier;
+        let wanted = &options.extension;
         let mut settings = bpe::Options::new(page_size, identity_at(identity, &options.directory));
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
         settings.size = wanted.size(options.buffer_pool_bytes);
@@ -107,7 +107,7 @@ impl Tier {
 
     fn use_in(&self, store: &PageStore) {
         let tier: Arc<dyn BufferPoolExtension> = self.tier.clone();
-        store.set_clean_tier(Some(tier));
+        store.set_extension(Some(tier));
     }
 
     /// Recovery is over.
@@ -153,48 +153,50 @@ fn identity_at(identity: &str, directory: &Path) -> [u8; 16] {
 }
 
 impl Database {
-    /// The state and figures of the clean tier.
-    pub fn clean_tier(&self) -> CleanTierStatus {
-        self.0.clean_tier.tier.status()
+    /// The state and figures of the buffer pool extension.
+    pub fn extension(&self) -> ExtensionStatus {
+        self.0.extension.tier.status()
     }
 
-    /// Switches the clean tier on (empty) or off, in the background: nobody waits for it.
-    pub fn switch_clean_tier(&self, on: bool) -> CleanTierChange {
-        self.use_clean_tier();
-        self.0.clean_tier.tier.switch(on)
+    /// Switches the buffer pool extension on (empty) or off, in the background: nobody waits for it.
+    pub fn switch_extension(&self, on: bool) -> ExtensionChange {
+        self.use_extension();
+        self.0.extension.tier.switch(on)
     }
 
-    /// Moves the clean tier to another file (relative to the data directory), empty, in the background; `None` is off.
-    pub fn set_clean_tier_file(&self, file: Option<&Path>) -> CleanTierChange {
-        self.use_clean_tier();
-        let tier = &self.0.clean_tier;
+    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the background;
+    /// `None` is off.
+    pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
+        self.use_extension();
+        let tier = &self.0.extension;
         tier.tier.set_file(file.map(|file| tier.directory.join(file)))
     }
 
-    /// Gives the clean tier another size in bytes (0: eight times the buffer pool as it is now), in the background. Pages
-    /// that still have room stay. The memory it takes leaves or joins the buffer pool's frames when it is done.
-    pub fn resize_clean_tier(&self, bytes: u64) -> CleanTierChange {
-        self.use_clean_tier();
-        let tier = &self.0.clean_tier;
-        let wanted = CleanTierOptions { size_bytes: bytes, ..CleanTierOptions::default() };
+    /// Gives the buffer pool extension another size in bytes (0: eight times the buffer pool as it is now), in the
+    /// background. Pages that still have room stay. The memory it takes leaves or joins the buffer pool's frames when
+    /// it is done.
+    pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
+        self.use_extension();
+        let tier = &self.0.extension;
+        let wanted = ExtensionOptions { size_bytes: bytes, ..ExtensionOptions::default() };
         tier.tier.resize(wanted.size(self.buffer_pool_bytes()))
     }
 
-    /// Bytes that may be written to the clean tier per second from now on; 0 is no limit.
-    pub fn set_clean_tier_write_budget(&self, bytes_per_second: u64) {
-        self.0.clean_tier.tier.set_write_budget(bytes_per_second);
+    /// Bytes that may be written to the buffer pool extension per second from now on; 0 is no limit.
+    pub fn set_extension_write_budget(&self, bytes_per_second: u64) {
+        self.0.extension.tier.set_write_budget(bytes_per_second);
     }
 
     /// From the first change on the store knows the tier: until then it had no page.
-    fn use_clean_tier(&self) {
-        if self.0.store.clean_tier().is_none() {
-            self.0.clean_tier.use_in(&self.0.store);
+    fn use_extension(&self) {
+        if self.0.store.extension().is_none() {
+            self.0.extension.use_in(&self.0.store);
         }
     }
 
     /// `Untorn_bpe_*`. Latencies are microseconds.
-    pub(crate) fn clean_tier_figures(&self) -> Vec<Figure> {
-        let status = self.clean_tier();
+    pub(crate) fn extension_figures(&self) -> Vec<Figure> {
+        let status = self.extension();
         let micros = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_micros() as u64);
         vec![
             ("Untorn_bpe_bytes_total", status.size_bytes),

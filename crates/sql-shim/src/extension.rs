@@ -1,4 +1,4 @@
-//! The clean tier as the server shows it: settings, SET GLOBAL, status rows. The view is
+//! The buffer pool extension as the server shows it: settings, SET GLOBAL, status rows. The view is
 //! `information_schema.UNTORN_BPE`.
 //!
 //! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the directories that the
@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use untorn::asynchronous::Database;
-use untorn::{CleanTierOptions, CleanTierRestart, CleanTierStatus};
+use untorn::{ExtensionOptions, ExtensionRestart, ExtensionStatus};
 
 use crate::errors;
 use crate::result::SqlError;
@@ -19,12 +19,12 @@ use crate::server::registry::Server;
 use crate::variables::GlobalVariables;
 
 /// What the variables say at start.
-pub fn options(variables: &GlobalVariables) -> CleanTierOptions {
+pub fn options(variables: &GlobalVariables) -> ExtensionOptions {
     let restart = match variables.text("untorn_bpe_restart").as_str() {
-        "discard" => CleanTierRestart::Discard,
-        _ => CleanTierRestart::Keep,
+        "discard" => ExtensionRestart::Discard,
+        _ => ExtensionRestart::Keep,
     };
-    CleanTierOptions {
+    ExtensionOptions {
         file: file(&variables.text("untorn_bpe_file")),
         size_bytes: variables.number("untorn_bpe_size"),
         enabled: variables.number("untorn_bpe") != 0,
@@ -38,7 +38,7 @@ fn file(text: &str) -> Option<PathBuf> {
 }
 
 /// The only name of a tier's file in the data directory.
-pub const NAME_IN_DATADIR: &str = "untorn-clean-tier";
+pub const NAME_IN_DATADIR: &str = "untorn-buffer-pool-extension";
 
 /// Where the file of the tier may lie.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ pub fn connect(server: &Server, database: &Database) {
             }),
         );
     };
-    on("untorn_bpe", |database, value| drop(database.switch_clean_tier(value.as_u64() == Some(1))));
+    on("untorn_bpe", |database, value| drop(database.switch_extension(value.as_u64() == Some(1))));
     let (place, moved) = (Place::of(&server.variables), database.clone());
     server.variables.on_change(
         "untorn_bpe_file",
@@ -154,22 +154,22 @@ pub fn connect(server: &Server, database: &Database) {
                     SqlError::new(errors::WRONG_VALUE_FOR_VAR, b"42000", format!("{said} '{text}': {why}"))
                 })?;
             }
-            drop(moved.set_clean_tier_file(file.as_deref()));
+            drop(moved.set_extension_file(file.as_deref()));
             Ok(())
         }),
     );
     on("untorn_bpe_size", |database, value| {
-        drop(database.resize_clean_tier(value.as_u64().unwrap_or_default()));
+        drop(database.resize_extension(value.as_u64().unwrap_or_default()));
     });
     on("untorn_bpe_write_budget", |database, value| {
-        database.set_clean_tier_write_budget(value.as_u64().unwrap_or_default());
+        database.set_extension_write_budget(value.as_u64().unwrap_or_default());
     });
     let database = database.clone();
-    server.status.add_source(Box::new(move |rows| rows.extend(status_rows(&database.clean_tier()))));
+    server.status.add_source(Box::new(move |rows| rows.extend(status_rows(&database.extension()))));
 }
 
 /// What is not a number among the status rows.
-fn status_rows(status: &CleanTierStatus) -> Vec<(String, String)> {
+fn status_rows(status: &ExtensionStatus) -> Vec<(String, String)> {
     let estimate = &status.estimate;
     [
         ("Untorn_bpe_state", status.state.name().to_owned()),

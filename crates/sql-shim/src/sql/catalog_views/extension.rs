@@ -1,4 +1,4 @@
-//! `information_schema.UNTORN_BPE`: the clean tier, in one row.
+//! `information_schema.UNTORN_BPE`: the buffer pool extension, in one row.
 
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
@@ -6,14 +6,14 @@ use super::{INFORMATION_SCHEMA, RowSource, View, number, text};
 use crate::session::state::SessionState;
 use crate::sql::value::Value;
 
-fn clean_tier(state: &SessionState) -> RowSource {
-    let status = state.database.clean_tier();
+fn extension(state: &SessionState) -> RowSource {
+    let status = state.database.extension();
     let micros =
         |time: Option<std::time::Duration>| time.map_or(Value::Null, |time| number(time.as_micros()));
     let ratio = |ratio: f64| text(format!("{ratio:.4}"));
     let looked_up = (status.hits + status.misses).max(1) as f64;
     let reason = match &status.state {
-        untorn::CleanTierState::Failed(why) => text(why.as_str()),
+        untorn::ExtensionState::Failed(why) => text(why.as_str()),
         _ => Value::Null,
     };
     let row = vec![
@@ -65,4 +65,4 @@ pub(super) static VIEWS: &[View] = &[view!("UNTORN_BPE", [
     "BYTES_READ" Number, "BYTES_WRITTEN" Number, "WRITE_BUDGET" Number, "DRIVE_WRITES_PER_DAY" Text(16),
     "MISMATCHES" Number, "READ_ERRORS" Number, "READ_LATENCY_US" Number, "DATA_READ_LATENCY_US" Number,
     "SUSPENSIONS" Number, "PAGES_KEPT" Number,
-], clean_tier)];
+], extension)];

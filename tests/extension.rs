@@ -1,8 +1,9 @@
-//! The whole engine with a clean tier, from a seed: sessions over data larger than the buffer pool, while the tier is
-//! switched, resized, moved and its file damaged and the buffer pool grows and shrinks; a power loss at a random moment; and the same again on what is left,
-//! with the tier kept. Every row that is read must be the one written last.
+//! The whole engine with a buffer pool extension, from a seed: sessions over data larger than the buffer pool, while
+//! the tier is switched, resized, moved and its file damaged and the buffer pool grows and shrinks; a power loss at a
+//! random moment; and the same again on what is left, with the tier kept. Every row that is read must be the one
+//! written last.
 //!
-//! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test clean_tier` replays it.
+//! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test extension` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::cell::RefCell;
@@ -16,7 +17,7 @@ use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
-use untorn::{CleanTierChange, Lock, Options, Table};
+use untorn::{ExtensionChange, Lock, Options, Table};
 
 /// About 9 MiB with the pool at its least, 5 MiB.
 const ROWS: usize = 1200;
@@ -40,7 +41,7 @@ struct Seen {
 
 fn options() -> Options {
     let options = Options::new("/data").buffer_pool_bytes(5 * MIB).redo_capacity_bytes(8 * MIB);
-    options.clean_tier(FILES[0], 16 * MIB)
+    options.extension(FILES[0], 16 * MIB)
 }
 
 fn text(id: usize, value: i64) -> Vec<u8> {
@@ -124,10 +125,10 @@ async fn verify(db: &Database, model: &mut Model) {
 
 fn meddle(db: &Database, environment: &SimulatedEnvironment, random: &mut Random) {
     match random.below(14) {
-        0 => drop(db.switch_clean_tier(false)),
-        1..=3 => drop(db.switch_clean_tier(true)),
-        4 => drop(db.resize_clean_tier((random.below(4) as u64 + 1) * 4 * MIB)),
-        5 => drop(db.set_clean_tier_file(Some(Path::new(FILES[random.below(2)])))),
+        0 => drop(db.switch_extension(false)),
+        1..=3 => drop(db.switch_extension(true)),
+        4 => drop(db.resize_extension((random.below(4) as u64 + 1) * 4 * MIB)),
+        5 => drop(db.set_extension_file(Some(Path::new(FILES[random.below(2)])))),
         6 | 7 => {
             for file in FILES {
                 let garbage: Vec<u8> = (0..100_000).map(|_| random.next_u64() as u8).collect();
@@ -153,7 +154,7 @@ fn history(seed: u64, meddling: bool, seen: &mut Seen) {
                 prepare(shared).await
             } else {
                 let db = Database::open_in(shared, options()).await.unwrap();
-                seen.restored += db.clean_tier().restored;
+                seen.restored += db.extension().restored;
                 let mut found = model.borrow().clone();
                 verify(&db, &mut found).await;
                 *model.borrow_mut() = found;
@@ -167,7 +168,7 @@ fn history(seed: u64, meddling: bool, seen: &mut Seen) {
                 meddle(&db, &environment, &mut random);
             }
         }
-        let tier = db.clean_tier();
+        let tier = db.extension();
         seen.hits += tier.hits;
         seen.mismatches += tier.mismatches_corrupt + tier.mismatches_misdirected + tier.mismatches_stale;
         if random.one_in(4) {
@@ -216,27 +217,27 @@ fn the_tiers_memory_comes_out_of_the_pool() {
     let mut seen = Vec::new();
     let mut check = || {
         environment.advance(Duration::from_secs(3));
-        let (pool, tier) = (db.buffer_pool_bytes(), db.clean_tier().memory_bytes);
+        let (pool, tier) = (db.buffer_pool_bytes(), db.extension().memory_bytes);
         assert_eq!(db.store().status().pages_total, (pool - tier) / (16 << 10), "{pool} {tier}");
         seen.push(tier);
     };
     check();
-    let finish = |change: CleanTierChange| {
+    let finish = |change: ExtensionChange| {
         environment.run_until_complete(change.over().wait());
         change.outcome().unwrap();
     };
-    finish(db.resize_clean_tier(64 * MIB));
+    finish(db.resize_extension(64 * MIB));
     check();
-    finish(db.switch_clean_tier(false));
+    finish(db.switch_extension(false));
     check();
     let over = db.resize_buffer_pool(24 * MIB).unwrap();
     environment.run_until_complete(over.wait());
     // Eight times the pool as it is now; more than the pool at start would have had memory for.
-    finish(db.switch_clean_tier(true));
+    finish(db.switch_extension(true));
     check();
-    finish(db.resize_clean_tier(0));
+    finish(db.resize_extension(0));
     check();
-    assert_eq!(db.clean_tier().size_bytes / MIB, 8 * 24);
+    assert_eq!(db.extension().size_bytes / MIB, 8 * 24);
     println!("{seen:?}");
     assert!(seen[0] > 0 && seen[1] > seen[0] && seen[2] == 0 && seen[4] > seen[1], "{seen:?}");
     environment.run_until_complete(db.close()).unwrap();

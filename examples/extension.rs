@@ -1,6 +1,7 @@
-//! The clean tier from the embedded API, with futures: a small buffer pool, a tier beside it, and where the reads go.
+//! The buffer pool extension from the embedded API, with futures: a small buffer pool, a tier beside it, and where the
+//! reads go.
 //!
-//! `cargo run --release --example clean_tier [directory] [tier file]` (put the tier on the faster disk)
+//! `cargo run --release --example extension [directory] [tier file]` (put the tier on the faster disk)
 
 use untorn::asynchronous::Database;
 use untorn::schema::{ColumnDef, TableDef};
@@ -11,10 +12,10 @@ const ROWS: i64 = 20_000;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let directory = arguments.next().unwrap_or_else(|| "untorn-clean-tier".to_owned());
+    let directory = arguments.next().unwrap_or_else(|| "untorn-buffer-pool-extension".to_owned());
     let file = arguments.next().unwrap_or_else(|| "tier".to_owned());
     // Data of about 40 MiB, a pool of 8 MiB, a tier of 64 MiB.
-    let options = Options::new(directory).buffer_pool_bytes(8 << 20).clean_tier(file, 64 << 20);
+    let options = Options::new(directory).buffer_pool_bytes(8 << 20).extension(file, 64 << 20);
     untorn::engine::block_on(async {
         let db = Database::open(options).await?;
         println!("{}", db.report());
@@ -22,9 +23,9 @@ fn main() -> Result<()> {
             fill(&db).await?;
         }
         for round in 1..=4 {
-            let before = db.clean_tier();
+            let before = db.extension();
             look_up_all(&db).await?;
-            let after = db.clean_tier();
+            let after = db.extension();
             println!(
                 "round {round}: {} pages from the tier, {} from the data file, {} pages kept in the tier ({})",
                 after.hits - before.hits,

@@ -1,0 +1,166 @@
+//! SET.
+//!
+//! All items have their values, and all values are checked, before the first is set: `SET @x = 1, @y = @x` gives the old one to
+//! @y, and one that is wrong leaves everything as it was. Only what acts on a global variable may still refuse it then; what was set of
+//! this session before that is taken back.
+
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::{Changed, Outcome, Session};
+use crate::auth::privilege::Privileges;
+use crate::result::{ResultSink, SqlError};
+use crate::sql::ast::{Scope, SetItem};
+use crate::sql::value::Value;
+use crate::variables::{self, Change};
+
+/// A checked item.
+enum Setting<'s> {
+    User(&'s str, Value<'static>),
+    LastInsertId(u64),
+    /// Seconds; `None` is the clock.
+    Timestamp(Option<f64>),
+    System {
+        change: Change,
+        persist: bool,
+    },
+    /// NAMES and CHARACTER SET.
+    Texts(Vec<Change>),
+}
+
+/// A value as the variables table takes it.
+fn variable_value(value: &Value<'_>) -> variables::Value {
+    match value {
+        Value::Null => variables::Value::Null,
+        Value::Int(v) => variables::Value::Int(*v),
+        Value::UInt(v) => variables::Value::UInt(*v),
+        Value::Float(_) | Value::Double(_) => variables::Value::Double(value.to_double()),
+        Value::Decimal(_) => variables::Value::Double(value.to_double()),
+        other => variables::Value::Text(Arc::from(other.to_string_lossy())),
+    }
+}
+
+fn text_change(name: &str, text: &str) -> Result<Change, SqlError> {
+    let value = variables::Value::Text(Arc::from(text));
+    Change::check(name, variables::Scope::Session, Some(value))
+}
+
+impl Session {
+    /// Executes SET.
+    pub(super) async fn set<S: ResultSink>(
+        &mut self,
+        items: &[SetItem],
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(match item {
+                SetItem::User(_, expr) | SetItem::System { value: Some(expr), .. } => {
+                    Some(self.value(expr, out).await?)
+                }
+                _ => None,
+            });
+            self.transaction.state().slice().work(1).await?;
+        }
+        let mut settings = Vec::with_capacity(items.len());
+        for (item, value) in items.iter().zip(values) {
+            settings.push(self.checked(item, value)?);
+            self.transaction.state().slice().work(1).await?;
+        }
+        // A single one has nothing before it.
+        let system = (items.len() > 1).then(|| self.state.variables.clone());
+        let mut user = Vec::new();
+        for setting in settings {
+            if let Setting::User(name, _) = &setting {
+                user.push((*name, self.state.user_variable(name).into_owned()));
+            }
+            if let Err(failure) = self.apply(setting).await {
+                if let Some(system) = system {
+                    self.state_mut().variables = system;
+                }
+                for (name, value) in user.into_iter().rev() {
+                    self.state.set_user_variable(name, value)?;
+                }
+                return Err(failure);
+            }
+            self.transaction.state().slice().work(1).await?;
+        }
+        Ok(Outcome::Done(Changed::default()))
+    }
+
+    fn checked<'s>(&self, item: &'s SetItem, value: Option<Value<'static>>) -> Result<Setting<'s>, SqlError> {
+        Ok(match item {
+            SetItem::User(name, _) => Setting::User(name, value.unwrap_or(Value::Null)),
+            SetItem::System { scope, name, .. } => self.checked_system(*scope, name, value.as_ref())?,
+            SetItem::Names(charset, collation) => {
+                let charset = charset.as_deref().unwrap_or("utf8mb4");
+                let names = ["character_set_client", "character_set_connection", "character_set_results"];
+                let changes = names.map(|name| (name, charset)).into_iter();
+                let collation = collation.as_deref().map(|collation| ("collation_connection", collation));
+                let changes = changes.chain(collation).map(|(name, text)| text_change(name, text));
+                Setting::Texts(changes.collect::<Result<_, _>>()?)
+            }
+            SetItem::CharacterSet(charset) => {
+                let charset = charset.as_deref().unwrap_or("utf8mb4");
+                let names = ["character_set_client", "character_set_results"].into_iter();
+                Setting::Texts(names.map(|name| text_change(name, charset)).collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    fn checked_system(
+        &self,
+        scope: Option<Scope>,
+        name: &str,
+        value: Option<&Value<'static>>,
+    ) -> Result<Setting<'static>, SqlError> {
+        let persist = scope == Some(Scope::Persist);
+        let scope = match scope {
+            Some(Scope::Global | Scope::Persist) => {
+                self.state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)?;
+                variables::Scope::Global
+            }
+            _ => variables::Scope::Session,
+        };
+        Ok(match (scope, name, value) {
+            (variables::Scope::Session, "last_insert_id" | "identity", Some(value)) => {
+                Setting::LastInsertId(value.to_bits())
+            }
+            (variables::Scope::Session, "timestamp", value) => {
+                Setting::Timestamp(value.map(Value::to_double))
+            }
+            _ => {
+                let change = Change::check(name, scope, value.map(variable_value))?;
+                Setting::System { change, persist }
+            }
+        })
+    }
+
+    async fn apply(&mut self, setting: Setting<'_>) -> Result<(), Failure> {
+        let server = self.state.server.clone();
+        match setting {
+            Setting::User(name, value) => self.state.set_user_variable(name, value)?,
+            Setting::LastInsertId(id) => self.state.last_insert_id.set(id),
+            Setting::Timestamp(seconds) => self.state.set_timestamp(seconds),
+            Setting::Texts(changes) => {
+                for change in changes {
+                    self.state_mut().variables.apply(&server.variables, change)?;
+                }
+            }
+            Setting::System { change, persist } => {
+                let name = change.name();
+                let before = self.state.settings().autocommit;
+                if let Some(warning) = self.state_mut().variables.apply(&server.variables, change)? {
+                    self.state.warn(warning);
+                }
+                if persist {
+                    server.variables.persist(name)?;
+                }
+                if !before && self.state.settings().autocommit {
+                    self.implicit_commit().await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

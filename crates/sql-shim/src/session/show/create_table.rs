@@ -1,0 +1,76 @@
+//! The text of SHOW CREATE TABLE.
+
+use untorn::Table;
+use untorn::schema::{Default, KeyKind};
+use untorn::types::{Collation, ColumnType};
+
+use crate::sql::catalog_views::column_type_text;
+
+/// The statement that makes such a table.
+pub(super) fn create_statement(table: &Table) -> String {
+    let mut lines = Vec::new();
+    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+    for column in &table.def.columns {
+        let mut line = format!("  {} {}", name(&column.name), column_type_text(&column.kind));
+        let rule = column.kind.collation();
+        if rule != Collation::Binary && rule != table.def.collation {
+            line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset(), rule.name()));
+        }
+        if !column.nullable {
+            line.push_str(" NOT NULL");
+        } else if matches!(column.kind, ColumnType::Timestamp { .. }) {
+            line.push_str(" NULL");
+        }
+        let now = {
+            let digits = crate::sql::store::fraction(&column.kind);
+            if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".to_owned() }
+        };
+        match &column.default {
+            Some(Default::CurrentTimestamp) => line.push_str(&format!(" DEFAULT {now}")),
+            Some(Default::Literal(bytes)) => {
+                let shown = String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\'', "''");
+                line.push_str(&format!(" DEFAULT '{shown}'"));
+            }
+            None if column.nullable && !column.kind.is_blob() && !column.auto_increment => {
+                line.push_str(" DEFAULT NULL")
+            }
+            None => {}
+        }
+        if column.on_update_now {
+            line.push_str(&format!(" ON UPDATE {now}"));
+        }
+        if column.auto_increment {
+            line.push_str(" AUTO_INCREMENT");
+        }
+        if !column.comment.is_empty() {
+            line.push_str(&format!(" COMMENT '{}'", column.comment.replace('\'', "''")));
+        }
+        lines.push(line);
+    }
+    for key in &table.def.keys {
+        let parts: Vec<String> = key
+            .parts
+            .iter()
+            .map(|part| {
+                let column = name(&table.def.columns[usize::from(part.column)].name);
+                part.prefix_chars.map_or(column.clone(), |chars| format!("{column}({chars})"))
+            })
+            .collect();
+        let parts = parts.join(",");
+        lines.push(match key.kind {
+            KeyKind::Primary => format!("  PRIMARY KEY ({parts})"),
+            KeyKind::Unique => format!("  UNIQUE KEY {} ({parts})", name(&key.name)),
+            KeyKind::Secondary => format!("  KEY {} ({parts})", name(&key.name)),
+        });
+    }
+    let mut options = "ENGINE=InnoDB".to_owned();
+    if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {
+        options.push_str(&format!(" AUTO_INCREMENT={next}"));
+    }
+    let rule = table.def.collation;
+    options.push_str(&format!(" DEFAULT CHARSET={} COLLATE={}", rule.charset(), rule.name()));
+    if !table.def.comment.is_empty() {
+        options.push_str(&format!(" COMMENT='{}'", table.def.comment.replace('\'', "''")));
+    }
+    format!("CREATE TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
+}
