@@ -14,6 +14,9 @@
 //! So a cycle is **confirmed**, as the lock table confirms its own: each edge is looked at once more, and after that all
 //! its waits for rows must still be the ones that the search saw. Who waits neither takes nor lets go, so all edges stood at one moment.
 //!
+//! A thousand may wait for one row, each for all before it. A search is given each of them once ([`txn::RowSearch`]), so that it
+//! grows with the length of the queue.
+//!
 //! The victim is the one that is cheapest to repeat: a transaction that wants to use a table before a statement that wants one
 //! for itself (as in MySQL), and among equals the one whose wait closed the cycle. It learns of it as
 //! [`Blocked::Deadlock`], error 1213.
@@ -21,6 +24,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -353,12 +357,21 @@ impl MetadataGraph {
     fn find_cycle(&self, waiting: &[Arc<NameWait>], start: &Arc<MetadataOwner>) -> Option<Vec<Member>> {
         let for_rows = self.rows.get().map(RowWaits::waiting).unwrap_or_default();
         let for_rows: Vec<_> = for_rows.iter().filter_map(of_rows).collect();
+        let mut search = self.rows.get().map(RowWaits::search);
+        let mut found = HashSet::new();
         let mut steps = vec![Step { owner: start.clone(), from: None }];
         let mut at = 0;
         while at < steps.len() {
             let owner = steps[at].owner.clone();
             for wait in self.waits_of(waiting, &owner) {
-                for other in self.blockers(waiting, &for_rows, &owner, &wait) {
+                let blockers = match (&wait, &mut search, &owner.rows) {
+                    (Seen::Row(wait), Some(search), Some(rows)) => {
+                        self.before_look();
+                        search.new_blockers(rows, wait).iter().filter_map(of_rows).collect()
+                    }
+                    _ => self.blockers(waiting, &for_rows, &owner, &wait),
+                };
+                for other in blockers {
                     if Arc::ptr_eq(&other, &owner) {
                         continue;
                     }
@@ -370,7 +383,7 @@ impl MetadataGraph {
                         }
                         continue;
                     }
-                    if !steps.iter().any(|step| Arc::ptr_eq(&step.owner, &other)) {
+                    if found.insert(Arc::as_ptr(&other)) {
                         steps.push(Step { owner: other, from: Some((at, wait.clone())) });
                     }
                 }

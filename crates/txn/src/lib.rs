@@ -71,7 +71,7 @@ mod version;
 pub use btree::OwnedKey;
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
-pub use lock::{Companion, OutsideWaits, RowOwner, RowWait, RowWaits};
+pub use lock::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]

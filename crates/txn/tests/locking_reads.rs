@@ -149,3 +149,83 @@ fn a_backward_scan_guards_the_gap_above_its_range_across_leaves() {
         world.run(b.rollback());
     }
 }
+
+/// Whoever deleted a row may bring it back. What changes a row by its key must not say before that there is none.
+#[test]
+fn a_change_waits_for_a_deletion_that_is_not_committed() {
+    type Operation = for<'s> fn(&'s mut Session) -> Boxed<'s, Result<(), Error>>;
+    let operations: [Operation; 3] =
+        [|b| Box::pin(b.update(2, 21)), |b| Box::pin(b.delete(2)), |b| Box::pin(b.set_id(2, 5))];
+    for change in operations {
+        for comes_back in [true, false] {
+            let world = World::new(37);
+            world.fill(&[(1, 10), (2, 20)]);
+            let (mut a, mut b) = (world.session(), world.session());
+            a.begin();
+            b.begin();
+            world.run(a.delete(2)).unwrap();
+            let mut waits = change(&mut b);
+            assert!(world.settle(&mut waits).is_pending());
+            if comes_back {
+                world.run(a.rollback());
+                world.run(waits).unwrap();
+            } else {
+                world.run(a.commit());
+                assert!(matches!(world.run(waits), Err(Error::RowNotFound { .. })));
+            }
+            world.run(b.commit());
+        }
+    }
+}
+
+#[test]
+fn a_change_that_changes_nothing_locks_the_row() {
+    let world = World::new(38);
+    world.fill(&[(1, 10), (2, 20)]);
+    let (mut a, mut b) = (world.session(), world.session());
+    a.begin();
+    b.begin();
+    // A field of an index, and one that would be overwritten where it lies.
+    world.run(a.update(1, 10)).unwrap();
+    world.run(a.set_n(2, None)).unwrap();
+    for id in [1, 2] {
+        let mut waits: Boxed<'_, _> = Box::pin(b.delete(id));
+        assert!(world.settle(&mut waits).is_pending(), "row {id}");
+    }
+    world.run(a.commit());
+    world.run(b.rollback());
+    assert_eq!(world.system.status().locks, 0);
+}
+
+/// The row is in, and its insertion waits in one index for another transaction, while a scan looks once more at the row's entry in
+/// the next index: deleted, and locked by the scan.
+#[test]
+fn an_entry_that_a_scan_has_locked_does_not_come_to_life_again() {
+    let world = World::new(39);
+    let (mut scan, mut other, mut writer) = (world.session(), world.session(), world.session());
+    world.run(async {
+        writer.begin();
+        for (id, v) in [(16, b"a"), (17, b"x"), (18, b"z")] {
+            writer.insert_all(id, 1, Some(id), Some(v)).await.unwrap();
+        }
+        writer.commit().await;
+        writer.begin();
+        writer.delete(17).await.unwrap();
+        writer.commit().await;
+    });
+    let index = ScanIndex::Secondary(INDEX_V);
+    let x = || KeyRange::equal(btree::OwnedKey::from_fields(&[Some(b"x")]));
+    scan.begin();
+    other.begin();
+    writer.begin();
+    assert!(world.run(scan.scan(index, x(), for_share())).is_empty());
+    world.run(other.insert_all(5, 1, Some(50), None)).unwrap();
+    let mut waits: Boxed<'_, _> = Box::pin(writer.insert_all(17, 1, Some(50), Some(b"x")));
+    assert!(world.settle(&mut waits).is_pending());
+    assert!(world.run(scan.scan(index, x(), for_share())).is_empty());
+    world.run(other.rollback());
+    assert!(world.settle(&mut waits).is_pending(), "the scan has the entry locked");
+    world.run(scan.commit());
+    world.run(waits).unwrap();
+    world.run(writer.commit());
+}

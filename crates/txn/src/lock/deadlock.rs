@@ -101,6 +101,7 @@ pub(super) struct Queue {
     positions: HashMap<usize, usize>,
     /// Up to where the waiters have been looked at for a waiter of this mode, the holders first.
     known: SmallVec<[(LockMode, usize); 2]>,
+    looked_at: u64,
 }
 
 /// One search through `start`.
@@ -157,35 +158,15 @@ impl<'t> Search<'t> {
             self.looked_at += entries.len() as u64;
             Queue::new(entries)
         });
-        let Some(&position) = queue.positions.get(&address(owner)) else { return false };
-        let supremum = target.is_supremum();
-        if queue.holding.contains(&address(owner)) {
-            self.looked_at += queue.holders.len() as u64;
-        }
-        let own = queue.held_by(owner);
-        let known = queue.known.iter().position(|(known, _)| *known == mode);
-        let from = match known {
-            Some(known) if own.is_empty() => Some(queue.known[known].1),
-            _ => None,
-        };
-        let holders = if from.is_none() { &queue.holders[..] } else { &[] };
-        let waiters = queue.waiters.get(from.unwrap_or(0)..position).unwrap_or(&[]);
-        for other in holders.iter().chain(waiters) {
-            self.looked_at += 1;
-            if !other.hinders(owner, mode, &own, supremum) {
-                continue;
-            }
-            if Arc::ptr_eq(&other.owner, self.start) {
+        let before = queue.looked_at;
+        let hinder = queue.hinder_newly(owner, mode, target.is_supremum());
+        self.looked_at += queue.looked_at - before;
+        for other in hinder {
+            if Arc::ptr_eq(&other, self.start) {
                 return true;
             }
-            if self.found.insert(address(&other.owner)) {
-                self.steps.push(Step { owner: other.owner.clone(), waiting: None, came_from });
-            }
-        }
-        if own.is_empty() {
-            match known {
-                Some(known) => queue.known[known].1 = queue.known[known].1.max(position),
-                None => queue.known.push((mode, position)),
+            if self.found.insert(address(&other)) {
+                self.steps.push(Step { owner: other, waiting: None, came_from });
             }
         }
         false
@@ -197,7 +178,7 @@ impl Queue {
         let (holders, waiters): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.granted);
         let positions = waiters.iter().enumerate().map(|(at, entry)| (address(&entry.owner), at)).collect();
         let holding = holders.iter().map(|entry| address(&entry.owner)).collect();
-        Queue { holders, waiters, holding, positions, known: SmallVec::new() }
+        Queue { holders, waiters, holding, positions, known: SmallVec::new(), looked_at: 0 }
     }
 
     /// What an owner holds in this queue.
@@ -208,6 +189,32 @@ impl Queue {
             modes.extend(held.map(|held| held.mode));
         }
         modes
+    }
+
+    /// Those whom `owner` waits for here and who have not been given to one that waits behind it for the same.
+    pub fn hinder_newly(&mut self, owner: &Arc<Owner>, mode: LockMode, supremum: bool) -> Vec<Arc<Owner>> {
+        let Some(&position) = self.positions.get(&address(owner)) else { return Vec::new() };
+        if self.holding.contains(&address(owner)) {
+            self.looked_at += self.holders.len() as u64;
+        }
+        let own = self.held_by(owner);
+        let known = self.known.iter().position(|(known, _)| *known == mode);
+        let from = match known {
+            Some(known) if own.is_empty() => Some(self.known[known].1),
+            _ => None,
+        };
+        let holders = if from.is_none() { &self.holders[..] } else { &[] };
+        let waiters = self.waiters.get(from.unwrap_or(0)..position).unwrap_or(&[]);
+        self.looked_at += (holders.len() + waiters.len()) as u64;
+        let hinders = |entry: &&QueueEntry| entry.hinders(owner, mode, &own, supremum);
+        let found = holders.iter().chain(waiters).filter(hinders).map(|entry| entry.owner.clone()).collect();
+        if own.is_empty() {
+            match known {
+                Some(known) => self.known[known].1 = self.known[known].1.max(position),
+                None => self.known.push((mode, position)),
+            }
+        }
+        found
     }
 
     /// Those whom `owner` waits for here with this wait; nobody if it does not wait here any more.

@@ -38,7 +38,7 @@ mod wait;
 
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
-pub use outside::{Companion, OutsideWaits, RowOwner, RowWait, RowWaits};
+pub use outside::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
 pub(crate) use place::Place;
 pub(crate) use release::Release;
 pub(crate) use request::{Owner, OwnerEpoch};

@@ -13,6 +13,7 @@ use disk::sync::Mutex;
 use super::deadlock::Queue;
 use super::request::{Owner, Waiting};
 use super::table::LockTable;
+use super::target::LockTarget;
 use super::wait::WaitState;
 
 /// A session in the lock table.
@@ -96,11 +97,33 @@ impl RowWaits {
         Some(RowWait(waiting)).filter(RowWait::stands)
     }
 
+    /// Begins a search.
+    pub fn search(&self) -> RowSearch<'_> {
+        RowSearch { waits: self, queues: HashMap::new() }
+    }
+
     /// Those whom it waits for with this wait: holders of the row's lock, and who stands before it in the queue.
     pub fn blockers(&self, of: &RowOwner, wait: &RowWait) -> Vec<RowOwner> {
         let Some(table) = self.0.upgrade() else { return Vec::new() };
         let queue = Queue::new(table.requests(wait.0.target));
         queue.hinder(&of.0, &wait.0).map(|owner| RowOwner(owner.clone())).collect()
+    }
+}
+
+/// A search along waits for rows. It copies each row's queue once, and gives those whom a whole queue waits for once: so it grows with the
+/// length of the queues, not with its square.
+pub struct RowSearch<'w> {
+    waits: &'w RowWaits,
+    queues: HashMap<LockTarget, Queue>,
+}
+
+impl RowSearch<'_> {
+    /// Those whom it waits for with this wait, and whom the search has not had already from one that waits behind it for the same row.
+    pub fn new_blockers(&mut self, of: &RowOwner, wait: &RowWait) -> Vec<RowOwner> {
+        let Some(table) = self.waits.0.upgrade() else { return Vec::new() };
+        let target = wait.0.target;
+        let queue = self.queues.entry(target).or_insert_with(|| Queue::new(table.requests(target)));
+        queue.hinder_newly(&of.0, wait.0.mode, target.is_supremum()).into_iter().map(RowOwner).collect()
     }
 }
 

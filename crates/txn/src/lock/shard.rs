@@ -172,6 +172,11 @@ impl Queue {
         self.requests.iter().any(|held| held.is_granted_to(owner) && held.mode.covers(mode))
     }
 
+    /// Whether somebody else has a lock that stands in the way of `mode`.
+    pub fn is_granted_against(&self, owner: &Arc<Owner>, mode: LockMode, target: LockTarget) -> bool {
+        self.requests.iter().any(|held| held.waiting.is_none() && held.blocks(owner, mode, target))
+    }
+
     /// Whether a request of `owner`, standing at `position`, must wait: for what others hold, and for those who wait before it. Those
     /// among them who wait for `owner` itself do not count: waiting for them would be a deadlock at once.
     pub fn is_blocked(

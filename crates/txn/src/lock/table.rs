@@ -446,13 +446,15 @@ impl LockTable {
         wake(woken);
     }
 
-    /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended.
+    /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended, or has none: it may have
+    /// written the row and not come to this index entry yet.
     pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {
         self.add_for(writer, target, LockMode::X_RECORD)
     }
 
-    /// Adds a granted lock in the name of a transaction; false if it has ended. Those who must now wait for it too, which may be waiting
-    /// itself, look again, so that a cycle that this closes is found by their search. They leave the queue.
+    /// Adds a granted lock in the name of a transaction; false if it has ended, or if another has a lock that it would have had to wait
+    /// for: then it does not have this one. Those who must now wait for it too, which may be waiting itself, look again, so that a cycle
+    /// that this closes is found by their search. They leave the queue.
     fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) -> bool {
         let owner = &heir.owner;
         let mut woken = Woken::new();
@@ -469,7 +471,13 @@ impl LockTable {
             Entry::Single(single) if single.owner == owner.number() && single.mode.covers(mode) => {
                 return true;
             }
+            Entry::Single(single)
+                if single.owner != owner.number() && mode.conflicts(single.mode, target.is_supremum()) =>
+            {
+                return false;
+            }
             Entry::Queue(queue) if queue.has_granted(owner, mode) => return true,
+            Entry::Queue(queue) if queue.is_granted_against(owner, mode, target) => return false,
             _ => {}
         }
         drop(held);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use disk::sync::atomic::Ordering;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
+use super::outside::{RowOwner, RowWaits};
 use super::place::Place;
 use super::request::Owner;
 use super::table::{Acquired, LockTable};
@@ -86,6 +87,24 @@ fn a_search_looks_at_each_waiter_a_few_times_only() {
 
 /// A chain of waits, each on a row of its own.
 #[test]
+fn a_search_from_outside_is_given_each_owner_once() {
+    let table = LockTable::new(1);
+    let holder = owner();
+    take(&table, &holder, record(1), X);
+    let owners: Vec<Arc<Owner>> = (0..100).map(|_| owner()).collect();
+    let _waits: Vec<LockWait> = owners.iter().map(|owner| wait(&table, owner, record(1), X)).collect();
+    let rows = RowWaits(Arc::downgrade(&table));
+    let mut search = rows.search();
+    let mut given = Vec::new();
+    for waiter in owners.iter().rev().cloned().map(RowOwner) {
+        let wait = rows.wait_of(&waiter).unwrap();
+        given.extend(search.new_blockers(&waiter, &wait));
+    }
+    // The holder, and all but the last.
+    assert_eq!(given.len(), owners.len());
+}
+
+#[test]
 fn a_search_along_a_chain_is_linear_and_finds_its_end() {
     let table = LockTable::new(1);
     let owners: Vec<Arc<Owner>> = (0..500).map(|_| owner()).collect();
@@ -105,22 +124,46 @@ fn a_search_along_a_chain_is_linear_and_finds_its_end() {
     assert_eq!(victims, 1);
 }
 
-/// T5 waits for T2's lock on an entry; T1 waits for T5 elsewhere; then T1's implicit lock on that entry is made explicit.
+/// T5 waits for T2's lock on a gap; T1 waits for T5 elsewhere; then T1 inherits a lock on that gap.
 #[test]
-fn a_cycle_closed_by_an_implicit_lock_made_explicit_is_found() {
+fn a_cycle_closed_by_an_inherited_lock_is_found() {
     let table = LockTable::new(1);
     let (t1, t2, t5) = (owner(), owner(), owner());
-    let (entry, elsewhere) = (record(1), record(2));
+    let (entry, elsewhere, removed) = (record(1), record(2), record(3));
     take(&table, &t2, entry, next_key(false));
+    take(&table, &t1, removed, next_key(false));
     take(&table, &t5, elsewhere, X);
-    let mut t5_waits = wait(&table, &t5, entry, X);
+    let insert = || {
+        let asked = table.request_insert(&t5, entry, &Place::default);
+        let Acquired::Wait(wait) = asked else { panic!("the gap is locked") };
+        wait.search();
+        wait
+    };
+    let mut t5_waits = insert();
     let t1_waits = wait(&table, &t1, elsewhere, X);
-    assert!(table.make_explicit(&t1.current(), entry));
+    table.bequeath(removed, entry);
     assert_eq!(t5_waits.finish(), WaitState::Retry, "it must look for cycles again");
     t1.undo_records.store(5, Ordering::Relaxed);
-    let again = wait(&table, &t5, entry, X);
-    assert_eq!(again.cell.state(), WaitState::Deadlock);
+    assert_eq!(insert().cell.state(), WaitState::Deadlock);
     assert_eq!(t1_waits.cell.state(), WaitState::Waiting);
+}
+
+/// The writer of a row may not have come to this entry of it yet. Were it given the lock, it would pass by who has the entry locked.
+#[test]
+fn a_lock_that_would_have_been_waited_for_is_not_implicit() {
+    let table = LockTable::new(1);
+    let (scan, other, writer) = (owner(), owner(), owner());
+    take(&table, &scan, record(1), next_key(false));
+    assert!(!table.make_explicit(&writer.current(), record(1)));
+    // The same when there is a queue.
+    take(&table, &other, record(1), next_key(false));
+    assert!(!table.make_explicit(&writer.current(), record(1)));
+    let asked = table.request_change(&writer, record(1), WaitPolicy::Wait, &Place::default);
+    let Acquired::Wait(wait) = asked else { panic!("two have the entry locked") };
+    table.release_all(&other);
+    assert_eq!(wait.cell.state(), WaitState::Waiting);
+    table.release_all(&scan);
+    assert_eq!(wait.cell.state(), WaitState::Granted);
 }
 
 /// Who waits for me does not stand in my way.

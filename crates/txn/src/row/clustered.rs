@@ -193,15 +193,19 @@ impl Writer<'_> {
             let extra = self.buffers.undo.len() + 256;
             let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, structure, extra, nearby)?;
-            let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
+            let Some(record) = exact_record(tree, &at) else { return Ok(Step::NotFound) };
+            // A deleted one too: whoever deleted it may bring it back.
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
+            }
+            if record.is_deleted() {
+                return Ok(Step::NotFound);
             }
             if structure.is_none()
                 && let Some(patches) = patches(table, record, changes)
             {
                 if patches.is_empty() {
-                    return Ok(Step::Unchanged);
+                    return Ok(self.unchanged(record));
                 }
                 if self.patch(&mut at, table, &patches) {
                     self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
@@ -215,7 +219,7 @@ impl Writer<'_> {
             let mut new = old.clone();
             changes.iter().for_each(|change| new[change.position] = change.stored);
             if new == old {
-                return Ok(Step::Unchanged);
+                return Ok(self.unchanged(record));
             }
             if record_size(tree.def(), &new) > tree.max_record_size() {
                 return self.too_large(table, record, &new);
@@ -250,9 +254,13 @@ impl Writer<'_> {
         loop {
             let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, None, 0, nearby)?;
-            let Some(record) = live_record(tree, &at) else { return Ok(Step::NotFound) };
+            let Some(record) = exact_record(tree, &at) else { return Ok(Step::NotFound) };
+            // A deleted one too: whoever deleted it may bring it back.
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
+            }
+            if record.is_deleted() {
+                return Ok(Step::NotFound);
             }
             let fields: Fields<'_> = record.fields().collect();
             entries.clear();
@@ -280,6 +288,14 @@ impl Writer<'_> {
             tree.set_system_fields(&mut at.mtr, at.position.place, self.log.trx_id, roll_ptr);
             self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
             return Ok(Step::Done);
+        }
+    }
+
+    /// The row has the new values already: it is locked, as no change will be the lock.
+    fn unchanged(&self, record: RecordRef<'_>) -> Step {
+        match self.lock_row(record, LockMode::X_RECORD) {
+            Acquired::Wait(wait) => Step::Lock(wait),
+            _ => Step::Unchanged,
         }
     }
 
@@ -459,9 +475,8 @@ enum Replaced {
     Room,
 }
 
-fn live_record<'m>(tree: &'m Tree, at: &'m Located<'_, '_>) -> Option<RecordRef<'m>> {
-    let record = tree.record_at(&at.mtr, at.position.place).filter(|_| at.position.exact)?;
-    (!record.is_deleted()).then_some(record)
+fn exact_record<'m>(tree: &'m Tree, at: &'m Located<'_, '_>) -> Option<RecordRef<'m>> {
+    tree.record_at(&at.mtr, at.position.place).filter(|_| at.position.exact)
 }
 
 /// Fields of secondary indexes outside the key that did not change.

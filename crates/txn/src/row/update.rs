@@ -136,9 +136,6 @@ async fn read_locked(
     let mut columns: Vec<Column> = Vec::new();
     let step = repeat(transaction, |writer, _| {
         let found = table.clustered.get(key, |record| {
-            if record.is_deleted() {
-                return Step::NotFound;
-            }
             let own_id = writer.log.trx_id;
             let policy = WaitPolicy::Wait;
             let mode = LockMode::X_RECORD;
@@ -146,6 +143,9 @@ async fn read_locked(
                 lock_clustered(writer.system, writer.owner, own_id, record, mode, policy)
             {
                 return Step::Lock(wait);
+            }
+            if record.is_deleted() {
+                return Step::NotFound;
             }
             columns.clear();
             columns.resize_with(table.column_count, || Column::Null);
