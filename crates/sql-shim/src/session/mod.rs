@@ -618,15 +618,11 @@ impl SessionService for Session {
     }
 
     fn idle_timeout_seconds(&self) -> u64 {
-        let name = if self.state.connection.client_flags().interactive {
-            "interactive_timeout"
+        let settings = self.state.settings();
+        if self.state.connection.client_flags().interactive {
+            settings.interactive_timeout_seconds
         } else {
-            "wait_timeout"
-        };
-        match self.state.variables.get(&self.state.server.variables, name, variables::Scope::Session) {
-            Ok(variables::Value::UInt(seconds)) => seconds,
-            Ok(variables::Value::Int(seconds)) => seconds.max(0) as u64,
-            _ => 28_800,
+            settings.wait_timeout_seconds
         }
     }
 }
