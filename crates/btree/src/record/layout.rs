@@ -65,6 +65,14 @@ impl<'a> FieldWalk<'a> {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
+    /// `nth(field)` of a walk that has not begun, when all fields before are fixed and NOT NULL and end at `offset`: they
+    /// have no length bytes.
+    pub(crate) fn after_fixed(&mut self, field: usize, offset: u16) -> Option<Extent> {
+        self.field = field.min(self.end);
+        self.data = self.data.wrapping_add(usize::from(offset));
+        self.next()
+    }
+
     /// After the walk has ended: lowest address of the record and the address after its last field.
     pub(crate) fn bounds(&self) -> (usize, usize) {
         (self.lengths.wrapping_add(1), self.data)

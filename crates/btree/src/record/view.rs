@@ -80,14 +80,17 @@ impl<'a> RecordRef<'a> {
 
     fn extent(&self, field: usize) -> Extent {
         let layout = self.def.layout[field];
-        if layout.offset != UNKNOWN_OFFSET && layout.fixed_len != VARIABLE {
+        let known = layout.offset != UNKNOWN_OFFSET;
+        if known && layout.fixed_len != VARIABLE {
             let start = self.origin + usize::from(layout.offset);
             let null = layout.null_bit != NOT_NULLABLE && self.is_null(layout.null_bit);
             let len = if null { 0 } else { usize::from(layout.fixed_len) };
             return Extent { start, len, null, external: false };
         }
         let nothing = Extent { start: self.origin, len: 0, null: true, external: false };
-        FieldWalk::new(self.bytes, self.origin, self.def).nth(field).unwrap_or(nothing)
+        let mut walk = FieldWalk::new(self.bytes, self.origin, self.def);
+        let found = if known { walk.after_fixed(field, layout.offset) } else { walk.nth(field) };
+        found.unwrap_or(nothing)
     }
 
     /// Value of field `field` in storage order. For many fields of one record [`Self::fields`] is cheaper.

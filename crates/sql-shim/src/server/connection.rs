@@ -79,10 +79,8 @@ impl Link {
 
     async fn read(&mut self) -> Result<(), End> {
         let buffer = self.input.lend();
-        let read = self.socket.read(buffer);
-        let Some((count, buffer)) = unless_killed(&self.connection, read).await else {
-            return Err(End::Killed);
-        };
+        let done = unless_killed(&self.connection, pin!(self.socket.read(buffer))).await;
+        let Some((count, buffer)) = done else { return Err(End::Killed) };
         self.take_read(count, buffer)
     }
 
@@ -97,7 +95,7 @@ impl Link {
             // A pipelining client: its next command is here already.
             Ok(true) => self.flush().await,
             Ok(false) => {
-                self.exchange().await?;
+                pin!(self.exchange()).await?;
                 self.receive(limit).await
             }
             Err(error) => Err(protocol_end(error)),
@@ -114,8 +112,9 @@ impl Link {
         // The reply has its own time, before that of the next command goes on.
         let idle = self.connection.deadline();
         shorten_deadline(&self.connection, &self.server);
-        let exchange = self.socket.exchange(output, input, || self.connection.set_deadline(idle));
-        let Some(done) = unless_killed(&self.connection, exchange).await else { return Err(End::Killed) };
+        let taken = || self.connection.set_deadline(idle);
+        let done = unless_killed(&self.connection, pin!(self.socket.exchange(output, input, taken))).await;
+        let Some(done) = done else { return Err(End::Killed) };
         self.output.restore(done.output);
         done.written?;
         self.take_read(done.count, done.input)
@@ -178,7 +177,7 @@ impl Flush for Outlet<'_> {
         self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
         let before = self.connection.deadline();
         shorten_deadline(self.connection, self.server);
-        let outcome = unless_killed(self.connection, self.socket.flush(output)).await;
+        let outcome = unless_killed(self.connection, pin!(self.socket.flush(output))).await;
         self.connection.set_deadline(before);
         outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
     }
@@ -198,10 +197,14 @@ fn protocol_end(error: InputError) -> End {
     })
 }
 
-/// Awaits the work, or `None` once the connection is killed; then the work is dropped.
-pub(super) async fn unless_killed<T>(connection: &Connection, work: impl Future<Output = T>) -> Option<T> {
+/// Awaits the work, or `None` once the connection is killed; then the caller drops the work.
+///
+/// The work comes pinned where it stands: otherwise it would be copied for each command.
+pub(super) async fn unless_killed<T>(
+    connection: &Connection,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     let mut killed = connection.killed(Kill::Connection);
-    let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
@@ -344,7 +347,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             return end;
         }
         loop {
-            if let Err(end) = self.serve_command().await {
+            // Futures are pinned where they stand, here and below: awaited by value, each is copied for each command.
+            if let Err(end) = pin!(self.serve_command()).await {
                 return end;
             }
         }
@@ -363,11 +367,11 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
     async fn serve_command(&mut self) -> Outcome {
         let deadline = self.session.idle_timeout_seconds().saturating_mul(1000);
         self.link.connection.set_deadline(self.server.clock.now_ms().saturating_add(deadline).max(1));
-        self.link.next_command(self.packet_bytes_max).await?;
+        pin!(self.link.next_command(self.packet_bytes_max)).await?;
         self.link.connection.set_deadline(0);
         self.link.output.set_sequence(self.link.input.reply_sequence());
         self.link.connection.clear_query_kill();
-        let outcome = self.dispatch().await;
+        let outcome = pin!(self.dispatch()).await;
         self.link.input.release();
         outcome
     }

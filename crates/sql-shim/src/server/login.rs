@@ -1,5 +1,7 @@
 //! From the accepted socket to a logged-in client.
 
+use std::pin::pin;
+
 use super::connection::{End, Link, unless_killed};
 use super::registry::{ClientFlags, Server};
 use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
@@ -109,7 +111,7 @@ async fn finish(
             }
             Step::Slow(work) => {
                 // First come, first served, and given up with the login (`connect_timeout`).
-                let permit = unless_killed(&link.connection, server.password_work.acquire()).await;
+                let permit = unless_killed(&link.connection, pin!(server.password_work.acquire())).await;
                 let Some(Ok(permit)) = permit else { return Err(End::Killed) };
                 let done = tokio::task::spawn_blocking(move || work.run()).await;
                 drop(permit);

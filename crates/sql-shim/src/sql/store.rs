@@ -353,10 +353,12 @@ impl Storing<'_> {
         match kind {
             ColumnType::Char { chars, .. } => {
                 let text = trimmed(text);
+                out.reserve(text.len().max(*chars as usize));
                 out.extend_from_slice(text);
                 out.resize(out.len() + (*chars as usize).saturating_sub(text.len()), b' ');
             }
             ColumnType::Binary { bytes } => {
+                out.reserve(text.len().max(*bytes as usize));
                 out.extend_from_slice(text);
                 out.resize(out.len() + (*bytes as usize).saturating_sub(text.len()), 0);
             }

@@ -71,8 +71,8 @@ pub fn encode_assigned(
             }
         },
     };
-    // Most columns that statements compute are numbers.
-    let mut bytes = Vec::with_capacity(16);
+    // Texts reserve what they need.
+    let mut bytes = if column.kind.is_string() { Vec::new() } else { Vec::with_capacity(16) };
     if value.is_null() {
         if column.nullable {
             return Ok(None);

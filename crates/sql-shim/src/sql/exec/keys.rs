@@ -89,11 +89,14 @@ pub enum RangeList {
     Points(Points),
 }
 
+/// Values of the columns that have one; `None` is NULL.
+type Prefix = smallvec::SmallVec<[Option<Vec<u8>>; 2]>;
+
 /// The keys of many constants.
 pub struct Points {
     constants: Arc<ValueSet>,
     /// The columns before.
-    prefix: Vec<Option<Vec<u8>>>,
+    prefix: Prefix,
     /// Width and sign of an integer column; `None` for texts.
     integer: Option<(usize, bool)>,
     /// Constants that are still to come.
@@ -398,7 +401,7 @@ enum Start<'c> {
     /// They are made when they are read.
     Points(Points),
     /// The columns that have one value, and the one behind them if it is limited.
-    Prefix(Vec<Option<Vec<u8>>>, Option<&'c ColumnDef>),
+    Prefix(Prefix, Option<&'c ColumnDef>),
 }
 
 fn start<'c>(
@@ -407,7 +410,7 @@ fn start<'c>(
     cx: &Context<'_>,
     exact: &mut bool,
 ) -> Result<Start<'c>, SqlError> {
-    let mut prefix: Vec<Option<Vec<u8>>> = Vec::with_capacity(path.equal.len());
+    let mut prefix = Prefix::with_capacity(path.equal.len());
     for (one, number) in path.equal.iter().zip(&path.columns) {
         let Some(column) = columns.get(usize::from(*number)) else { break };
         match one {

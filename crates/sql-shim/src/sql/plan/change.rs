@@ -1,15 +1,13 @@
 //! Plans of INSERT, UPDATE and DELETE.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use untorn::Table;
 use untorn::schema::{ColumnDef, Default};
 
 use super::access::{Path, Question, order_of};
 use super::query::{push_conjuncts, without};
 use super::source::Source;
-use super::{Condition, Planner, SelectPlan};
+use super::{Condition, Planner, SelectPlan, Tables};
 use crate::auth::privilege::Privileges;
 use crate::errors;
 use crate::result::SqlError;
@@ -111,14 +109,14 @@ pub struct DeletePlan {
     pub target: Target,
 }
 
-fn push_tables(source: &Source, subqueries: &[SelectPlan], found: &mut Vec<Arc<Table>>) {
+fn push_tables(source: &Source, subqueries: &[SelectPlan], found: &mut Tables) {
     found.extend(source.engine_table().cloned());
     subqueries.iter().for_each(|plan| plan.tables(found));
 }
 
 impl InsertPlan {
     /// Tables used.
-    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+    pub fn tables(&self, found: &mut Tables) {
         push_tables(&self.source, &self.subqueries, found);
         self.query.iter().for_each(|plan| plan.tables(found));
     }
@@ -126,14 +124,14 @@ impl InsertPlan {
 
 impl UpdatePlan {
     /// Tables used.
-    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+    pub fn tables(&self, found: &mut Tables) {
         push_tables(&self.target.source, &self.target.subqueries, found);
     }
 }
 
 impl DeletePlan {
     /// Tables used.
-    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+    pub fn tables(&self, found: &mut Tables) {
         push_tables(&self.target.source, &self.target.subqueries, found);
     }
 }

@@ -122,7 +122,7 @@ impl SelectPlan {
     }
 
     /// All tables it reads, for metadata locks.
-    pub fn tables(&self, found: &mut Vec<Arc<Table>>) {
+    pub fn tables(&self, found: &mut Tables) {
         for source in &self.sources {
             match &source.kind {
                 source::SourceKind::Table(table) => found.push(table.0.clone()),
@@ -134,6 +134,9 @@ impl SelectPlan {
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));
     }
 }
+
+/// The engine tables of a plan: one, as a rule.
+pub type Tables = smallvec::SmallVec<[Arc<Table>; 4]>;
 
 /// A planned value that stands alone.
 #[derive(Debug)]
@@ -186,8 +189,8 @@ impl Plan {
     }
 
     /// Tables it uses.
-    pub fn tables(&self) -> Vec<Arc<Table>> {
-        let mut found = Vec::new();
+    pub fn tables(&self) -> Tables {
+        let mut found = Tables::new();
         match self {
             Plan::Select(plan) => plan.tables(&mut found),
             Plan::Insert(plan) => plan.tables(&mut found),
