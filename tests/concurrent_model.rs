@@ -10,6 +10,8 @@
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test concurrent_model` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod interleaving;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -20,6 +22,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedEnvironment};
+use interleaving::interleave;
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Error as TransactionError, Isolation, WaitPolicy};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
@@ -52,28 +55,6 @@ fn table_def() -> TableDef {
     .primary_key(&["id"])
     .key("k", KeyKind::Secondary, &["k"])
     .key("u", KeyKind::Unique, &["u"])
-}
-
-async fn interleave(mut parts: Vec<Pin<Box<dyn Future<Output = ()>>>>, seed: u64) {
-    let mut random = Random::new(seed);
-    poll_fn(|context| {
-        let mut order: Vec<usize> = (0..parts.len()).collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
-        }
-        let mut done = Vec::new();
-        for at in order {
-            if parts[at].as_mut().poll(context).is_ready() {
-                done.push(at);
-            }
-        }
-        done.sort_unstable();
-        for at in done.into_iter().rev() {
-            drop(parts.swap_remove(at));
-        }
-        if parts.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }
 
 /// Polls at most so often, and drops what has not ended then.
@@ -541,7 +522,7 @@ fn history(seed: u64) {
             clock.environment().sleep(length).await;
             end.stop.set(true);
         }));
-        interleave(parts, random.next_u64()).await;
+        interleave(parts, random.next_u64(), u64::MAX).await;
         let figure = |name: &str| db.status().into_iter().find(|(other, _)| *other == name).unwrap().1;
         for _ in 0..200 {
             if figure("Untorn_transactions_active") == 0 {

@@ -10,16 +10,18 @@
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test simulation` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod interleaving;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use disk::{Environment, Random, SimulatedEnvironment};
+use interleaving::interleave;
 use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
@@ -63,34 +65,6 @@ fn account_def() -> TableDef {
         ColumnDef::new("balance", ColumnType::bigint()),
     ])
     .primary_key(&["id"])
-}
-
-/// Polls its parts in an order that the seed decides, until all are done or so many polls have been made.
-async fn interleave(mut parts: Vec<Pin<Box<dyn Future<Output = ()>>>>, seed: u64, polls: u64) {
-    let mut random = Random::new(seed);
-    let mut left = polls;
-    poll_fn(|context| {
-        let mut order: Vec<usize> = (0..parts.len()).collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
-        }
-        let mut done = Vec::new();
-        for at in order {
-            if left == 0 {
-                return Poll::Ready(());
-            }
-            left -= 1;
-            if parts[at].as_mut().poll(context).is_ready() {
-                done.push(at);
-            }
-        }
-        done.sort_unstable();
-        for at in done.into_iter().rev() {
-            drop(parts.swap_remove(at));
-        }
-        if parts.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }
 
 /// Errors that end a transaction without being anybody's fault.

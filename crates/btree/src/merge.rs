@@ -1,9 +1,10 @@
 //! Removing records and what follows from it: merging pages, freeing them, and lowering the tree.
 //!
 //! A page whose records fill less than half of it moves in with a sibling of the same parent if all of them fit there;
-//! otherwise it stays as it is, and tries again when it has lost a sixteenth of that half. Records are never redistributed. A page that loses its last record is freed. When a level
-//! is down to one page, that page's records move up into the root: files that other servers import must not have a
-//! level of a single page below the root, as such a page cannot be told from a root.
+//! otherwise it stays as it is, and tries again when it has lost a sixteenth of that half. Records are never
+//! redistributed. A page that loses its last record is freed. When a level is down to one page, that page's records
+//! move up into the root: files that other servers import must not have a level of a single page below the root, as
+//! such a page cannot be told from a root.
 //!
 //! A leaf's node pointer may have a lower key than the leaf's first record; above the leaves both are always equal.
 

@@ -57,13 +57,12 @@ pub fn slot_pointing_at(page: &[u8], owner: usize) -> Result<usize, Malformed> {
     let end = page.len().checked_sub(TRAILER_SIZE).ok_or(MISSING)?;
     let first = end.checked_sub(2 * n_slots).filter(|first| *first >= header::HEAP).ok_or(MISSING)?;
     let (slots, _) = page.get(first..end).ok_or(MISSING)?.as_chunks::<2>();
-    let (blocks, rest) = slots.as_chunks::<SLOTS_AT_ONCE>();
+    let (blocks, _) = slots.as_chunks::<SLOTS_AT_ONCE>();
     let wanted_at_once = u16::from_ne_bytes(wanted);
     let has = |block: &[[u8; 2]; SLOTS_AT_ONCE]| {
         block.iter().fold(false, |has, slot| has | (u16::from_ne_bytes(*slot) == wanted_at_once))
     };
     let skipped = blocks.iter().position(has).unwrap_or(blocks.len()) * SLOTS_AT_ONCE;
-    debug_assert!(rest.len() < SLOTS_AT_ONCE);
     let at = slots[skipped..].iter().position(|slot| *slot == wanted).ok_or(MISSING)?;
     Ok(n_slots - 1 - (skipped + at))
 }
