@@ -1,5 +1,5 @@
-//! The buffer pool extension from the embedded API, with futures: a small buffer pool, a tier beside it, and where the
-//! reads go.
+//! The buffer pool extension from the embedded API, with futures: a small buffer pool, a tier beside it, and
+//! where the reads go.
 //!
 //! `cargo run --release --example extension [directory] [tier file]` (put the tier on the faster disk)
 

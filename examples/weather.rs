@@ -1,10 +1,11 @@
 //! Weather stations: a table with a key of two columns, and what one does with such a table.
 //!
-//! A reading is found by its station and its hour, and rows lie in that order. So the readings of one station between two hours
-//! are a range, from either end, and the readings of one station are the range of its name alone. A day of readings is
-//! inserted as one statement. Two threads calibrate the stations in opposite orders: each comes to hold what the other wants, one of
-//! them is rolled back, and `transact` runs its closure again. Two threads sum up at one moment, while a reading goes. The record
-//! of a station is set by compare-and-swap: only a higher one replaces it.
+//! A reading is found by its station and its hour, and rows lie in that order. So the readings of one station
+//! between two hours are a range, from either end, and the readings of one station are the range of its name
+//! alone. A day of readings is inserted as one statement. Two threads calibrate the stations in opposite
+//! orders: each comes to hold what the other wants, one of them is rolled back, and `transact` runs its
+//! closure again. Two threads sum up at one moment, while a reading goes. The record of a station is set by
+//! compare-and-swap: only a higher one replaces it.
 //!
 //! `cargo run --release --example weather`: the database is in memory, and goes with the program.
 
@@ -109,7 +110,8 @@ fn calibrate(db: &Database, readings: &Arc<Table>) -> Result<()> {
                 db.transact(|t| {
                     attempts.fetch_add(1, Ordering::Relaxed);
                     add_a_tenth(t, readings, first)?;
-                    // Only here, and only once, to make the deadlock certain: the other thread holds its first station too.
+                    // Only here, and only once, to make the deadlock certain: the other thread holds its
+                    // first station too.
                     if std::mem::take(&mut meets) {
                         both_hold_one.wait();
                     }

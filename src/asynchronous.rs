@@ -1,10 +1,11 @@
 //! The same database for programs with an executor: operations are futures.
 //!
-//! [`Database`] and [`Transaction`] have the operations of their namesakes at the crate's root, which block the calling thread.
-//! [`crate::Database::asynchronous`] gives one for the other; both may be used at the same time.
+//! [`Database`] and [`Transaction`] have the operations of their namesakes at the crate's root, which block
+//! the calling thread. [`crate::Database::asynchronous`] gives one for the other; both may be used at the
+//! same time.
 //!
-//! The futures run on any executor, are [`Send`], and block no thread except for the file-system calls of definitions. Every one of
-//! them may be dropped at any await point, see the crate's page.
+//! The futures run on any executor, are [`Send`], and block no thread except for the file-system calls of
+//! definitions. Every one of them may be dropped at any await point, see the crate's page.
 //!
 //! ```
 //! use untorn::asynchronous::Database;
@@ -17,7 +18,10 @@
 //! # untorn::asynchronous::block_on(async {
 //! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20)).await?;
 //! db.create_database("shop", Collation::Utf8mb4Bin)?;
-//! let columns = vec![ColumnDef::new("id", ColumnType::bigint()), ColumnDef::new("stock", ColumnType::int())];
+//! let columns = vec![
+//!     ColumnDef::new("id", ColumnType::bigint()),
+//!     ColumnDef::new("stock", ColumnType::int()),
+//! ];
 //! db.create_table("shop", "item", TableDef::new(columns).primary_key(&["id"])).await?;
 //! let item = db.table("shop", "item")?;
 //!

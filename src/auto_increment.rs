@@ -1,11 +1,11 @@
 //! AUTO_INCREMENT counters that survive crashes without a page write per row.
 //!
-//! The counter's place on disk is MariaDB's: the 8 bytes at offset 56 of the clustered root page hold the last
-//! value that may have been used. In memory the counter runs ahead of nothing: before a value beyond the stored
-//! one is given out, a value some way ahead of it is stored through a mini-transaction, so the log has it before
-//! any commit that uses it. After a crash counting goes on behind the stored value: numbers may be skipped, none
-//! is ever given twice. How far ahead depends on what the column's type has left, so that crashes cannot use up a
-//! small one. A clean close and an export store the exact value.
+//! The counter's place on disk is MariaDB's: the 8 bytes at offset 56 of the clustered root page hold the
+//! last value that may have been used. In memory the counter runs ahead of nothing: before a value beyond the
+//! stored one is given out, a value some way ahead of it is stored through a mini-transaction, so the log has
+//! it before any commit that uses it. After a crash counting goes on behind the stored value: numbers may be
+//! skipped, none is ever given twice. How far ahead depends on what the column's type has left, so that
+//! crashes cannot use up a small one. A clean close and an export store the exact value.
 //!
 //! The stored value is read when the counter is wanted for the first time: opening a table reads no page.
 
@@ -31,7 +31,8 @@ const ROOT_OFFSET: usize = 56;
 /// How far ahead of the counter the stored value is put at most.
 const AHEAD_MAX: u64 = 1024;
 
-/// A crash may skip one in so many of the values that are left. A TINYINT counts exactly, and a SMALLINT nearly so.
+/// A crash may skip one in so many of the values that are left. A TINYINT counts exactly, and a SMALLINT
+/// nearly so.
 const AHEAD_SHARE: u64 = 8192;
 
 /// The counter of one table.
@@ -72,8 +73,8 @@ impl AutoIncrement {
         Ok(())
     }
 
-    /// The value the next row would get. Blocks for the read of a page when nobody has wanted to know before; 0 when that
-    /// fails.
+    /// The value the next row would get. Blocks for the read of a page when nobody has wanted to know before;
+    /// 0 when that fails.
     pub fn next(&self, store: &PageStore) -> u64 {
         while !self.loaded.load(Ordering::Acquire) {
             match self.load_step(store) {
@@ -114,7 +115,8 @@ impl AutoIncrement {
         Ok(())
     }
 
-    /// Goes on with `next`, which may be less than before. Nobody else may use the table, and it must have no greater value.
+    /// Goes on with `next`, which may be less than before. Nobody else may use the table, and it must have no
+    /// greater value.
     pub(crate) async fn set(&self, store: &PageStore, next: u64) -> Result<()> {
         self.load(store).await?;
         let last = next.saturating_sub(1).min(self.value_max);
@@ -169,8 +171,8 @@ fn stored_in(root: &[u8]) -> u64 {
 }
 
 impl Database {
-    /// `ALTER TABLE … AUTO_INCREMENT`: the next row gets this number, or the one behind the greatest that is there.
-    /// Nothing for a table without such a column.
+    /// `ALTER TABLE … AUTO_INCREMENT`: the next row gets this number, or the one behind the greatest that is
+    /// there. Nothing for a table without such a column.
     pub async fn set_auto_increment(
         &self,
         database: &str,

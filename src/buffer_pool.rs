@@ -18,9 +18,9 @@ pub(crate) fn check_size(bytes: u64) -> Result<()> {
 }
 
 impl Database {
-    /// Gives the buffer pool another size in bytes, rounded down to whole pages, in the background and under any load.
-    /// A smaller pool is there when the pages beyond it have been written and nobody uses them any more. A resize that is
-    /// under way goes on to this size instead. The event is set when it is over;
+    /// Gives the buffer pool another size in bytes, rounded down to whole pages, in the background and under
+    /// any load. A smaller pool is there when the pages beyond it have been written and nobody uses them any
+    /// more. A resize that is under way goes on to this size instead. The event is set when it is over;
     /// [`Database::buffer_pool_resize_status`] says how.
     ///
     /// ```
@@ -43,8 +43,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot be had;
-    /// when the engine writes nothing any more. Nothing has changed then.
+    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot
+    /// be had; when the engine writes nothing any more. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<disk::Event> {
         if !self.0.unchecked_sizes {
             check_size(bytes)?;
@@ -64,7 +64,8 @@ impl Database {
         self.0.store.pool_bytes() as u64
     }
 
-    /// How far the last resize is, or how it ended (`Innodb_buffer_pool_resize_status`); empty when there was none.
+    /// How far the last resize is, or how it ended (`Innodb_buffer_pool_resize_status`); empty when there was
+    /// none.
     pub fn buffer_pool_resize_status(&self) -> String {
         self.0.store.resize_status()
     }

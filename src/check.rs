@@ -1,10 +1,10 @@
 //! CHECK TABLE: is everything in a table's file as it must be?
 //!
-//! Four things are compared: the tablespace's own bookkeeping (extents, segments, lists), the structure of every
-//! tree (order, directories, siblings, node pointers, off-page chains), the pages the trees reach against the
-//! pages their segments own, and the content of every secondary index against the rows. The last is done without
-//! sorting: the entries that the rows ask for and the entries that the index has are each summed up as hashes,
-//! and the sums must be the same.
+//! Four things are compared: the tablespace's own bookkeeping (extents, segments, lists), the structure of
+//! every tree (order, directories, siblings, node pointers, off-page chains), the pages the trees reach
+//! against the pages their segments own, and the content of every secondary index against the rows. The last
+//! is done without sorting: the entries that the rows ask for and the entries that the index has are each
+//! summed up as hashes, and the sums must be the same.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

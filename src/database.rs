@@ -101,7 +101,8 @@ impl txn::TableSource for Tables {
 }
 
 impl Tables {
-    /// A use of the table, as by a transaction that changes it. Nobody else knows the table yet, so there is nothing to wait for.
+    /// A use of the table, as by a transaction that changes it. Nobody else knows the table yet, so there is
+    /// nothing to wait for.
     fn hold_table(&self, table: &Table) -> Option<txn::TableHold> {
         Some(Arc::new(table.metadata.share(Access::Write, &self.graph.owner()).ok()?))
     }
@@ -111,8 +112,8 @@ impl Database {
     /// Opens the data directory, or creates it, and recovers it.
     ///
     /// # Errors
-    /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
-    /// that do not fit it; the message names the file and says what can be done.
+    /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or
+    /// settings that do not fit it; the message names the file and says what can be done.
     pub async fn open(options: Options) -> Result<Database> {
         // Before the first table's file is opened; crash recovery may need them all.
         disk::raise_file_limit();
@@ -224,7 +225,8 @@ impl Database {
         Arc::ptr_eq(table.rows.clustered.store(), &self.0.store)
     }
 
-    /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or emptied.
+    /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or
+    /// emptied.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`] when it was dropped.
@@ -238,9 +240,9 @@ impl Database {
         renamed.ok_or_else(|| Error::NoSuchTable(table.database.clone(), table.name.clone()))
     }
 
-    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to recover.
-    /// Transactions still open are rolled back at the next start; what they, or anybody, would do afterwards fails with
-    /// [`Error::Closed`].
+    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
+    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
+    /// afterwards fails with [`Error::Closed`].
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         // One at a time; what was cut or has failed is begun again by the next.

@@ -1,9 +1,9 @@
 //! Making and dropping databases and tables, and opening tables.
 //!
-//! Each operation holds the metadata locks of all its names ([`crate::definition`]), works on files under a pending entry of
-//! the catalog, and happens at the moment the catalog's record is durable. What may fail is done before that moment: opening
-//! the table, too. After it nothing fails any more: files that cannot be removed or renamed then are a start's work
-//! ([`crate::file_work`]).
+//! Each operation holds the metadata locks of all its names ([`crate::definition`]), works on files under a
+//! pending entry of the catalog, and happens at the moment the catalog's record is durable. What may fail is
+//! done before that moment: opening the table, too. After it nothing fails any more: files that cannot be
+//! removed or renamed then are a start's work ([`crate::file_work`]).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -327,7 +327,8 @@ impl Database {
         }
     }
 
-    /// Removes the file that a failed statement was making, unless its name is somebody else's file. If that fails too, the next start does it.
+    /// Removes the file that a failed statement was making, unless its name is somebody else's file. If that
+    /// fails too, the next start does it.
     pub(crate) async fn give_up_file(&self, space: u32, path: &Path, not_ours: bool) {
         if self.0.catalog.is_uncertain() {
             // After a crash the table may be there.
@@ -409,8 +410,8 @@ impl Database {
         Ok(table)
     }
 
-    /// Puts together a table that nobody else knows of yet. Reads nothing: what is wrong with its file, or its pages, is told to
-    /// who uses it.
+    /// Puts together a table that nobody else knows of yet. Reads nothing: what is wrong with its file, or
+    /// its pages, is told to who uses it.
     pub(crate) async fn assemble_table(
         &self,
         database: &str,
@@ -487,7 +488,8 @@ impl Database {
         }
     }
 
-    /// Takes a table that is replaced or gone out of those that can be found, unless another has taken its name or id.
+    /// Takes a table that is replaced or gone out of those that can be found, unless another has taken its
+    /// name or id.
     pub(crate) fn forget_table(&self, table: &Arc<Table>) {
         table.current.store(false, Ordering::Release);
         let tables = &self.0.tables;
@@ -503,7 +505,8 @@ impl Database {
         }
     }
 
-    /// Notes, durably, that files are removed: somebody may put others where they were, which a start must not take for them.
+    /// Notes, durably, that files are removed: somebody may put others where they were, which a start must
+    /// not take for them.
     pub(crate) fn finish_removals(&self, done: impl Fn(&Pending) -> bool) {
         if let Err(error) = self.0.catalog.change(|change| change.finish(&done)) {
             tracing::warn!("that files are removed could not be made durable: {error}");
@@ -511,7 +514,8 @@ impl Database {
         }
     }
 
-    /// Notes that work on files is done. A crash before that is durable makes a start do it again, which does nothing.
+    /// Notes that work on files is done. A crash before that is durable makes a start do it again, which does
+    /// nothing.
     pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) {
         if let Err(error) = self.0.catalog.change_later(|change| change.finish(done)) {
             tracing::error!("work on files that is done could not be noted: {error}");

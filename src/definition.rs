@@ -1,8 +1,10 @@
-//! What statements that change definitions have in common: names, their locks, and where such a statement runs.
+//! What statements that change definitions have in common: names, their locks, and where such a statement
+//! runs.
 //!
-//! A statement first takes the metadata locks of every name it touches, old and new, in one order for all; there it may wait,
-//! and be given up. What follows runs as a background task of its own, apart from the threads that serve clients: it blocks
-//! for files and syncs, and it must come to an end, done or undone, even when nobody waits for it any more.
+//! A statement first takes the metadata locks of every name it touches, old and new, in one order for all;
+//! there it may wait, and be given up. What follows runs as a background task of its own, apart from the
+//! threads that serve clients: it blocks for files and syncs, and it must come to an end, done or undone,
+//! even when nobody waits for it any more.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -146,8 +148,8 @@ impl Database {
         }
     }
 
-    /// Locks all these names, or none. They are taken in their order, so that statements on the same names wait one for
-    /// the other and not for each other.
+    /// Locks all these names, or none. They are taken in their order, so that statements on the same names
+    /// wait one for the other and not for each other.
     pub(crate) async fn lock_names(
         &self,
         mut wanted: Vec<WantedName>,
@@ -233,8 +235,8 @@ impl Database {
         outcome.unwrap_or(Err(Error::Closed))
     }
 
-    /// Refuses a name whose file is there, or being made, removed or renamed by another statement: a file that no table owns
-    /// is not ours to overwrite, nor to remove should the statement fail.
+    /// Refuses a name whose file is there, or being made, removed or renamed by another statement: a file
+    /// that no table owns is not ours to overwrite, nor to remove should the statement fail.
     pub(crate) fn refuse_stray_file(&self, data: &CatalogData, database: &str, name: &str) -> Result<()> {
         let path = table_file(database, name);
         let unfinished = data.pending.iter().any(|work| work.paths().any(|other| *other == path));
@@ -250,8 +252,8 @@ impl Database {
         }))
     }
 
-    /// Where a table's file is, relative to the data directory. Usually where its name says; elsewhere when a file could not
-    /// be given its name.
+    /// Where a table's file is, relative to the data directory. Usually where its name says; elsewhere when a
+    /// file could not be given its name.
     pub(crate) fn present_file(&self, table: &Table) -> std::path::PathBuf {
         let named = table.file();
         let Some(space) = self.0.store.space(table.def.space) else { return named };

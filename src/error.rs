@@ -52,8 +52,9 @@ pub enum Error {
         /// Version that wrote it.
         written_by: String,
     },
-    /// Another process works on the data directory, or this one: a database that was dropped without a close lives on in handles of its
-    /// tables, in its transactions, and until a transaction that was dropped has been rolled back.
+    /// Another process works on the data directory, or this one: a database that was dropped without a close
+    /// lives on in handles of its tables, in its transactions, and until a transaction that was dropped has
+    /// been rolled back.
     #[error(
         "the data directory {0} is in use by another process, or by tables and transactions of this one that outlive their \
          database: stop that one, drop these, or choose another directory"
@@ -85,8 +86,8 @@ pub enum Error {
         "Operation not allowed when innodb_force_recovery > 0 (it is {0}): save what can be read, then start without it"
     )]
     ForcedRecovery(u8),
-    /// A statement needs a table for itself, and its own session has changed rows that are not committed, which would be undone
-    /// with the definition it knew.
+    /// A statement needs a table for itself, and its own session has changed rows that are not committed,
+    /// which would be undone with the definition it knew.
     #[error(
         "the session has changes that are not committed, and uses or holds a table that the statement needs for itself: \
          commit or roll back first"
@@ -151,8 +152,8 @@ pub enum Error {
     /// A name that cannot be one: empty, or ending in a blank.
     #[error("incorrect name '{0}'")]
     WrongName(String),
-    /// A name longer than 64 characters, or whose file's name would be longer than file systems take: a character that is no
-    /// ASCII letter, digit or underscore counts five bytes there.
+    /// A name longer than 64 characters, or whose file's name would be longer than file systems take: a
+    /// character that is no ASCII letter, digit or underscore counts five bytes there.
     #[error("identifier name '{0}' is too long")]
     NameTooLong(String),
     /// A definition that no table can be made of.
@@ -180,7 +181,8 @@ pub enum Error {
     /// A metadata lock was not had in time (`lock_wait_timeout`).
     #[error("lock wait timeout exceeded: the table is in use by other transactions; end them or wait longer")]
     MetadataLockTimeout,
-    /// A row is found by a whole primary key, and a range begins and ends with no more values than the index has columns.
+    /// A row is found by a whole primary key, and a range begins and ends with no more values than the index
+    /// has columns.
     #[error("{given} values for a key of {columns} columns")]
     WrongKeyLength {
         /// Values given.
@@ -188,12 +190,14 @@ pub enum Error {
         /// Columns of the key.
         columns: usize,
     },
-    /// `get`, `update` and `delete` find a row by its primary key, and a range without an index has its ends in it.
+    /// `get`, `update` and `delete` find a row by its primary key, and a range without an index has its ends
+    /// in it.
     #[error(
         "table '{0}.{1}' has no primary key to find a row by: read it with `scan`, all of it or a range of one of its indexes"
     )]
     NoPrimaryKey(String, String),
-    /// Where a range begins or ends cannot be told by an index that has the first characters of a column only.
+    /// Where a range begins or ends cannot be told by an index that has the first characters of a column
+    /// only.
     #[error("index '{0}' has a prefix of a column only: read all of it, or another index")]
     PrefixIndex(String),
     /// A table and a transaction of different databases, or a handle from before the database was closed.
@@ -224,7 +228,8 @@ impl From<pagestore::Error> for Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the same transaction, begun again, may well succeed: it met a deadlock, or waited too long for a lock of another one.
+    /// Whether the same transaction, begun again, may well succeed: it met a deadlock, or waited too long for
+    /// a lock of another one.
     /// [`Database::transact`](crate::Database::transact) repeats it.
     pub fn is_retryable(&self) -> bool {
         use txn::Error::{Deadlock, NoWaitLocked, RolledBack};

@@ -1,12 +1,14 @@
 //! The buffer pool extension of a database: a fast local disk as the second half of the buffer pool.
 //!
-//! The tier itself is the crate `bpe`, the hooks are the buffer pool's; here is when what happens. Open: the tier is
-//! made before recovery, so that recovery can tell it of every page in the log, and serves when that is over. Close: its
-//! map is completed after the last checkpoint. In between it may be switched, moved and resized at any time; the work is
-//! done in the background, and the pages that are lost by it are read from the data files again.
+//! The tier itself is the crate `bpe`, the hooks are the buffer pool's; here is when what happens. Open: the
+//! tier is made before recovery, so that recovery can tell it of every page in the log, and serves when that
+//! is over. Close: its map is completed after the last checkpoint. In between it may be switched, moved and
+//! resized at any time; the work is done in the background, and the pages that are lost by it are read from
+//! the data files again.
 //!
-//! A kept tier belongs to one data directory: to its identity, a random number in the catalog, and to the place where the
-//! directory lies, so that a copy of the directory does not take the original's tier for its own.
+//! A kept tier belongs to one data directory: to its identity, a random number in the catalog, and to the
+//! place where the directory lies, so that a copy of the directory does not take the original's tier for its
+//! own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +39,8 @@ fn memory_max(pool_bytes: u64) -> usize {
 /// Settings of the buffer pool extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionOptions {
-    /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data directory.
-    /// Without one there is no tier.
+    /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data
+    /// directory. Without one there is no tier.
     pub file: Option<PathBuf>,
     /// Bytes of the file (`untorn_bpe_size`); 0 is eight times the buffer pool.
     pub size_bytes: u64,
@@ -164,17 +166,17 @@ impl Database {
         self.0.extension.tier.switch(on)
     }
 
-    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the background;
-    /// `None` is off.
+    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the
+    /// background; `None` is off.
     pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;
         tier.tier.set_file(file.map(|file| tier.directory.join(file)))
     }
 
-    /// Gives the buffer pool extension another size in bytes (0: eight times the buffer pool as it is now), in the
-    /// background. Pages that still have room stay. The memory it takes leaves or joins the buffer pool's frames when
-    /// it is done.
+    /// Gives the buffer pool extension another size in bytes (0: eight times the buffer pool as it is now),
+    /// in the background. Pages that still have room stay. The memory it takes leaves or joins the buffer
+    /// pool's frames when it is done.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;

@@ -1,9 +1,10 @@
-//! What a start does about files that statements were making, removing or renaming when the process ended, or could not
-//! finish with while it ran.
+//! What a start does about files that statements were making, removing or renaming when the process ended, or
+//! could not finish with while it ran.
 //!
-//! Each entry stands for itself: one that cannot be done now is left for the next start and said in the log, and never keeps
-//! the others, or the directory, from opening. A table whose file could not be given its name is opened where the file is.
-//! Nothing is removed or overwritten that is not known to be what the statement was about ([`FileIdentity`]).
+//! Each entry stands for itself: one that cannot be done now is left for the next start and said in the log,
+//! and never keeps the others, or the directory, from opening. A table whose file could not be given its name
+//! is opened where the file is. Nothing is removed or overwritten that is not known to be what the statement
+//! was about ([`FileIdentity`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use crate::table::{file_name, table_file};
 /// Files of tables that are not where their names say, by tablespace.
 pub(crate) type Elsewhere = BTreeMap<u32, PathBuf>;
 
-/// Finishes or undoes what DDL was doing with files when the process ended. With `look_only` (a level of forced recovery
-/// that changes nothing) it only finds out where the files are.
+/// Finishes or undoes what DDL was doing with files when the process ended. With `look_only` (a level of
+/// forced recovery that changes nothing) it only finds out where the files are.
 pub(crate) fn finish(
     storage: &dyn Storage,
     directory: &Path,
@@ -91,9 +92,9 @@ fn note<'a>(entry: &'a Pending, finished: Result<bool>, done: &mut HashSet<&'a P
     }
 }
 
-/// Removes the directory of a database that was dropped. Whether that is all that can be done: files that are not ours keep a
-/// directory, which is no error, but with files of the dropped tables that are still to be removed (`awaits_files`) it stays to be
-/// removed with them.
+/// Removes the directory of a database that was dropped. Whether that is all that can be done: files that are
+/// not ours keep a directory, which is no error, but with files of the dropped tables that are still to be
+/// removed (`awaits_files`) it stays to be removed with them.
 pub(crate) fn remove_database_directory(
     storage: &dyn Storage,
     path: &Path,
@@ -135,8 +136,8 @@ impl<'a> FileWork<'a> {
         FileWork { storage, directory, data, owners }
     }
 
-    /// Also where a name is as it must be already, its directory is synced before the entry goes: the process may have been
-    /// killed between the two.
+    /// Also where a name is as it must be already, its directory is synced before the entry goes: the process
+    /// may have been killed between the two.
     fn sync_parents(&self, paths: &[&Path]) -> disk::Result<()> {
         for path in paths {
             self.sync(path.parent().unwrap_or(Path::new("")))?;
@@ -159,8 +160,9 @@ impl<'a> FileWork<'a> {
 
     /// Removes the file of a table that is not to be.
     fn unlink(&self, space: u32, path: &Path) -> Result<()> {
-        // A statement may have failed half-way and its table been made anew before the stop: that one's file stays, unless it is
-        // the old one's still. Where a tablespace was discarded, another one may lie by now, put there to be imported.
+        // A statement may have failed half-way and its table been made anew before the stop: that one's file
+        // stays, unless it is the old one's still. Where a tablespace was discarded, another one may lie by
+        // now, put there to be imported.
         if let Some(def) = self.owners.get(path) {
             match self.identity(path) {
                 FileIdentity::Space(found) if found == space && (def.space != space || def.discarded) => {}
@@ -180,8 +182,8 @@ impl<'a> FileWork<'a> {
         Ok(remove_database_directory(self.storage, &self.directory.join(path), awaits_files)?)
     }
 
-    /// Gives a table's file the name of its table, whichever of the two names it has. `replaced` is the tablespace whose file may
-    /// have that name still.
+    /// Gives a table's file the name of its table, whichever of the two names it has. `replaced` is the
+    /// tablespace whose file may have that name still.
     fn settle_name(
         &self,
         space: u32,

@@ -1,5 +1,5 @@
-//! Getting at the data of a damaged directory: what each level of `innodb_force_recovery` leaves out, and how an
-//! ordinary start says which level gets past what stopped it.
+//! Getting at the data of a damaged directory: what each level of `innodb_force_recovery` leaves out, and how
+//! an ordinary start says which level gets past what stopped it.
 //!
 //! | level | InnoDB's name | here |
 //! |---|---|---|
@@ -10,8 +10,9 @@
 //! | 5 | `SRV_FORCE_NO_UNDO_LOG_SCAN` | and undo logs are not read: unfinished transactions count as committed |
 //! | 6 | `SRV_FORCE_NO_LOG_REDO` | and the redo log is neither applied nor touched: pages are as their files have them |
 //!
-//! From level 1 on rows cannot be changed (error 1881), from 4 on tables neither. At level 6 the engine runs on an empty log
-//! of its own in a directory that is removed again, so that a later start finds the real one as it was.
+//! From level 1 on rows cannot be changed (error 1881), from 4 on tables neither. At level 6 the engine runs
+//! on an empty log of its own in a directory that is removed again, so that a later start finds the real one
+//! as it was.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! CREATE INDEX and DROP INDEX.
 //!
-//! A new index is built while nobody else uses the table: its entries are read from the clustered index, sorted
-//! (with temporary files where they do not fit into memory) and loaded into a new tree from left to right. The
-//! index exists from the moment the catalog lists it; until then a pending entry makes the next start free the
-//! pages of a half-built one.
+//! A new index is built while nobody else uses the table: its entries are read from the clustered index,
+//! sorted (with temporary files where they do not fit into memory) and loaded into a new tree from left to
+//! right. The index exists from the moment the catalog lists it; until then a pending entry makes the next
+//! start free the pages of a half-built one.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub(crate) const PAGE_UNITS: u32 = 16;
 /// Rows read between two looks at the sorter.
 const ROWS_PER_PAUSE: usize = 512;
 
-/// Indexes that are being built. Dropped unfinished, with the statement, their pages are freed in the background; until
-/// then the table stays locked.
+/// Indexes that are being built. Dropped unfinished, with the statement, their pages are freed in the
+/// background; until then the table stays locked.
 struct HalfBuilt {
     database: Database,
     trees: Vec<(Tree, Pending)>,
@@ -107,12 +107,12 @@ impl Database {
         self.change_indexes(database, name, Vec::new(), &[index], session, timeout).await
     }
 
-    /// Drops secondary indexes and adds others, all at once or not at all. What is dropped goes first, so that a new index may
-    /// have its name.
+    /// Drops secondary indexes and adds others, all at once or not at all. What is dropped goes first, so
+    /// that a new index may have its name.
     ///
     /// # Errors
-    /// [`Error::NoSuchIndex`]; a definition that does not fit, a duplicate key for a unique index, a full disk; the table is
-    /// as before.
+    /// [`Error::NoSuchIndex`]; a definition that does not fit, a duplicate key for a unique index, a full
+    /// disk; the table is as before.
     pub async fn change_indexes(
         &self,
         database: &str,
@@ -141,7 +141,8 @@ impl Database {
         }
         let mut added = self.with_ids(added).await?;
         if !added.is_empty() {
-            // The rows are read as they are now. What views see that are open already is not among the entries.
+            // The rows are read as they are now. What views see that are open already is not among the
+            // entries.
             let born = self.0.system.birth_number().await?;
             added.iter_mut().for_each(|key| key.born = born);
         }
@@ -234,8 +235,8 @@ impl Database {
         Ok(())
     }
 
-    /// Makes an empty tree that a start after a crash frees. The catalog knows of it before the log does: a tree that is announced and
-    /// is not there does no harm, but pages that nobody knows of would be lost.
+    /// Makes an empty tree that a start after a crash frees. The catalog knows of it before the log does: a
+    /// tree that is announced and is not there does no harm, but pages that nobody knows of would be lost.
     async fn create_announced_tree(
         &self,
         space: u32,
@@ -444,8 +445,8 @@ impl Database {
     }
 }
 
-/// Whether a page is the root of an index. It is not when it is free, or has another owner by now; that it cannot be read says
-/// neither.
+/// Whether a page is the root of an index. It is not when it is free, or has another owner by now; that it
+/// cannot be read says neither.
 fn is_root_of(
     store: &pagestore::PageStore,
     space: u32,

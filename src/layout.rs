@@ -1,8 +1,9 @@
 //! From a table's definition to the definitions of its B-trees.
 //!
 //! Clustered index: the columns of the clustered key (or the hidden `DB_ROW_ID`), `DB_TRX_ID`, `DB_ROLL_PTR`,
-//! then all other columns in table order. Secondary index: its own columns, then those columns of the clustered key that it does not have in
-//! full already. This is InnoDB's order, and `.cfg` files describe it the same way.
+//! then all other columns in table order. Secondary index: its own columns, then those columns of the
+//! clustered key that it does not have in full already. This is InnoDB's order, and `.cfg` files describe it
+//! the same way.
 
 use btree::{FieldDef, IndexDef};
 use txn::{ClusteredField, ROW_ID_COLUMN, SecondaryField};

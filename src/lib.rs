@@ -3,9 +3,10 @@
 //! Untorn keeps tables in real `.ibd` files that stock MySQL and MariaDB import, with InnoDB's transactions,
 //! isolation levels and row locks. It runs inside your process: there is no server and no thread to manage.
 //!
-//! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction, [`Database::begin`] gives a
-//! [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the same operations as futures: they run on any
-//! executor, are `Send`, and block no thread but for the files of a definition that changes.
+//! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction,
+//! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the
+//! same operations as futures: they run on any executor, are `Send`, and block no thread but for the files of
+//! a definition that changes.
 //!
 //! ```
 //! # fn main() -> untorn::Result<()> {
@@ -32,18 +33,19 @@
 //! # }
 //! ```
 //!
-//! **Dropping futures.** Every future of this crate may be dropped at any await. An operation of a transaction that was
-//! cut is undone, whole, before the next one or the commit does anything. A commit that was cut has not begun, or is
-//! complete but for the wait for durability. A change of a definition that was cut goes on to its end, or is taken back.
+//! **Dropping futures.** Every future of this crate may be dropped at any await. An operation of a
+//! transaction that was cut is undone, whole, before the next one or the commit does anything. A commit that
+//! was cut has not begun, or is complete but for the wait for durability. A change of a definition that was
+//! cut goes on to its end, or is taken back.
 //!
-//! **Dropping transactions.** A transaction with changes that is dropped is rolled back in the background. Its row locks last
-//! until that is done, and so does its use of tables: DDL on them waits.
+//! **Dropping transactions.** A transaction with changes that is dropped is rolled back in the background.
+//! Its row locks last until that is done, and so does its use of tables: DDL on them waits.
 //!
 //! **Errors.** An operation that fails has undone its own changes, and the transaction goes on. Only
 //! [`TransactionError::Deadlock`] ends it: all further calls fail until it is rolled back or begun again.
 //!
-//! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles of tables
-//! ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
+//! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles
+//! of tables ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
 
 pub mod asynchronous;
 mod auto_increment;
@@ -101,7 +103,8 @@ pub use status::Figure;
 pub use table::{Table, file_name, name_of_file, table_file};
 pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
 
-/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does. They change without notice.
+/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does. They
+/// change without notice.
 #[doc(hidden)]
 pub mod engine {
     pub use btree::collation::general_ci_weight;

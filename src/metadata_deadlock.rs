@@ -1,25 +1,28 @@
 //! Deadlocks of metadata locks: a cycle in the graph of who waits for whom.
 //!
-//! An *owner* is a session's transaction object, or a statement without one. It notes what it holds in a few slots of its
-//! own, by plain stores, so that taking a use stays cheap; only one that has to wait enters the graph. A cycle consists of
-//! owners that wait, and is closed by the last of their waits to begin, which therefore looks for it: from itself to whoever
-//! holds what it waits for, or asked for it with precedence, and so on. Waits begin and are searched one at a time, so the last
-//! one sees all others. An owner between two tries of the same wait is not in the graph; it looks again when it comes back.
+//! An *owner* is a session's transaction object, or a statement without one. It notes what it holds in a few
+//! slots of its own, by plain stores, so that taking a use stays cheap; only one that has to wait enters the
+//! graph. A cycle consists of owners that wait, and is closed by the last of their waits to begin, which
+//! therefore looks for it: from itself to whoever holds what it waits for, or asked for it with precedence,
+//! and so on. Waits begin and are searched one at a time, so the last one sees all others. An owner between
+//! two tries of the same wait is not in the graph; it looks again when it comes back.
 //!
-//! A transaction may also wait for a row lock in such a cycle: [`txn::RowWaits`] says who does and for whom, and tells when such a
-//! wait begins, which may be the last one too. The victim is always one that waits for a metadata lock.
+//! A transaction may also wait for a row lock in such a cycle: [`txn::RowWaits`] says who does and for whom,
+//! and tells when such a wait begins, which may be the last one too. The victim is always one that waits for
+//! a metadata lock.
 //!
-//! Waits for names stand still during a search, but those for rows do not: a transaction that was found to hold a name may have got its
-//! row, ended, and begun to wait for another row before the search comes to what it waits for. That would be a cycle that never was.
-//! So a cycle is **confirmed**, as the lock table confirms its own: each edge is looked at once more, and after that all
-//! its waits for rows must still be the ones that the search saw. Who waits neither takes nor lets go, so all edges stood at one moment.
+//! Waits for names stand still during a search, but those for rows do not: a transaction that was found to
+//! hold a name may have got its row, ended, and begun to wait for another row before the search comes to what
+//! it waits for. That would be a cycle that never was. So a cycle is **confirmed**, as the lock table
+//! confirms its own: each edge is looked at once more, and after that all its waits for rows must still be
+//! the ones that the search saw. Who waits neither takes nor lets go, so all edges stood at one moment.
 //!
-//! A thousand may wait for one row, each for all before it. A search is given each of them once ([`txn::RowSearch`]), so that it
-//! grows with the length of the queue.
+//! A thousand may wait for one row, each for all before it. A search is given each of them once
+//! ([`txn::RowSearch`]), so that it grows with the length of the queue.
 //!
-//! The victim is the one that is cheapest to repeat: a transaction that wants to use a table before a statement that wants one
-//! for itself (as in MySQL), and among equals the one whose wait closed the cycle. It learns of it as
-//! [`Blocked::Deadlock`], error 1213.
+//! The victim is the one that is cheapest to repeat: a transaction that wants to use a table before a
+//! statement that wants one for itself (as in MySQL), and among equals the one whose wait closed the cycle.
+//! It learns of it as [`Blocked::Deadlock`], error 1213.
 
 #[cfg(test)]
 mod tests;
@@ -98,8 +101,9 @@ pub struct MetadataOwner {
     more: Mutex<Vec<usize>>,
     /// Set while there is something in `told`.
     is_told: AtomicBool,
-    /// The wait that has to end in an error when it is tried again. It stays when that wait is given up instead, and then means
-    /// nothing to the next one. Should another statement of this owner take it away, the wait finds its cycle once more.
+    /// The wait that has to end in an error when it is tried again. It stays when that wait is given up
+    /// instead, and then means nothing to the next one. Should another statement of this owner take it away,
+    /// the wait finds its cycle once more.
     told: Mutex<Option<(Weak<MetadataLock>, Waited)>>,
     /// Its definitions that have names exclusively which it uses itself.
     definitions: AtomicUsize,
@@ -324,8 +328,8 @@ fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
 }
 
 impl MetadataGraph {
-    /// Ends the waits of others until no cycle goes through `start` any more; true if `begun`, the wait that it has just begun, has to
-    /// end itself.
+    /// Ends the waits of others until no cycle goes through `start` any more; true if `begun`, the wait that
+    /// it has just begun, has to end itself.
     fn break_cycles(
         &self,
         waiting: &[Arc<NameWait>],
@@ -338,7 +342,8 @@ impl MetadataGraph {
                 // Somebody has got a row meanwhile. Others may be in a cycle still.
                 continue;
             }
-            // The start is the first, and the first of the lightest is taken. Who waits for a row is not ours to end.
+            // The start is the first, and the first of the lightest is taken. Who waits for a row is not ours
+            // to end.
             let names = cycle.iter().filter_map(|member| match &member.wait {
                 Seen::Name(wait) => Some(wait),
                 Seen::Row(_) => None,
@@ -377,7 +382,8 @@ impl MetadataGraph {
                     }
                     if Arc::ptr_eq(&other, start) {
                         let cycle = path(&steps, at, wait.clone());
-                        // One of rows only is the row locks' own to break, if they are to: another one may go through here.
+                        // One of rows only is the row locks' own to break, if they are to: another one may go
+                        // through here.
                         if cycle.iter().any(|member| matches!(member.wait, Seen::Name(_))) {
                             return Some(cycle);
                         }

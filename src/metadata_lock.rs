@@ -1,19 +1,19 @@
 //! Metadata locks: who uses a name, who may change what it stands for, and LOCK TABLES.
 //!
-//! The locks are on *names*, whether or not a table of that name exists: [`MetadataLocks`] has one for each (database,
-//! table) that anybody asks for, and one for each database (its table name is empty). So CREATE and RENAME hold the name
-//! that they are going to give as they hold the one they take away.
+//! The locks are on *names*, whether or not a table of that name exists: [`MetadataLocks`] has one for each
+//! (database, table) that anybody asks for, and one for each database (its table name is empty). So CREATE
+//! and RENAME hold the name that they are going to give as they hold the one they take away.
 //!
-//! A transaction *uses* every table it touches until it ends, to read or also to change rows, so that the definition
-//! cannot change under it. DDL and LOCK TABLES … WRITE take the name *exclusively*; LOCK TABLES … READ takes a
-//! *read lock*, which lets others read and keeps them from changing rows. A waiting request stops the new uses that it
-//! does not go with, so that it gets its turn. Taking a use is one atomic addition; only where a request is about is a
-//! mutex taken and a wait returned. What works on tables of a database uses the database; what makes or drops it takes it
-//! exclusively.
+//! A transaction *uses* every table it touches until it ends, to read or also to change rows, so that the
+//! definition cannot change under it. DDL and LOCK TABLES … WRITE take the name *exclusively*; LOCK TABLES …
+//! READ takes a *read lock*, which lets others read and keeps them from changing rows. A waiting request
+//! stops the new uses that it does not go with, so that it gets its turn. Taking a use is one atomic
+//! addition; only where a request is about is a mutex taken and a wait returned. What works on tables of a
+//! database uses the database; what makes or drops it takes it exclusively.
 //!
-//! Uses wait for `changed`, requests for `drained`. They are two events because a use that backs off wakes the
-//! requests (they may have seen its count); were that to wake the other waiting uses too, they would wake each other
-//! for ever.
+//! Uses wait for `changed`, requests for `drained`. They are two events because a use that backs off wakes
+//! the requests (they may have seen its count); were that to wake the other waiting uses too, they would wake
+//! each other for ever.
 //!
 //! Who waits is entered in the graph of [`crate::metadata_deadlock`], which ends cycles.
 
@@ -133,9 +133,9 @@ pub struct MetadataUse {
 
 /// The right to change what a name stands for: a share of a hold, which ends with the last of its shares.
 ///
-/// A session that holds a name beyond its statements (LOCK TABLES … WRITE) lends each of them a share. So what a statement
-/// leaves to the background has the name, whatever becomes of the session; and the session keeps its hands off
-/// until the share has come back.
+/// A session that holds a name beyond its statements (LOCK TABLES … WRITE) lends each of them a share. So
+/// what a statement leaves to the background has the name, whatever becomes of the session; and the session
+/// keeps its hands off until the share has come back.
 pub struct MetadataExclusive {
     hold: Arc<ExclusiveHold>,
     lent: bool,
@@ -207,7 +207,8 @@ impl MetadataLock {
         ReadLockRequest(Some((self.clone(), owner.clone())))
     }
 
-    /// For a session that uses the name: whether a definition of its own, left to the background, has taken it.
+    /// For a session that uses the name: whether a definition of its own, left to the background, has taken
+    /// it.
     pub(crate) fn not_being_changed(&self) -> Result<(), Wait> {
         let mut slow = self.slow.lock();
         if slow.granted { Err(Wait::new(slot(&mut slow.changed))) } else { Ok(()) }
@@ -319,8 +320,8 @@ impl MetadataUse {
         Arc::ptr_eq(&self.lock, lock)
     }
 
-    /// Makes it one that changes rows. Requests that only wait do not stop it, since they wait for this use to end;
-    /// a read lock that is held does.
+    /// Makes it one that changes rows. Requests that only wait do not stop it, since they wait for this use
+    /// to end; a read lock that is held does.
     pub(crate) fn upgrade(&mut self) -> Result<(), Blocked> {
         if self.amount & WRITES != 0 {
             return Ok(());

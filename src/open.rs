@@ -55,8 +55,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
     let catalog = Arc::new(Catalog::open(storage.clone(), &directory, wanted_page)?);
     if exists {
-        // A process that was killed may have replaced the catalog without making that durable; what is done to files
-        // on the ground of what it says must not outlive it.
+        // A process that was killed may have replaced the catalog without making that durable; what is done
+        // to files on the ground of what it says must not outlive it.
         storage.sync_dir(&directory)?;
     }
     let page_bytes = catalog.snapshot().page_size;
@@ -243,8 +243,8 @@ fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     above.into_iter().try_for_each(|directory| storage.sync_dir(directory)).map_err(Error::from)
 }
 
-/// Makes the name of a new data directory durable that is there already: the start that made it may have been killed before it did.
-/// Where somebody else made it, that may not be ours to do.
+/// Makes the name of a new data directory durable that is there already: the start that made it may have been
+/// killed before it did. Where somebody else made it, that may not be ours to do.
 fn sync_name(storage: &dyn Storage, directory: &Path) -> Result<()> {
     match storage.sync_dir(parent_of(directory)) {
         Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => Err(error.into()),
@@ -276,8 +276,8 @@ fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<(
     Ok(())
 }
 
-/// A directory without a catalog in which a first start was interrupted is begun anew. If there are databases, or it has
-/// been open before, the catalog was lost, and nothing here may be touched.
+/// A directory without a catalog in which a first start was interrupted is begun anew. If there are
+/// databases, or it has been open before, the catalog was lost, and nothing here may be touched.
 fn clear_unfinished_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<()> {
     let storage = &**environment.storage();
     let (directory, doublewrite) = (&*options.directory, options.doublewrite_directory());
@@ -340,8 +340,8 @@ fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Sen
     })
 }
 
-/// Every tablespace file by its id. Those of tables are not looked at: a missing one is its table's trouble, when that is
-/// used.
+/// Every tablespace file by its id. Those of tables are not looked at: a missing one is its table's trouble,
+/// when that is used.
 fn space_files(
     storage: &dyn Storage,
     directory: &Path,
@@ -366,8 +366,8 @@ fn space_files(
     Ok(files)
 }
 
-/// Repairs pages torn by a crash. Copies older than the checkpoint are left alone: redo no longer holds what came
-/// after them, so they could only hide another kind of damage.
+/// Repairs pages torn by a crash. Copies older than the checkpoint are left alone: redo no longer holds what
+/// came after them, so they could only hide another kind of damage.
 fn restore_torn_pages(
     storage: &dyn Storage,
     options: &Options,
@@ -375,7 +375,8 @@ fn restore_torn_pages(
     checkpoint: u64,
     spaces: &BTreeMap<u32, PathBuf>,
 ) -> Result<dblwr::Recovered> {
-    // At the level that applies no redo, a copy without the redo that follows it is no better than the damage.
+    // At the level that applies no redo, a copy without the redo that follows it is no better than the
+    // damage.
     if options.force_recovery == 6 {
         return Ok(dblwr::Recovered::default());
     }
@@ -431,8 +432,8 @@ fn open_redo(
     }
 }
 
-/// Remembers that a table lost the changes that the redo log has of it, before the log gives them up. The undo tablespace cannot
-/// do without.
+/// Remembers that a table lost the changes that the redo log has of it, before the log gives them up. The
+/// undo tablespace cannot do without.
 fn note_lost(catalog: &Catalog, space: u32, why: &str) -> std::result::Result<(), pagestore::Error> {
     let refuse = |why: String| Err(pagestore::Error::Recovery(why));
     if space == txn::UNDO_SPACE {
@@ -498,8 +499,8 @@ fn describe_io(storage: &dyn Storage, directory: &Path) -> String {
     if direct { "direct".to_owned() } else { "buffered: the file system refuses direct I/O".to_owned() }
 }
 
-/// Makes the tables known. Their files are opened when they are used. Returns those that cannot be put together, which forced
-/// recovery leaves out.
+/// Makes the tables known. Their files are opened when they are used. Returns those that cannot be put
+/// together, which forced recovery leaves out.
 async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> Result<Vec<String>> {
     let inner = &database.0;
     let mut left_out = Vec::new();

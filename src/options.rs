@@ -20,32 +20,34 @@ pub struct Options {
     pub redo_capacity_bytes: u64,
     /// Bytes of the log buffer in memory (`innodb_log_buffer_size`).
     pub log_buffer_bytes: u64,
-    /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices whose physical
-    /// blocks are that large. Chosen when the log is created, or opened after an orderly shutdown; 512 otherwise, or what direct I/O asks for.
+    /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices whose
+    /// physical blocks are that large. Chosen when the log is created, or opened after an orderly shutdown;
+    /// 512 otherwise, or what direct I/O asks for.
     pub redo_block_bytes: Option<u32>,
-    /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps its
-    /// own; another value here is an error then.
+    /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps
+    /// its own; another value here is an error then.
     pub page_size: Option<u32>,
     /// Protection from torn pages (`innodb_doublewrite`); changed later by [`Database::set_doublewrite`].
     ///
     /// [`Database::set_doublewrite`]: crate::Database::set_doublewrite
     pub doublewrite: Doublewrite,
-    /// Where the doublewrite files live (`innodb_doublewrite_dir`); the data directory when not set. Made if it is not
-    /// there. Copies in the directory used before are still found.
+    /// Where the doublewrite files live (`innodb_doublewrite_dir`); the data directory when not set. Made if
+    /// it is not there. Copies in the directory used before are still found.
     pub doublewrite_dir: Option<PathBuf>,
     /// Number of doublewrite files (`innodb_doublewrite_files`), 1 to 256.
     pub doublewrite_files: usize,
     /// Pages of a doublewrite batch (`innodb_doublewrite_pages`), 1 to 512.
     pub doublewrite_pages: usize,
-    /// What a start leaves out to get at the data of a damaged directory (`innodb_force_recovery`), 0 to 6; each level includes
-    /// the ones below. 0: nothing. 1: damaged pages are skipped. 2: no purge. 3: unfinished transactions are not rolled
-    /// back. 4: nothing is changed at all. 5: undo logs are not read. 6: the redo log is not applied. Above 0 nothing
-    /// can be changed in tables.
+    /// What a start leaves out to get at the data of a damaged directory (`innodb_force_recovery`), 0 to 6;
+    /// each level includes the ones below. 0: nothing. 1: damaged pages are skipped. 2: no purge. 3:
+    /// unfinished transactions are not rolled back. 4: nothing is changed at all. 5: undo logs are not read.
+    /// 6: the redo log is not applied. Above 0 nothing can be changed in tables.
     pub force_recovery: u8,
     /// The buffer pool extension: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub extension: ExtensionOptions,
-    /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the process may open
-    /// counts. More than that are open only while they are used, or hold writes that are not synced yet.
+    /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the
+    /// process may open counts. More than that are open only while they are used, or hold writes that are not
+    /// synced yet.
     pub open_files: usize,
     /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
     pub purge_threads: usize,
@@ -61,7 +63,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
     pub io_uring: bool,
-    /// For tests that open thousands of tiny databases: pool and redo log may be smaller than users may choose.
+    /// For tests that open thousands of tiny databases: pool and redo log may be smaller than users may
+    /// choose.
     #[doc(hidden)]
     pub unchecked_sizes: bool,
 }
@@ -91,8 +94,8 @@ pub fn default_lock_memory(memory: u64) -> u64 {
 
 impl Options {
     /// Settings for this directory, with the best defaults for the machine: a quarter of the memory for the
-    /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB to
-    /// 1 GiB). The server sizes its pool more generously.
+    /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB
+    /// to 1 GiB). The server sizes its pool more generously.
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         let pool = (memory_bytes() / 4 / MIB * MIB).clamp(128 * MIB, 8192 * MIB);
         Options {

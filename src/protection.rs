@@ -1,4 +1,5 @@
-//! How pages are kept from tearing, as seen from outside: which way each file goes and why, and changing it online.
+//! How pages are kept from tearing, as seen from outside: which way each file goes and why, and changing it
+//! online.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,15 @@ use crate::error::Result;
 use crate::options::Doublewrite;
 
 impl Database {
-    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`). Writes under way end in the way
-    /// they began; when pages are to be protected that were not before, this waits for them and makes durable what was
-    /// written unprotected (it blocks), so that from its return on no power cut leaves a page torn. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's storage anew.
-    /// Lasts until the database is closed.
+    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`). Writes under way end in
+    /// the way they began; when pages are to be protected that were not before, this waits for them and makes
+    /// durable what was written unprotected (it blocks), so that from its return on no power cut leaves a
+    /// page torn. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's
+    /// storage anew. Lasts until the database is closed.
     ///
     /// # Errors
-    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made durable; the engine
-    /// then refuses changes.
+    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made
+    /// durable; the engine then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
         let restores = |mode| matches!(mode, Doublewrite::Auto | Doublewrite::On);
         let was_protected = restores(self.doublewrite());

@@ -1,16 +1,18 @@
 //! Whether the files of a data directory belong together.
 //!
-//! A person may lose one file of a directory, or put back one file from an older copy, or one of another directory. Page by
-//! page such files look well; applied or written to, they take acknowledged rows away without a word. So the files name each
-//! other:
+//! A person may lose one file of a directory, or put back one file from an older copy, or one of another
+//! directory. Page by page such files look well; applied or written to, they take acknowledged rows away
+//! without a word. So the files name each other:
 //!
-//! - The catalog has the directory's *identity*. The redo log has a number made of it, the undo tablespace too.
-//! - Each opening of the redo log has a number, one more than the one before. The catalog notes the number before an opening
-//!   begins ([`RunState::Starting`]) and when it has ([`RunState::Running`]). A log with a smaller number is older than the
-//!   catalog, a catalog with a smaller number is older than the log.
-//! - At an orderly stop the catalog notes where the log ended ([`RunState::Stopped`]). An older log ends before.
-//! - The undo tablespace is marked with the number of the opening, and when the mark is durable the catalog notes that. An older
-//!   undo tablespace has an older mark.
+//! - The catalog has the directory's *identity*. The redo log has a number made of it, the undo tablespace
+//!   too.
+//! - Each opening of the redo log has a number, one more than the one before. The catalog notes the number
+//!   before an opening begins ([`RunState::Starting`]) and when it has ([`RunState::Running`]). A log with a
+//!   smaller number is older than the catalog, a catalog with a smaller number is older than the log.
+//! - At an orderly stop the catalog notes where the log ended ([`RunState::Stopped`]). An older log ends
+//!   before.
+//! - The undo tablespace is marked with the number of the opening, and when the mark is durable the catalog
+//!   notes that. An older undo tablespace has an older mark.
 //!
 //! | | after an orderly stop | after a crash |
 //! |---|---|---|
@@ -18,13 +20,14 @@
 //! | undo tablespace missing | refused: it may have unfinished transactions | refused |
 //! | one of them older, or another directory's | refused | refused |
 //!
-//! A table's file is marked in the same way when its first page of an opening has been written ([`Marks`]). So an older copy of the file is known by its mark when the table is used. It
-//! is not known in the seconds between the first write and the note, should they end in a crash: that would take the write of a
-//! page, and two syncs, before every first write.
+//! A table's file is marked in the same way when its first page of an opening has been written ([`Marks`]).
+//! So an older copy of the file is known by its mark when the table is used. It is not known in the seconds
+//! between the first write and the note, should they end in a crash: that would take the write of a page, and
+//! two syncs, before every first write.
 //!
-//! Level 6 of forced recovery gets past the redo log, level 5 past the undo tablespace. What directories of earlier versions do
-//! not say is not missed, and said from then on. Tables are looked at when they are used: `pagestore` finds files that are
-//! missing, cut or another table's, and pages of a later time than the log.
+//! Level 6 of forced recovery gets past the redo log, level 5 past the undo tablespace. What directories of
+//! earlier versions do not say is not missed, and said from then on. Tables are looked at when they are used:
+//! `pagestore` finds files that are missing, cut or another table's, and pages of a later time than the log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -183,8 +186,8 @@ fn check_log(data: &CatalogData, log: &RedoLog, directory: &Path, identity: &Ide
     Ok(())
 }
 
-/// Refuses an undo tablespace that is missing, older than the catalog, or another directory's. Before redo is applied to it,
-/// but after torn pages were restored.
+/// Refuses an undo tablespace that is missing, older than the catalog, or another directory's. Before redo is
+/// applied to it, but after torn pages were restored.
 pub(crate) fn check_undo(
     storage: &dyn Storage,
     path: &Path,
@@ -308,7 +311,8 @@ impl Marks {
                     return;
                 };
                 if let Err(error) = marks.work().await {
-                    // Whoever commits is told of what stops the engine; a mark less only means that an older copy is not known.
+                    // Whoever commits is told of what stops the engine; a mark less only means that an older
+                    // copy is not known.
                     tracing::debug!("files written are not marked: {error}");
                 }
             }

@@ -1,10 +1,11 @@
 //! RENAME TABLE: one table or several, all at once.
 //!
-//! The pairs are taken from left to right, as in MySQL, so that names may be swapped (`a TO t, b TO a, t TO b`); what counts is
-//! where each table is in the end. First every file is renamed, under pending entries that a start takes back: to its new
-//! name, or, where that is still the name of another table of the statement, to a name for the time being in the same
-//! directory. Whatever fails so far is undone. Then one record of the catalog renames the tables: that is the moment it
-//! happens. Then the names for the time being are replaced, which a start does too.
+//! The pairs are taken from left to right, as in MySQL, so that names may be swapped (`a TO t, b TO a, t TO
+//! b`); what counts is where each table is in the end. First every file is renamed, under pending entries
+//! that a start takes back: to its new name, or, where that is still the name of another table of the
+//! statement, to a name for the time being in the same directory. Whatever fails so far is undone. Then one
+//! record of the catalog renames the tables: that is the moment it happens. Then the names for the time being
+//! are replaced, which a start does too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,8 @@ impl Database {
     /// Renames tables from left to right, all of them or none.
     ///
     /// # Errors
-    /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a deadlock, a file
-    /// system that refuses.
+    /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a
+    /// deadlock, a file system that refuses.
     pub async fn rename_tables(
         &self,
         pairs: &[(NamedTable<'_>, NamedTable<'_>)],
@@ -155,7 +156,8 @@ impl Database {
             self.take_files_back(&moves);
             return Err(error);
         }
-        // First the new ones: there is no moment at which purge would find no table of that id and give up its work.
+        // First the new ones: there is no moment at which purge would find no table of that id and give up
+        // its work.
         for table in &fresh {
             self.publish_table(table);
         }
@@ -192,8 +194,8 @@ impl Database {
         })
     }
 
-    /// Gives the files their old names again. Where that fails too the table goes on with its file under another name, and the
-    /// next start gives it back.
+    /// Gives the files their old names again. Where that fails too the table goes on with its file under
+    /// another name, and the next start gives it back.
     fn take_files_back(&self, moves: &[Move]) {
         if self.0.catalog.is_uncertain() {
             // After a crash the tables may have either name.
@@ -204,8 +206,9 @@ impl Database {
         }
     }
 
-    /// Gives a table's file the name again that it had before a statement failed. Where that is the table's own, nothing is left to
-    /// be done; elsewhere an earlier statement left it there, and its entry says where the file is.
+    /// Gives a table's file the name again that it had before a statement failed. Where that is the table's
+    /// own, nothing is left to be done; elsewhere an earlier statement left it there, and its entry says
+    /// where the file is.
     pub(crate) fn take_file_back(&self, table: &Table, old_path: &Path) {
         let space = table.def.space;
         // Also where it has that name: whether that is durable is not known.
@@ -233,7 +236,8 @@ mod tests {
     use crate::schema::{ColumnDef, TableDef};
     use crate::types::{Collation, ColumnType};
 
-    /// Purge looks tables up by their ids and takes one it does not find for dropped: what it should have removed stays for ever.
+    /// Purge looks tables up by their ids and takes one it does not find for dropped: what it should have
+    /// removed stays for ever.
     #[test]
     fn a_table_is_there_for_purge_while_it_is_renamed() {
         let place = std::env::temp_dir().join(format!("untorn-rename-{}", std::process::id()));

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use page::PageId;
 
-/// What a start decided and why, and what recovery did. `Display` prints it a line each, for the start-up log.
+/// What a start decided and why, and what recovery did. `Display` prints it a line each, for the start-up
+/// log.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenReport {

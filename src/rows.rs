@@ -1,14 +1,16 @@
-//! Rows by value: insert, get, update, delete and range reads with [`Value`]s, for programs that embed the engine.
+//! Rows by value: insert, get, update, delete and range reads with [`Value`]s, for programs that embed the
+//! engine.
 //!
 //! The functions here are `async` and block no thread; [`crate::Transaction`] has the same ones for
-//! programs without an executor. A function that fails, or whose future is dropped, has undone its own changes; the
-//! transaction goes on, except after a deadlock, which has rolled all of it back.
+//! programs without an executor. A function that fails, or whose future is dropped, has undone its own
+//! changes; the transaction goes on, except after a deadlock, which has rolled all of it back.
 //!
-//! Each function is a statement: at READ COMMITTED it sees what is committed when it begins. At SERIALIZABLE a plain
-//! read inside a transaction locks what it reads, as `FOR SHARE` does.
+//! Each function is a statement: at READ COMMITTED it sees what is committed when it begins. At SERIALIZABLE
+//! a plain read inside a transaction locks what it reads, as `FOR SHARE` does.
 //!
-//! A [`Table`] handle stays good while DDL goes on: a function waits for DDL that is at work on the table, and goes on
-//! with what the table has become (another index, another name, no rows). Only a dropped table is an error.
+//! A [`Table`] handle stays good while DDL goes on: a function waits for DDL that is at work on the table,
+//! and goes on with what the table has become (another index, another name, no rows). Only a dropped table is
+//! an error.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -89,8 +91,8 @@ impl<'a> Range<'a> {
         self
     }
 
-    /// Rows whose leading index columns equal these values: with the key (station, hour), `equal(vec![station])` is all of one
-    /// station.
+    /// Rows whose leading index columns equal these values: with the key (station, hour),
+    /// `equal(vec![station])` is all of one station.
     pub fn equal(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.lower = Bound::Included(key.clone());
         self.upper = Bound::Included(key);
@@ -103,8 +105,9 @@ impl<'a> Range<'a> {
         self
     }
 
-    /// Rows up to these values, including them: where these are fewer than the index has columns, all rows that begin with them.
-    /// An end that does not belong to the range is set in [`Range::upper`] and [`Range::lower`].
+    /// Rows up to these values, including them: where these are fewer than the index has columns, all rows
+    /// that begin with them. An end that does not belong to the range is set in [`Range::upper`] and
+    /// [`Range::lower`].
     pub fn to(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.upper = Bound::Included(key);
         self
@@ -207,8 +210,8 @@ fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> 
     })
 }
 
-/// A statement under way: ended, also when its future is dropped, it gives up its read view where the level says so,
-/// and after a deadlock the uses of tables.
+/// A statement under way: ended, also when its future is dropped, it gives up its read view where the level
+/// says so, and after a deadlock the uses of tables.
 struct Statement<'t>(&'t mut Transaction);
 
 impl Drop for Statement<'_> {
@@ -322,8 +325,8 @@ impl Transaction {
         Ok(generated)
     }
 
-    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the next number; those of
-    /// the rows follow each other, and the first is returned.
+    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the
+    /// next number; those of the rows follow each other, and the first is returned.
     ///
     /// # Errors
     /// Those of [`Transaction::insert`].
@@ -364,7 +367,8 @@ impl Transaction {
         self.get_or(table, key, lock, WaitPolicy::Wait).await
     }
 
-    /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is as if it were not there.
+    /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is
+    /// as if it were not there.
     pub async fn get_or(
         &mut self,
         table: &Arc<Table>,
@@ -390,11 +394,12 @@ impl Transaction {
         Ok(Some(values))
     }
 
-    /// The rows of a range, one after the other. No page is held between two rows. Rows that are locked are locked one by one, as
-    /// they are shown; others are read in batches.
+    /// The rows of a range, one after the other. No page is held between two rows. Rows that are locked are
+    /// locked one by one, as they are shown; others are read in batches.
     ///
     /// # Errors
-    /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], values that are none of the index's columns, waits for DDL.
+    /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], values that are none of the index's columns, waits for
+    /// DDL.
     pub async fn scan(&mut self, table: &Arc<Table>, range: &Range<'_>) -> Result<Rows<'_>> {
         let (statement, table) = self.statement(table).await?;
         let range = Range { lock: statement.0.read_lock(range.lock)?, ..range.clone() };
@@ -404,8 +409,8 @@ impl Transaction {
         Ok(Rows { statement, table, scan, batch, rows_max: most, finished: false })
     }
 
-    /// Shows the rows of a range to `f` until it says `false`, see [`Transaction::scan`]. No page is held meanwhile: `f` may do
-    /// with the database what it likes, through other transactions.
+    /// Shows the rows of a range to `f` until it says `false`, see [`Transaction::scan`]. No page is held
+    /// meanwhile: `f` may do with the database what it likes, through other transactions.
     ///
     /// # Errors
     /// Those of [`Transaction::scan`] and [`Rows::next`].
@@ -466,8 +471,8 @@ impl Transaction {
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }
 
-    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE CURRENT_TIMESTAMP that are
-    /// not set get the time, in UTC.
+    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE
+    /// CURRENT_TIMESTAMP that are not set get the time, in UTC.
     pub async fn update(
         &mut self,
         table: &Arc<Table>,
@@ -510,7 +515,8 @@ impl Transaction {
     }
 }
 
-/// Several changes that are all made or none: what is dropped before [`Whole::keep`] is undone before anything else is done.
+/// Several changes that are all made or none: what is dropped before [`Whole::keep`] is undone before
+/// anything else is done.
 struct Whole<'t> {
     transaction: &'t mut Transaction,
     mark: UndoMark,
@@ -573,7 +579,8 @@ async fn insert_row(
     Ok(generated)
 }
 
-/// The rows of a range, see [`Transaction::scan`]. It is a statement: at READ COMMITTED all of it sees one moment.
+/// The rows of a range, see [`Transaction::scan`]. It is a statement: at READ COMMITTED all of it sees one
+/// moment.
 pub struct Rows<'t> {
     statement: Statement<'t>,
     table: Arc<Table>,
@@ -588,8 +595,8 @@ impl Rows<'_> {
     /// The next row.
     ///
     /// # Errors
-    /// Lock waits, storage errors. The scan is over then. A future that is dropped changes nothing: the next one gives the
-    /// row that it would have given.
+    /// Lock waits, storage errors. The scan is over then. A future that is dropped changes nothing: the next
+    /// one gives the row that it would have given.
     pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
         loop {
             if let Some((values, off_page)) = self.batch.rows.front_mut() {

@@ -125,8 +125,8 @@ pub struct KeyDef {
     /// Page number of the root; 0 until the table is created.
     #[serde(default)]
     pub root: u32,
-    /// When it was added to a table that was there, as a number of the transaction system; 0 otherwise. Read views that
-    /// are older must not use it.
+    /// When it was added to a table that was there, as a number of the transaction system; 0 otherwise. Read
+    /// views that are older must not use it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub born: u64,
 }
@@ -149,8 +149,8 @@ pub struct TableDef {
     pub origin: u64,
     /// Columns in order.
     pub columns: Vec<ColumnDef>,
-    /// Keys: the primary key first if there is one, then unique keys, then the others, each in the order given
-    /// (InnoDB's order of indexes; `.cfg` files and imports without one rely on it).
+    /// Keys: the primary key first if there is one, then unique keys, then the others, each in the order
+    /// given (InnoDB's order of indexes; `.cfg` files and imports without one rely on it).
     pub keys: Vec<KeyDef>,
     /// Index id and root of the hidden clustered index of a table without primary key.
     #[serde(default)]
@@ -163,8 +163,8 @@ pub struct TableDef {
     /// Seconds since 1970 of the creation.
     #[serde(default)]
     pub created_unix_s: u64,
-    /// When its rows began: created, truncated or imported, as a number of the transaction system. Read views that are
-    /// older see nothing of them, nor of what was there before.
+    /// When its rows began: created, truncated or imported, as a number of the transaction system. Read views
+    /// that are older see nothing of them, nor of what was there before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub born: u64,
     /// DISCARD TABLESPACE took its file away; it has no rows until another one is imported.
@@ -219,7 +219,8 @@ pub enum SchemaError {
     TooMany(&'static str),
 }
 
-/// InnoDB's limit of a key in bytes, for DYNAMIC tables: two entries must fit a page, each with a key and a primary key.
+/// InnoDB's limit of a key in bytes, for DYNAMIC tables: two entries must fit a page, each with a key and a
+/// primary key.
 fn key_bytes_max(page_bytes: usize) -> u32 {
     match page_bytes {
         ..=4096 => 768,
@@ -252,7 +253,8 @@ impl TableDef {
         columns.filter(|(_, column)| column.on_update_now).map(|(number, _)| number as u16)
     }
 
-    /// The same table with a primary key over these columns. Unknown names are reported by [`Self::validate`].
+    /// The same table with a primary key over these columns. Unknown names are reported by
+    /// [`Self::validate`].
     pub fn primary_key(self, columns: &[&str]) -> TableDef {
         self.key("PRIMARY", KeyKind::Primary, columns)
     }

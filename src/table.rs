@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::metadata_lock::MetadataLock;
 use crate::schema::TableDef;
 
-/// An open table. DDL does not change it: it makes a new one, and this one is no longer [`Table::is_current`].
+/// An open table. DDL does not change it: it makes a new one, and this one is no longer
+/// [`Table::is_current`].
 pub struct Table {
     /// Name of the database.
     pub database: String,
@@ -49,7 +50,8 @@ impl Table {
         });
     }
 
-    /// The value that AUTO_INCREMENT gives the next row, in a table that has such a column. May block for the read of a page.
+    /// The value that AUTO_INCREMENT gives the next row, in a table that has such a column. May block for the
+    /// read of a page.
     pub fn next_auto_increment(&self) -> Option<u64> {
         Some(self.auto_increment.as_ref()?.next(self.rows.clustered.store()))
     }

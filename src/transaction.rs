@@ -1,7 +1,7 @@
 //! A session's transaction, with the tables it uses.
 //!
-//! Wraps [`txn::Transaction`] and adds the metadata uses: a table that a transaction has touched stays as it is
-//! until the transaction ends.
+//! Wraps [`txn::Transaction`] and adds the metadata uses: a table that a transaction has touched stays as it
+//! is until the transaction ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ pub enum NotUsable {
     Stale,
     /// It has no tablespace (DISCARD TABLESPACE).
     Discarded,
-    /// Waiting for it would never end: those it would wait for wait for this transaction, which must be rolled back.
+    /// Waiting for it would never end: those it would wait for wait for this transaction, which must be
+    /// rolled back.
     Deadlock,
 }
 
@@ -42,17 +43,17 @@ impl From<Blocked> for NotUsable {
 
 /// A session's transaction object, one transaction at a time, reusable.
 ///
-/// Dropped while its transaction has changes, it is rolled back in the background; its row locks and its uses of
-/// tables last until that is done.
+/// Dropped while its transaction has changes, it is rolled back in the background; its row locks and its uses
+/// of tables last until that is done.
 ///
-/// **Every future of it may be dropped at any await** (a timeout, a `select!`). An operation that was cut is undone,
-/// whole, before the next one or the commit does anything. A `rollback` that was cut can only be repeated; a
-/// `commit` that was cut has either not begun (the transaction goes on: [`Transaction::is_active`]) or is complete but for
-/// the wait for durability.
+/// **Every future of it may be dropped at any await** (a timeout, a `select!`). An operation that was cut is
+/// undone, whole, before the next one or the commit does anything. A `rollback` that was cut can only be
+/// repeated; a `commit` that was cut has either not begun (the transaction goes on:
+/// [`Transaction::is_active`]) or is complete but for the wait for durability.
 ///
-/// **A deadlock rolls back the whole transaction.** The operation that met it fails with [`txn::Error::Deadlock`];
-/// whatever follows, `commit` too, fails with [`txn::Error::RolledBack`] until [`Transaction::rollback`] or
-/// [`Transaction::begin`].
+/// **A deadlock rolls back the whole transaction.** The operation that met it fails with
+/// [`txn::Error::Deadlock`]; whatever follows, `commit` too, fails with [`txn::Error::RolledBack`] until
+/// [`Transaction::rollback`] or [`Transaction::begin`].
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     database: Database,
@@ -101,7 +102,8 @@ impl TableLockRequest {
         TableLockRequest { table: table.clone(), request }
     }
 
-    /// Takes the lock when the uses that stand in its way have ended. The session itself must not use the table.
+    /// Takes the lock when the uses that stand in its way have ended. The session itself must not use the
+    /// table.
     pub fn grant(&mut self) -> std::result::Result<TableLock, NotUsable> {
         let hold = match &mut self.request {
             Request::Read(request) => Hold::Read { _lock: request.grant()? },
@@ -140,8 +142,8 @@ impl Database {
         }
     }
 
-    /// This moment, to be read by any number of transactions: what is committed from now on is not in it. Old row versions are
-    /// kept for as long as it lives.
+    /// This moment, to be read by any number of transactions: what is committed from now on is not in it. Old
+    /// row versions are kept for as long as it lives.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.0.system)
     }
@@ -161,8 +163,8 @@ impl Database {
         Ok(transaction)
     }
 
-    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill of the session
-    /// ends its work.
+    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill
+    /// of the session ends its work.
     pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
         let mut transaction = self.transaction();
         if let Some(session) = session {
@@ -193,7 +195,8 @@ impl Transaction {
         self.use_table_for(table, Access::Write)
     }
 
-    /// Uses a table to the end of the transaction. Free if it is in use by this one already, or held by its session.
+    /// Uses a table to the end of the transaction. Free if it is in use by this one already, or held by its
+    /// session.
     #[inline]
     pub fn use_table_for(
         &mut self,
@@ -299,7 +302,8 @@ impl Transaction {
         self.inner.statement_mark()
     }
 
-    /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes on.
+    /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes
+    /// on.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -313,8 +317,8 @@ impl Transaction {
         ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)
     }
 
-    /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop the
-    /// transaction, which leaves it to the background.
+    /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop
+    /// the transaction, which leaves it to the background.
     pub async fn rollback(&mut self) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);

@@ -80,8 +80,8 @@ impl Database {
         Ok(())
     }
 
-    /// Gives a file that has a name for the time being the one its table has. `replaced` is the tablespace whose file may have that
-    /// name still. Whether it has it; otherwise it is settled at the next start.
+    /// Gives a file that has a name for the time being the one its table has. `replaced` is the tablespace
+    /// whose file may have that name still. Whether it has it; otherwise it is settled at the next start.
     pub(crate) fn take_name(&self, space: u32, path: &Path, replaced: Option<u32>) -> bool {
         let file = self.0.directory.join(path);
         let storage = &**self.0.environment.storage();

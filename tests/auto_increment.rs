@@ -124,7 +124,8 @@ fn the_counter_goes_on_behind_what_was_committed() {
         create(&db, counting(ColumnType::int())).await;
         insert(&db, Value::Null).await.unwrap();
         let table = db.table("test", "t").unwrap();
-        // Much is read, and the root page is in memory no longer: the insert waits for it, and is dropped there.
+        // Much is read, and the root page is in memory no longer: the insert waits for it, and is dropped
+        // there.
         let def = TableDef::new(vec![
             ColumnDef::new("id", ColumnType::int()),
             ColumnDef::new("text", ColumnType::VarBinary { bytes: 2000 }),

@@ -1,5 +1,5 @@
-//! What had not committed before a crash is rolled back while clients are served: they see nothing of it, tables that it changed
-//! keep their definitions, and a stop in between goes on at the next start.
+//! What had not committed before a crash is rolled back while clients are served: they see nothing of it,
+//! tables that it changed keep their definitions, and a stop in between goes on at the next start.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::Path;
@@ -131,7 +131,8 @@ enum Ending {
     Dropped,
 }
 
-/// What an unfinished transaction did to a table is not taken for committed because its file was away when it was to be undone.
+/// What an unfinished transaction did to a table is not taken for committed because its file was away when it
+/// was to be undone.
 #[test]
 fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
     for ending in [Ending::PutBack, Ending::PutBackLater, Ending::Dropped] {

@@ -147,7 +147,8 @@ fn put_is_an_upsert() {
     }
 }
 
-/// A key that is not there cannot be locked at READ COMMITTED: whoever is faster wins, and the others count on from that.
+/// A key that is not there cannot be locked at READ COMMITTED: whoever is faster wins, and the others count
+/// on from that.
 #[test]
 fn a_change_of_a_key_that_is_not_there_loses_no_other() {
     const THREADS: u32 = 4;
@@ -403,7 +404,8 @@ fn several_threads_read_one_moment() {
     });
 }
 
-/// It stays what it was, however much changes and is purged, also for a transaction that outlives it; and nothing is changed in it.
+/// It stays what it was, however much changes and is purged, also for a transaction that outlives it; and
+/// nothing is changed in it.
 #[test]
 fn a_snapshot_stays_and_is_only_read() {
     let db = Database::in_memory().unwrap();

@@ -1,8 +1,12 @@
-//! Concurrent sessions of the embedded API against one model of the committed rows, on one thread, from a seed.
+//! Concurrent sessions of the embedded API against one model of the committed rows, on one thread, from a
+//! seed.
 //!
-//! Operations are cut at random awaits, sessions are dropped in the middle of a transaction, and an index comes and goes. What holds:
-//! - a locking read by key, and at REPEATABLE READ a locking read of a range, shows what is committed and what the session changed itself;
-//! - a consistent read at REPEATABLE READ shows what was committed when the snapshot was taken, and the session's own changes;
+//! Operations are cut at random awaits, sessions are dropped in the middle of a transaction, and an index
+//! comes and goes. What holds:
+//! - a locking read by key, and at REPEATABLE READ a locking read of a range, shows what is committed and
+//!   what the session changed itself;
+//! - a consistent read at REPEATABLE READ shows what was committed when the snapshot was taken, and the
+//!   session's own changes;
 //! - a row that is refused for a duplicate key has one, and a row that goes in has none;
 //! - an operation that was cut has left nothing, and a transaction that was dropped neither;
 //! - in the end no lock, no transaction and no history is left, and the indexes agree with the rows.

@@ -1,5 +1,5 @@
-//! Futures of statements that change definitions, dropped at any await: done or not done, in memory and on disk alike, and
-//! under their locks to the end.
+//! Futures of statements that change definitions, dropped at any await: done or not done, in memory and on
+//! disk alike, and under their locks to the end.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, SimulatedEnvironment};
@@ -212,7 +212,8 @@ async fn insert_some(db: &Database, session: &mut Transaction) -> Vec<usize> {
     acknowledged
 }
 
-/// What the dropped statement still does is done under its locks: nobody comes between, the session itself included.
+/// What the dropped statement still does is done under its locks: nobody comes between, the session itself
+/// included.
 #[test]
 fn a_dropped_definition_keeps_its_locks_to_its_end() {
     use Statement::{Discard, Drop, DropIndex, Index, Rename, Truncate};
@@ -226,7 +227,8 @@ fn a_dropped_definition_keeps_its_locks_to_its_end() {
     }
 }
 
-/// Drops the statement after so many polls while others are at work on the table. Whether it had ended before.
+/// Drops the statement after so many polls while others are at work on the table. Whether it had ended
+/// before.
 fn ends(meanwhile: Meanwhile, statement: Statement, polls: usize, seed: u64) -> bool {
     let what = format!("{meanwhile:?}, {statement:?}, {polls} polls, seed {seed}");
     let environment = SimulatedEnvironment::new(seed);
@@ -266,8 +268,9 @@ fn ends(meanwhile: Meanwhile, statement: Statement, polls: usize, seed: u64) -> 
     done.is_some()
 }
 
-/// A session with rows that it has changed gives nobody the table, itself included, to change what it is: it would undo them with
-/// the definition that it knew. It is told at once, whether it uses the table or holds it.
+/// A session with rows that it has changed gives nobody the table, itself included, to change what it is: it
+/// would undo them with the definition that it knew. It is told at once, whether it uses the table or holds
+/// it.
 #[test]
 fn a_session_with_uncommitted_changes_gets_no_table_for_itself() {
     use Statement::{Discard, Drop, DropIndex, Index, Rename, Truncate};

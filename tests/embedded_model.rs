@@ -1,5 +1,6 @@
-//! The embedded API against a map: whatever sequence of calls proptest thinks of, with crashes of the machine between
-//! them, what is read is what a `BTreeMap` with the same calls would hold, and what was committed survives.
+//! The embedded API against a map: whatever sequence of calls proptest thinks of, with crashes of the machine
+//! between them, what is read is what a `BTreeMap` with the same calls would hold, and what was committed
+//! survives.
 //!
 //! A failure is shrunk to the shortest sequence that shows it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]

@@ -1,5 +1,5 @@
-//! Transactions of programs that embed the engine: what lasts until their end, what their levels promise, what may be
-//! dropped at any time, and which handles stay good.
+//! Transactions of programs that embed the engine: what lasts until their end, what their levels promise,
+//! what may be dropped at any time, and which handles stay good.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, SimulatedEnvironment};
@@ -284,7 +284,8 @@ fn handles_survive_definitions_that_change() {
     assert!(matches!(error, Error::NoSuchTable(..)), "{error}");
 }
 
-/// A view does not see into an index that is younger: it has nothing of the versions that the view should see.
+/// A view does not see into an index that is younger: it has nothing of the versions that the view should
+/// see.
 #[test]
 fn an_index_or_table_younger_than_a_view_is_refused_to_it() {
     let world = World::new(8);

@@ -1,7 +1,7 @@
-//! The whole engine with a buffer pool extension, from a seed: sessions over data larger than the buffer pool, while
-//! the tier is switched, resized, moved and its file damaged and the buffer pool grows and shrinks; a power loss at a
-//! random moment; and the same again on what is left, with the tier kept. Every row that is read must be the one
-//! written last.
+//! The whole engine with a buffer pool extension, from a seed: sessions over data larger than the buffer
+//! pool, while the tier is switched, resized, moved and its file damaged and the buffer pool grows and
+//! shrinks; a power loss at a random moment; and the same again on what is left, with the tier kept. Every
+//! row that is read must be the one written last.
 //!
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test extension` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -209,7 +209,8 @@ fn a_disturbed_tier_costs_speed_only() {
     assert!(seen.hits > 0 && seen.mismatches > 0, "{seen:?}");
 }
 
-/// What the tier's tables take is taken from the buffer pool's frames, at start and whenever the tier changes.
+/// What the tier's tables take is taken from the buffer pool's frames, at start and whenever the tier
+/// changes.
 #[test]
 fn the_tiers_memory_comes_out_of_the_pool() {
     let environment = SimulatedEnvironment::new(7);

@@ -1,7 +1,8 @@
-//! Statements that change definitions, with every call to the disk failing once, and life going on afterwards.
+//! Statements that change definitions, with every call to the disk failing once, and life going on
+//! afterwards.
 //!
-//! The campaign of `testing/torture` ends an actor at its first error. Here the same session goes on: what a failed
-//! statement left behind must not take along what was done after it.
+//! The campaign of `testing/torture` ends an actor at its first error. Here the same session goes on: what a
+//! failed statement left behind must not take along what was done after it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
@@ -99,7 +100,8 @@ impl Statement {
     }
 }
 
-/// Runs the statement with its `call`-th call failing, goes on, crashes and compares. Whether there was such a call.
+/// Runs the statement with its `call`-th call failing, goes on, crashes and compares. Whether there was such
+/// a call.
 fn with_a_failing_call(start: &SimulatedStorage, statement: Statement, call: u64, kind: FaultKind) -> bool {
     let environment = SimulatedEnvironment::with_storage(call, start.crash(1));
     let disk = environment.disk().clone();
@@ -295,8 +297,8 @@ fn done(start: &SimulatedStorage, statement: OnNames) -> (State, State) {
     states
 }
 
-/// Runs the statement with its `call`-th call failing: it is done or undone, in memory as on the disk, and the directory
-/// opens. Whether there was such a call.
+/// Runs the statement with its `call`-th call failing: it is done or undone, in memory as on the disk, and
+/// the directory opens. Whether there was such a call.
 fn is_done_or_undone(
     start: &SimulatedStorage,
     statement: OnNames,

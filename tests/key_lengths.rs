@@ -1,4 +1,5 @@
-//! Keys as long as pages of each size allow, and no longer: an entry that does not fit is an error before anything happens.
+//! Keys as long as pages of each size allow, and no longer: an entry that does not fit is an error before
+//! anything happens.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Environment, SimulatedEnvironment};

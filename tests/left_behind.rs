@@ -1,5 +1,5 @@
-//! What a statement leaves behind when it fails, is cut by a crash or finds somebody else's file in its way: nothing that the
-//! next statement or the next start takes for something else.
+//! What a statement leaves behind when it fails, is cut by a crash or finds somebody else's file in its way:
+//! nothing that the next statement or the next start takes for something else.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod definitions;
@@ -51,7 +51,8 @@ impl Second {
     }
 }
 
-/// The first statement cannot give the file its name, then a call of the second fails. Whether there was such a call.
+/// The first statement cannot give the file its name, then a call of the second fails. Whether there was such
+/// a call.
 fn after_both(start: &disk::SimulatedStorage, first: First, second: Second, calls: (u64, u64)) -> bool {
     let environment = SimulatedEnvironment::with_storage(1, start.crash(1));
     let disk = environment.disk().clone();
@@ -88,7 +89,8 @@ fn after_both(start: &disk::SimulatedStorage, first: First, second: Second, call
     reached
 }
 
-/// Where a file is that could not be given its name is known until it has it, whatever statements fail meanwhile.
+/// Where a file is that could not be given its name is known until it has it, whatever statements fail
+/// meanwhile.
 #[test]
 fn a_file_elsewhere_is_found_after_whatever_fails() {
     let start = prepared(&[("test", "a", 0), ("test", "b", 100)], 3);
@@ -245,8 +247,8 @@ fn a_lost_catalog_is_told_also_without_tables() {
     }
 }
 
-/// When the announcing of a new index fails so that nobody can say what a crash would leave, then that is what the statement
-/// says, and not what came of it.
+/// When the announcing of a new index fails so that nobody can say what a crash would leave, then that is
+/// what the statement says, and not what came of it.
 #[test]
 fn an_index_that_could_not_be_announced_says_why() {
     let start = prepared(&[("test", "t", 1)], 5);
@@ -358,8 +360,8 @@ fn a_damaged_unfinished_index_is_freed_when_it_is_whole_again() {
     }
 }
 
-/// The names of a new data directory and of those above it are durable before anything is acknowledged in it: a sync of each
-/// that fails fails the start, and so does the one that follows a start that was killed.
+/// The names of a new data directory and of those above it are durable before anything is acknowledged in it:
+/// a sync of each that fails fails the start, and so does the one that follows a start that was killed.
 #[test]
 fn a_new_directory_is_synced_into_the_ones_above() {
     for made_before in [false, true] {
@@ -387,8 +389,8 @@ fn a_new_directory_is_synced_into_the_ones_above() {
     }
 }
 
-/// At a level of forced recovery that changes nothing a start only finds out where files are: none is moved or removed, and the
-/// catalog still has all that is to be done. An ordinary start does it then.
+/// At a level of forced recovery that changes nothing a start only finds out where files are: none is moved
+/// or removed, and the catalog still has all that is to be done. An ordinary start does it then.
 #[test]
 fn forced_recovery_leaves_the_files_of_a_statement_where_they_are() {
     let start = prepared(&[("test", "a", 1), ("test", "b", 100)], 10);
@@ -488,7 +490,8 @@ fn a_start_syncs_a_directory_once_for_all_files_that_go() {
     assert_eq!(syncs[0], syncs[1]);
 }
 
-/// The directory of a dropped database goes with the last of its files, whatever failed before, in the statement or at a start.
+/// The directory of a dropped database goes with the last of its files, whatever failed before, in the
+/// statement or at a start.
 #[test]
 fn the_directory_of_a_dropped_database_goes_with_its_last_file() {
     let start = prepared(&[("test", "a", 1), ("test", "b", 1), ("other", "t", 1)], 3);

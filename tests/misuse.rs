@@ -1,4 +1,5 @@
-//! What an embedding program may do wrong or at a bad moment: handles of other databases, parts of keys, closing beside work.
+//! What an embedding program may do wrong or at a bad moment: handles of other databases, parts of keys,
+//! closing beside work.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::path::PathBuf;
@@ -349,7 +350,8 @@ fn a_key_with_a_column_twice() {
     assert!(created.is_err(), "MySQL: 1060 Duplicate column name 'n'");
 }
 
-/// A handle that outlives its database keeps the pool alive, and the pool writes: nobody else may open the directory.
+/// A handle that outlives its database keeps the pool alive, and the pool writes: nobody else may open the
+/// directory.
 #[test]
 fn a_directory_is_in_use_as_long_as_a_handle_is_kept() {
     let place = directory("kept");

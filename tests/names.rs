@@ -1,5 +1,5 @@
-//! Two statements on the same names at a time, over seeds and crashes: no table is lost, none lies in another's file, and the
-//! directory opens. And metadata locks that wait for each other.
+//! Two statements on the same names at a time, over seeds and crashes: no table is lost, none lies in
+//! another's file, and the directory opens. And metadata locks that wait for each other.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -281,7 +281,8 @@ fn create_and_rename_to_a_name_that_is_free() {
     }
 }
 
-/// Two transactions use a table each; definitions wait for both; then each transaction wants the other's table.
+/// Two transactions use a table each; definitions wait for both; then each transaction wants the other's
+/// table.
 #[test]
 fn a_cycle_of_metadata_locks_ends_in_a_deadlock_at_once() {
     let environment = SimulatedEnvironment::with_storage(1, prepared());
@@ -329,8 +330,8 @@ fn a_cycle_of_metadata_locks_ends_in_a_deadlock_at_once() {
     environment.shutdown();
 }
 
-/// A transaction waits for a row of another one, that one for a table that a definition has asked for, and the definition for
-/// the first transaction. Whichever wait is the last finds the cycle.
+/// A transaction waits for a row of another one, that one for a table that a definition has asked for, and
+/// the definition for the first transaction. Whichever wait is the last finds the cycle.
 #[test]
 fn a_cycle_through_a_row_lock_ends_in_a_deadlock_at_once() {
     for row_wait_last in [false, true] {

@@ -1,4 +1,5 @@
-//! `innodb_open_files`: many tables through few descriptors, also after a start, and renamed while they are closed.
+//! `innodb_open_files`: many tables through few descriptors, also after a start, and renamed while they are
+//! closed.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::{Path, PathBuf};

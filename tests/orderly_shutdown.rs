@@ -1,5 +1,5 @@
-//! What a close of the database leaves: a log with nothing to recover, which may have another size at the next start, and
-//! an end to all changes, also for those who have not noticed.
+//! What a close of the database leaves: a log with nothing to recover, which may have another size at the
+//! next start, and an end to all changes, also for those who have not noticed.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Torn and damaged pages at start, page by page and setting by setting, and what each level of forced recovery leaves
-//! out. Each test damages a disk that a simulated power loss left, on purpose, and starts the engine on it.
+//! Torn and damaged pages at start, page by page and setting by setting, and what each level of forced
+//! recovery leaves out. Each test damages a disk that a simulated power loss left, on purpose, and starts the
+//! engine on it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -104,7 +105,8 @@ fn stopped(options: Options) -> Arc<SimulatedStorage> {
     environment.disk().crash(1)
 }
 
-/// A disk after a power loss: all rows were updated to counter 2 and all pages written, the checkpoint not moved since.
+/// A disk after a power loss: all rows were updated to counter 2 and all pages written, the checkpoint not
+/// moved since.
 fn crashed(options: Options) -> Arc<SimulatedStorage> {
     let disk = stopped(options.clone());
     let (environment, ..) = run(disk, options, async |database| {
@@ -226,7 +228,8 @@ fn a_page_newer_than_its_copy_is_left_alone() {
     assert_eq!(environment.run_until_complete(counters(&database)).unwrap(), vec![3; ROWS as usize]);
 }
 
-/// Atomic writes by copy-on-write need room for each page; a full file system has none, at run time and at a start.
+/// Atomic writes by copy-on-write need room for each page; a full file system has none, at run time and at a
+/// start.
 #[test]
 fn a_full_file_system_that_writes_atomically_by_copy_stops_nothing_that_does_not_grow() {
     let auto = || options().doublewrite(Doublewrite::Auto);
@@ -254,7 +257,8 @@ fn a_full_file_system_that_writes_atomically_by_copy_stops_nothing_that_does_not
     }
 }
 
-/// Once the mode that protects is acknowledged, nothing that was written without protection may be torn by a power cut.
+/// Once the mode that protects is acknowledged, nothing that was written without protection may be torn by a
+/// power cut.
 #[test]
 fn protection_that_is_switched_on_covers_what_was_written_before() {
     let off = || options().doublewrite(Doublewrite::Off);
@@ -498,7 +502,8 @@ fn level_6_does_without_the_redo_log_and_leaves_it_alone() {
         }
         let before = disk.content(path).unwrap();
         let (environment, database) = open(&disk, options().force_recovery(6)).unwrap();
-        // Some pages may have been written before the crash, the log not applied: every row is there, old or new.
+        // Some pages may have been written before the crash, the log not applied: every row is there, old or
+        // new.
         let found = environment.run_until_complete(counters(&database)).unwrap();
         assert_eq!(found.len(), ROWS as usize);
         assert!(found.contains(&1), "the changes are in the log, which is not applied");
@@ -520,7 +525,8 @@ fn every_page_size_works_end_to_end() {
         let mut options = options().page_size(bytes);
         options.doublewrite_pages = 32;
         options.buffer_pool_bytes = 8 << 20;
-        // The least that may be set: less than a structure change of a high tree of large pages puts into the log.
+        // The least that may be set: less than a structure change of a high tree of large pages puts into the
+        // log.
         options.log_buffer_bytes = 1 << 20;
         let size = |id: i64| if id % 50 == 0 { 3 * bytes as usize } else { 20 + (id as usize * 7) % 300 };
         let (environment, ..) = run(SimulatedStorage::new(3), options.clone(), async |database| {

@@ -1,5 +1,6 @@
-//! Files that people put where a table's file was or will be: to be imported, or back from a backup. No statement and no start
-//! removes them or writes over them, whatever of their own is left to be finished there.
+//! Files that people put where a table's file was or will be: to be imported, or back from a backup. No
+//! statement and no start removes them or writes over them, whatever of their own is left to be finished
+//! there.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod definitions;
@@ -20,7 +21,8 @@ fn lay(disk: &SimulatedStorage, content: &[u8]) {
     disk.sync_dir(Path::new("/data/test")).unwrap();
 }
 
-/// Another table's file; one as MariaDB writes it, of any tablespace id; something else, longer and shorter than a page.
+/// Another table's file; one as MariaDB writes it, of any tablespace id; something else, longer and shorter
+/// than a page.
 fn strangers(start: &SimulatedStorage) -> [Vec<u8>; 4] {
     /// Flags in the FSP header, and the one that says full_crc32.
     const FLAGS: usize = 54;
@@ -78,7 +80,8 @@ fn a_strangers_file_is_neither_overwritten_nor_removed() {
     }
 }
 
-/// A file that is back from a backup is the dropped table's own by all that it says: that its table was dropped is known for good by then.
+/// A file that is back from a backup is the dropped table's own by all that it says: that its table was
+/// dropped is known for good by then.
 #[test]
 fn what_is_put_back_after_a_statement_stays() {
     let start = prepared(&[("test", "a", 0), ("test", "b", 100)], 3);

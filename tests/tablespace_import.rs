@@ -1,5 +1,6 @@
-//! IMPORT TABLESPACE: files of stock servers and of this engine become tables with the rows they had; what does not fit or
-//! is damaged is refused and left as it was; a page of the table's earlier file is never served again.
+//! IMPORT TABLESPACE: files of stock servers and of this engine become tables with the rows they had; what
+//! does not fit or is damaged is refused and left as it was; a page of the table's earlier file is never
+//! served again.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::io::Read;
@@ -292,8 +293,8 @@ fn our_own_table_comes_back_as_another() {
     }
 }
 
-/// `FLUSH TABLES source, other FOR EXPORT`: the second cannot have purge clean up the file that is being copied already. What is not purged
-/// is removed by the import.
+/// `FLUSH TABLES source, other FOR EXPORT`: the second cannot have purge clean up the file that is being
+/// copied already. What is not purged is removed by the import.
 #[test]
 fn a_table_that_is_held_stays_as_it_is_while_another_is_exported() {
     let environment = SimulatedEnvironment::new(5);

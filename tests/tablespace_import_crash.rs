@@ -1,5 +1,5 @@
-//! IMPORT TABLESPACE on a disk that fails: a power loss at every sync of an import, every call failing once, and what is
-//! left in memory and in the buffer pool extension of the table's earlier file.
+//! IMPORT TABLESPACE on a disk that fails: a power loss at every sync of an import, every call failing once,
+//! and what is left in memory and in the buffer pool extension of the table's earlier file.
 //!
 //! Whatever happens, the table is discarded and the file to be imported is as it was, or the table is whole.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -109,7 +109,8 @@ fn put(environment: &SimulatedEnvironment, bytes: &[u8]) {
     storage.sync_dir(Path::new("/data/test")).unwrap();
 }
 
-/// Opens what a crash left: discarded with the file as it was, and then it can still be imported, or whole. Says which.
+/// Opens what a crash left: discarded with the file as it was, and then it can still be imported, or whole.
+/// Says which.
 fn is_whole_or_discarded(disk: Arc<SimulatedStorage>, file: &[u8], what: &str) -> bool {
     let environment = SimulatedEnvironment::with_storage(9, disk);
     let whole = environment.run_until_complete(async {
@@ -209,8 +210,8 @@ fn any_failing_call_leaves_the_table_discarded_or_whole() {
     }
 }
 
-/// The table's rows before and after have the same keys: a page of the earlier file, were it found in the buffer pool or in
-/// the buffer pool extension, would show.
+/// The table's rows before and after have the same keys: a page of the earlier file, were it found in the
+/// buffer pool or in the buffer pool extension, would show.
 #[test]
 fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_extension() {
     let options = Options::new("/data").buffer_pool_bytes(5 * MIB).redo_capacity_bytes(8 * MIB);

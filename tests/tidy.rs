@@ -1,4 +1,5 @@
-//! The house stays tidy: links lead somewhere, code in documents is code that compiles, files stay short, the map has every room.
+//! The house stays tidy: links lead somewhere, code in documents is code that compiles, files stay short, the
+//! map has every room.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeSet;
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 const README_LINES_MAX: usize = 130;
 const SOURCE_LINES_MAX: usize = 800;
+/// `max_width` of `rustfmt.toml`, in characters.
+const LINE_WIDTH_MAX: usize = 110;
 /// What a command does belongs to `testing/`.
 const XTASK_LINES_MAX: usize = 700;
 
@@ -107,13 +110,45 @@ fn xtask_is_a_command_line() {
 
 #[test]
 fn source_files_have_one_idea_each() {
+    let all = all_sources();
+    let long: Vec<_> = all.iter().filter(|path| lines(path) > SOURCE_LINES_MAX).collect();
+    assert!(long.is_empty(), "more than {SOURCE_LINES_MAX} lines: {long:?}");
+}
+
+/// The rooms with Rust sources.
+const ROOMS: [&str; 8] =
+    ["src", "crates", "testing", "tests", "benches", "xtask", "fuzz/fuzz_targets", "examples"];
+
+fn all_sources() -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for room in ["src", "crates", "testing", "tests", "benches", "xtask", "fuzz/fuzz_targets", "examples"] {
+    for room in ROOMS {
         sources(&root().join(room), &mut all);
     }
     assert!(all.len() > 300, "{} files", all.len());
-    let long: Vec<_> = all.iter().filter(|path| lines(path) > SOURCE_LINES_MAX).collect();
-    assert!(long.is_empty(), "more than {SOURCE_LINES_MAX} lines: {long:?}");
+    all
+}
+
+/// A row of a table, a drawing or a layout, and the target of a link cannot be broken.
+fn may_be_wide(comment: &str) -> bool {
+    comment.starts_with('|')
+        || comment.contains("](")
+        || comment.contains('─')
+        || comment.trim_start_matches(['-', ' ']).contains("  ")
+}
+
+#[test]
+fn comments_are_as_wide_as_code() {
+    let mut wide = Vec::new();
+    for path in all_sources() {
+        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']).trim_start();
+            if line.chars().count() > LINE_WIDTH_MAX && !may_be_wide(comment) {
+                wide.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "wider than {LINE_WIDTH_MAX} characters:\n{}", wide.join("\n"));
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Whole files lost or foreign: each kind of file of a data directory missing, empty, cut, older (put back alone from a
-//! copy) or from another directory, after an orderly stop and after a crash.
+//! Whole files lost or foreign: each kind of file of a data directory missing, empty, cut, older (put back
+//! alone from a copy) or from another directory, after an orderly stop and after a crash.
 //!
-//! What must come of it: a start that is refused and names the file; or a table that is refused and names the file, with
-//! everything else complete; or everything complete. Never less than was acknowledged without a word.
+//! What must come of it: a start that is refused and names the file; or a table that is refused and names the
+//! file, with everything else complete; or everything complete. Never less than was acknowledged without a
+//! word.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use disk::{Crash, Environment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
@@ -88,7 +89,8 @@ enum End {
     Crash,
 }
 
-/// The directory after another run with more rows: some in files and behind the checkpoint, some in the log only.
+/// The directory after another run with more rows: some in files and behind the checkpoint, some in the log
+/// only.
 fn after_another_run(past: &SimulatedStorage, end: End) -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::with_storage(2, past.crash(1));
     environment.run_until_complete(async {

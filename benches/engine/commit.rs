@@ -1,5 +1,5 @@
-//! Durable commits of one updated row, by 1, 8 and 64 threads at a time: those that wait together share a write
-//! of the log and a sync. The time is that of a commit, not of a group.
+//! Durable commits of one updated row, by 1, 8 and 64 threads at a time: those that wait together share a
+//! write of the log and a sync. The time is that of a commit, not of a group.
 
 use std::cell::LazyCell;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! A read whose page has left the buffer pool: from the buffer pool extension, and from the data file.
 //!
-//! The data are six times the buffer pool, so a few of the reads still find their page there. The extension lies
-//! in memory where the system has a file system there, or in `UNTORN_BENCH_EXTENSION_DIR`: what is to be seen is
-//! the engine's share of a hit. An extension on the data's own disk suspends itself and serves nothing; the share
-//! that it served is printed.
+//! The data are six times the buffer pool, so a few of the reads still find their page there. The extension
+//! lies in memory where the system has a file system there, or in `UNTORN_BENCH_EXTENSION_DIR`: what is to be
+//! seen is the engine's share of a hit. An extension on the data's own disk suspends itself and serves
+//! nothing; the share that it served is printed.
 
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};

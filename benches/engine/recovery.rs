@@ -1,7 +1,7 @@
 //! Opening a database: after an orderly stop, and after a process that ended in the middle of its work.
 //!
-//! The process is this program once more, told by its environment to write and to end without closing. What it
-//! leaves is copied for each opening, since an opening repairs it.
+//! The process is this program once more, told by its environment to write and to end without closing. What
+//! it leaves is copied for each opening, since an opening repairs it.
 
 use std::cell::LazyCell;
 use std::fs;

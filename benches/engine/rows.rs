@@ -1,5 +1,5 @@
-//! Rows in a warm buffer pool: point read, range, insert, update. Nothing here waits for the disk: the commits
-//! do not sync.
+//! Rows in a warm buffer pool: point read, range, insert, update. Nothing here waits for the disk: the
+//! commits do not sync.
 
 use std::cell::LazyCell;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Any bytes as a `.cfg` file: reading never panics, what was read is written so that it reads the same again, and the version
-//! that is written comes out as it went in.
+//! Any bytes as a `.cfg` file: reading never panics, what was read is written so that it reads the same
+//! again, and the version that is written comes out as it went in.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any bytes as a page: verifying never panics, a sealed page is valid, and any flipped bit that the checksum covers is seen.
+//! Any bytes as a page: verifying never panics, a sealed page is valid, and any flipped bit that the checksum
+//! covers is seen.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

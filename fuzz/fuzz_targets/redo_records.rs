@@ -1,4 +1,5 @@
-//! Any bytes as the records of a mini-transaction: decoding ends, and what decodes well is written back alike.
+//! Any bytes as the records of a mini-transaction: decoding ends, and what decodes well is written back
+//! alike.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

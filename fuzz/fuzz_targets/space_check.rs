@@ -1,7 +1,8 @@
-//! Any bytes as the header, descriptor and inode pages of a tablespace: the check ends, and its answers are consistent.
+//! Any bytes as the header, descriptor and inode pages of a tablespace: the check ends, and its answers are
+//! consistent.
 //!
-//! Input: pages 0 and 2 as far as it reaches; the rest of the file is zero. Fields that would only make every input fail at once
-//! are set right.
+//! Input: pages 0 and 2 as far as it reaches; the rest of the file is zero. Fields that would only make every
+//! input fail at once are set right.
 #![no_main]
 
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! Any bytes as SQL, planned and executed by a real session over a real database: a result or an error, never a panic, a stack
-//! that overflows or a statement that cannot be killed.
+//! Any bytes as SQL, planned and executed by a real session over a real database: a result or an error, never
+//! a panic, a stack that overflows or a statement that cannot be killed.
 #![no_main]
 
 use std::io;

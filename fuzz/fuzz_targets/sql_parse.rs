@@ -1,4 +1,5 @@
-//! Any bytes as SQL, in every combination of the lexical modes: parsing ends without a panic and makes progress.
+//! Any bytes as SQL, in every combination of the lexical modes: parsing ends without a panic and makes
+//! progress.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

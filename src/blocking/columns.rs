@@ -1,7 +1,8 @@
 //! What a key and a value of a key-value table are made of: one column, or several.
 //!
-//! A [`KeyValueType`] is one column. An `Option` of one is a column that may be NULL, for values. A tuple is a column for each of its
-//! members: `k1`, `k2`, … in a key, which is in order of the first, then of the second.
+//! A [`KeyValueType`] is one column. An `Option` of one is a column that may be NULL, for values. A tuple is
+//! a column for each of its members: `k1`, `k2`, … in a key, which is in order of the first, then of the
+//! second.
 
 use smallvec::SmallVec;
 
@@ -12,10 +13,11 @@ use crate::types::Value;
 /// The values of a key or of a value, a column each.
 pub type Values<'a> = SmallVec<[Value<'a>; 2]>;
 
-/// A Rust type that can be the value of a [`KeyValue`](crate::KeyValue) table: a [`KeyValueType`], an `Option` of one, or a tuple of up
-/// to four of these.
+/// A Rust type that can be the value of a [`KeyValue`](crate::KeyValue) table: a [`KeyValueType`], an
+/// `Option` of one, or a tuple of up to four of these.
 pub trait Columns: Sized {
-    /// What is given to store it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers themselves, tuples of such.
+    /// What is given to store it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers themselves, tuples
+    /// of such.
     type Ref<'a>: Copy;
     /// Definitions of the columns.
     #[doc(hidden)]
@@ -38,7 +40,8 @@ pub trait Columns: Sized {
     }
 }
 
-/// A Rust type that can be the key of a [`KeyValue`](crate::KeyValue) table: a [`KeyValueType`] or a tuple of up to four.
+/// A Rust type that can be the key of a [`KeyValue`](crate::KeyValue) table: a [`KeyValueType`] or a tuple of
+/// up to four.
 pub trait Key: Columns {
     /// Definitions of the columns.
     #[doc(hidden)]

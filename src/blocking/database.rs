@@ -32,7 +32,8 @@ const ATTEMPTS_MAX: u32 = 100;
 /// How often it begins again after a wait for a lock that was in vain.
 const TIMEOUTS_MAX: u32 = 1;
 
-/// Up to this long it waits before it begins for the second time, and twice as long before each time after, up to the other.
+/// Up to this long it waits before it begins for the second time, and twice as long before each time after,
+/// up to the other.
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -84,14 +85,15 @@ impl Database {
     /// Opens the data directory, or creates it. Returns when recovery is done.
     ///
     /// # Errors
-    /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or settings
-    /// that do not fit it; the message names the file and says what can be done.
+    /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or
+    /// settings that do not fit it; the message names the file and says what can be done.
     pub fn open(options: Options) -> Result<Database> {
         Ok(block_on(asynchronous::Database::open(options))?.into())
     }
 
-    /// An empty database for tests. Its files lie in a file system in memory where the system has one, else in the directory for
-    /// temporary files, and are removed when it is closed, or with the last of its clones, handles and transactions.
+    /// An empty database for tests. Its files lie in a file system in memory where the system has one, else
+    /// in the directory for temporary files, and are removed when it is closed, or with the last of its
+    /// clones, handles and transactions.
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {
@@ -133,8 +135,8 @@ impl Database {
         Transaction::begin(&self.inner, isolation)
     }
 
-    /// This moment, to be read by any number of transactions, of any threads ([`Database::begin_in`]): what is committed from now on is
-    /// not in it. Old row versions are kept for as long as it lives.
+    /// This moment, to be read by any number of transactions, of any threads ([`Database::begin_in`]): what
+    /// is committed from now on is not in it. Old row versions are kept for as long as it lives.
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {
@@ -158,7 +160,8 @@ impl Database {
         self.inner.snapshot()
     }
 
-    /// Begins a transaction that reads a snapshot. It can change and lock nothing: [`Error::ReadOnly`](crate::Error::ReadOnly).
+    /// Begins a transaction that reads a snapshot. It can change and lock nothing:
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly).
     ///
     /// # Errors
     /// A snapshot of another database.
@@ -166,8 +169,9 @@ impl Database {
         Transaction::begin_in(&self.inner, snapshot)
     }
 
-    /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and `work` runs again after a
-    /// pause, which grows, up to 100 times. When a lock was not granted in time it runs once more.
+    /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and
+    /// `work` runs again after a pause, which grows, up to 100 times. When a lock was not granted in time it
+    /// runs once more.
     ///
     /// # Errors
     /// The error of `work` or of the commit; nothing is changed then.
@@ -219,7 +223,8 @@ impl Database {
     /// Creates a table and opens it.
     ///
     /// # Errors
-    /// One of this name, no such database, a definition that cannot be, a full disk; nothing is left behind then.
+    /// One of this name, no such database, a definition that cannot be, a full disk; nothing is left behind
+    /// then.
     pub fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<Arc<Table>> {
         block_on(self.inner.create_table(database, name, def))?;
         self.table(database, name)
@@ -295,8 +300,8 @@ impl Database {
         block_on(self.inner.check_table(database, name, None, PATIENCE))
     }
 
-    /// Makes a table's file complete and holds it still until the answer is dropped. Copy the `.ibd` file and the `.cfg` file next
-    /// to it meanwhile: MySQL and MariaDB import them.
+    /// Makes a table's file complete and holds it still until the answer is dropped. Copy the `.ibd` file and
+    /// the `.cfg` file next to it meanwhile: MySQL and MariaDB import them.
     ///
     /// # Errors
     /// No such table; transactions that use it for longer than a minute; I/O errors.
@@ -315,7 +320,8 @@ impl Database {
     /// Takes the file that was copied to the place of a discarded table's file as the table's tablespace.
     ///
     /// # Errors
-    /// A file that does not fit the definition, or is damaged: the message says which page. The table stays discarded.
+    /// A file that does not fit the definition, or is damaged: the message says which page. The table stays
+    /// discarded.
     pub fn import_tablespace(&self, database: &str, name: &str) -> Result<ImportReport> {
         block_on(self.inner.import_tablespace(database, name, None, PATIENCE))
     }
@@ -372,8 +378,8 @@ impl Database {
         self.inner.buffer_pool_bytes()
     }
 
-    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`); returns when what was written unprotected before
-    /// is durable. Lasts until the database is closed.
+    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`); returns when what was
+    /// written unprotected before is durable. Lasts until the database is closed.
     ///
     /// ```no_run
     /// # fn main() -> untorn::Result<()> {
@@ -388,8 +394,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made durable; the engine
-    /// then refuses changes.
+    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made
+    /// durable; the engine then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
         self.inner.set_doublewrite(mode)
     }
@@ -414,13 +420,14 @@ impl Database {
         self.inner.switch_extension(on)
     }
 
-    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the background;
-    /// `None` is off.
+    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the
+    /// background; `None` is off.
     pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
         self.inner.set_extension_file(file)
     }
 
-    /// Changes the size of the buffer pool extension, in bytes (0: eight times the buffer pool), in the background.
+    /// Changes the size of the buffer pool extension, in bytes (0: eight times the buffer pool), in the
+    /// background.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.inner.resize_extension(bytes)
     }
@@ -435,8 +442,9 @@ impl Database {
         self.inner.status()
     }
 
-    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to recover. Transactions still
-    /// open are rolled back at the next start; what they, or anybody, would do afterwards fails with
+    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
+    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
+    /// afterwards fails with
     /// [`Error::Closed`](crate::Error::Closed). A database that is dropped without it recovers when it is opened next.
     ///
     /// # Errors

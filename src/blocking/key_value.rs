@@ -1,8 +1,8 @@
 //! A typed key-value table, for programs that come from redb or LMDB.
 //!
-//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables have:
-//! the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their Rust values
-//! are.
+//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables
+//! have: the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their
+//! Rust values are.
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -95,8 +95,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
     }
 
-    /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing what others
-    /// put in between.
+    /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
+    /// what others put in between.
     pub fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
         self.get_for_update_or(transaction, key, WaitPolicy::Wait)
     }
@@ -153,9 +153,9 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         transaction.insert_all(&self.table, &rows).map(drop)
     }
 
-    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody else changes the key
-    /// meanwhile, so this is also compare-and-swap. If somebody puts the key that was not there in between, `change` is asked again.
-    /// Returns what is there now.
+    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
+    /// else changes the key meanwhile, so this is also compare-and-swap. If somebody puts the key that was
+    /// not there in between, `change` is asked again. Returns what is there now.
     pub fn change(
         &self,
         transaction: &mut Transaction,
@@ -215,8 +215,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t, 5..=9)`,
-    /// `range(t, (2026, "Ada")..(2027, ""))`.
+    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t,
+    /// 5..=9)`, `range(t, (2026, "Ada")..(2027, ""))`.
     pub fn range<'t, 'k>(
         &self,
         transaction: &'t mut Transaction,

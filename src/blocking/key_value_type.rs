@@ -7,10 +7,11 @@ const KEY_BYTES_MAX: u32 = 700;
 
 /// A Rust type that is a column of a [`KeyValue`](crate::KeyValue) table, in a key or in a value.
 ///
-/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of your own that is
-/// stored as one of these.
+/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of your own
+/// that is stored as one of these.
 pub trait KeyValueType: Sized {
-    /// What is given to store it or to look for it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers themselves.
+    /// What is given to store it or to look for it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers
+    /// themselves.
     type Ref<'a>: Copy;
     /// The column type when it is a key; its order must be that of the Rust values.
     fn key_type() -> ColumnType;

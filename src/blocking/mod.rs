@@ -1,7 +1,7 @@
 //! The types at the crate's root: operations block the calling thread.
 //!
-//! Each is a thin wrapper of its namesake in [`crate::asynchronous`]. The thread parks while it waits, and leads the log write of
-//! its own commit when the log is idle.
+//! Each is a thin wrapper of its namesake in [`crate::asynchronous`]. The thread parks while it waits, and
+//! leads the log write of its own commit when the log is idle.
 
 mod columns;
 mod database;

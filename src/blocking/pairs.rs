@@ -1,7 +1,7 @@
 //! Iterating over a key-value table from both ends.
 //!
-//! Pairs are read in batches, by a search for the key behind the last one. Each batch makes the range that is left smaller at its
-//! end, so that the two ends never meet the same pair, whatever others change meanwhile.
+//! Pairs are read in batches, by a search for the key behind the last one. Each batch makes the range that is
+//! left smaller at its end, so that the two ends never meet the same pair, whatever others change meanwhile.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -19,7 +19,8 @@ use crate::types::Value;
 /// Rows of the first batch; each one after has twice as many, up to the second number.
 const BATCH_ROWS: (usize, usize) = (4, 128);
 
-/// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each batch is a statement.
+/// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each
+/// batch is a statement.
 ///
 /// After an error there are no more pairs.
 pub struct Pairs<'t, K, V> {
@@ -55,7 +56,8 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         prefix: &[u8],
     ) -> Pairs<'t, K, V> {
         let owned = |bytes: &[u8]| vec![Value::bytes(bytes).into_owned()];
-        // The least key that is greater than all with the prefix: its last byte that is not the greatest one goes up.
+        // The least key that is greater than all with the prefix: its last byte that is not the greatest one
+        // goes up.
         let upper = match prefix.iter().rposition(|byte| *byte != u8::MAX) {
             Some(at) => {
                 let mut end = prefix[..=at].to_vec();

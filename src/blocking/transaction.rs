@@ -11,11 +11,12 @@ use crate::rows::{Lock, OwnedRow, Range};
 use crate::table::Table;
 use crate::types::Value;
 
-/// A transaction of a thread. Dropped without [`Transaction::commit`] it is rolled back, in the background: its locks
-/// may last a moment longer ([`Transaction::rollback`] returns when they are gone).
+/// A transaction of a thread. Dropped without [`Transaction::commit`] it is rolled back, in the background:
+/// its locks may last a moment longer ([`Transaction::rollback`] returns when they are gone).
 ///
-/// After [`TransactionError::Deadlock`](crate::TransactionError::Deadlock) nothing of it is left, and every further call fails, `commit`
-/// included: roll it back and begin again, or let [`Database::transact`](crate::Database::transact) do so.
+/// After [`TransactionError::Deadlock`](crate::TransactionError::Deadlock) nothing of it is left, and every
+/// further call fails, `commit` included: roll it back and begin again, or let
+/// [`Database::transact`](crate::Database::transact) do so.
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction(asynchronous::Transaction);
 
@@ -40,8 +41,8 @@ impl Transaction {
         block_on(self.0.insert(table, values))
     }
 
-    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the next number; those of
-    /// the rows follow each other, and the first is returned.
+    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the
+    /// next number; those of the rows follow each other, and the first is returned.
     ///
     /// # Errors
     /// Those of [`Transaction::insert`].
@@ -74,8 +75,10 @@ impl Transaction {
         block_on(self.0.get(table, key, Lock::Exclusive))
     }
 
-    /// The newest state of the row with this primary key, locked for a change, when another transaction has locked it as `wait` says:
-    /// fails with [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were not there.
+    /// The newest state of the row with this primary key, locked for a change, when another transaction has
+    /// locked it as `wait` says: fails with
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
+    /// not there.
     ///
     /// # Errors
     /// Those of [`Transaction::get_for_update`].
@@ -88,8 +91,8 @@ impl Transaction {
         block_on(self.0.get_or(table, key, Lock::Exclusive, wait))
     }
 
-    /// The rows of a range, one after the other. They are read in batches while the iterator goes on, and no page is held between
-    /// two rows.
+    /// The rows of a range, one after the other. They are read in batches while the iterator goes on, and no
+    /// page is held between two rows.
     ///
     /// # Errors
     /// No such table any more, no such index, values that are none of the index's columns.
@@ -97,8 +100,8 @@ impl Transaction {
         block_on(self.0.scan(table, range)).map(|rows| Rows { rows, ended: false })
     }
 
-    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE CURRENT_TIMESTAMP that are
-    /// not set get the time, in UTC.
+    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE
+    /// CURRENT_TIMESTAMP that are not set get the time, in UTC.
     ///
     /// # Errors
     /// No such column, values that do not fit, a duplicate key, lock waits.

@@ -4,10 +4,11 @@
 //! | header | record 1 | record 2: block 0 of 2 | block 1 of 2 | record 3 | zeros …
 //! ```
 //!
-//! The space behind the last record is always zeros, written and synced before it is used, and each record is synced before
-//! the next is written. A disk writes a sector whole or not. So a power cut in the middle of the last write leaves blocks
-//! that are right and blocks that are zeros, and a block that is neither has been damaged: *torn* and *damaged* are told
-//! apart, and a record that was ever acknowledged is never taken for a torn one.
+//! The space behind the last record is always zeros, written and synced before it is used, and each record is
+//! synced before the next is written. A disk writes a sector whole or not. So a power cut in the middle of
+//! the last write leaves blocks that are right and blocks that are zeros, and a block that is neither has
+//! been damaged: *torn* and *damaged* are told apart, and a record that was ever acknowledged is never taken
+//! for a torn one.
 
 /// Bytes of a block: a sector.
 pub(super) const BLOCK: usize = 512;
@@ -190,7 +191,8 @@ mod tests {
         assert_eq!(end.torn_until, end.tail);
     }
 
-    /// Any subset of the last record's blocks may have reached the disk: all of them are the record, less are nothing.
+    /// Any subset of the last record's blocks may have reached the disk: all of them are the record, less are
+    /// nothing.
     #[test]
     fn the_last_record_is_there_whole_or_not_at_all() {
         let long = vec![7; 3 * PAYLOAD + 1];

@@ -44,8 +44,8 @@ pub(super) enum Edit {
         name: String,
         collation: Collation,
     },
-    /// A database is gone with all its tables: their files are to be removed, and its directory. Those files that are not
-    /// where the names of their tables say come with their tablespaces.
+    /// A database is gone with all its tables: their files are to be removed, and its directory. Those files
+    /// that are not where the names of their tables say come with their tablespaces.
     DropDatabase {
         name: String,
         elsewhere: Vec<(u32, PathBuf)>,
@@ -61,7 +61,8 @@ pub(super) enum Edit {
         database: String,
         name: String,
     },
-    /// A table is gone and its file is to be removed, which is where the table's name says or `at` another place.
+    /// A table is gone and its file is to be removed, which is where the table's name says or `at` another
+    /// place.
     DropTable {
         database: String,
         name: String,
@@ -103,7 +104,8 @@ pub(super) enum Edit {
 }
 
 impl Edit {
-    /// Whether it may take from the room that is kept: it removes something, or the directory could not be opened without it.
+    /// Whether it may take from the room that is kept: it removes something, or the directory could not be
+    /// opened without it.
     pub(super) fn may_take_the_reserve(&self) -> bool {
         match self {
             Edit::DropDatabase { .. }
@@ -173,8 +175,8 @@ pub struct CatalogData {
     pub next_index: u64,
     /// Next unused tablespace id.
     pub next_space: u32,
-    /// What tells this data directory from all others: 32 random hexadecimal digits. Missing in directories made by
-    /// early versions, until they are opened again.
+    /// What tells this data directory from all others: 32 random hexadecimal digits. Missing in directories
+    /// made by early versions, until they are opened again.
     pub identity: Option<String>,
     /// Databases by name.
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
@@ -182,10 +184,11 @@ pub struct CatalogData {
     pub pending: PendingList,
     /// The last time the directory was open. Missing in directories of earlier versions.
     pub last_run: Option<LastRun>,
-    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why. Whatever lies in
-    /// their places now is without them.
+    /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why.
+    /// Whatever lies in their places now is without them.
     pub lost: BTreeMap<u32, String>,
-    /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not used again.
+    /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not
+    /// used again.
     pub marks: RedBlackTreeMapSync<u32, u64>,
 }
 
@@ -319,7 +322,8 @@ impl CatalogData {
         Ok(def)
     }
 
-    /// Whatever was still to be done with the files of these tables is not, now that they go; but what is to be removed is.
+    /// Whatever was still to be done with the files of these tables is not, now that they go; but what is to
+    /// be removed is.
     fn forget_work(&mut self, spaces: &BTreeSet<u32>) {
         let concerns = |work: &Pending| work.space().is_some_and(|space| spaces.contains(&space));
         self.pending.retain(|work| !concerns(work) || work.drops_one_of(spaces));
@@ -425,8 +429,8 @@ impl Change {
         self.edit(Edit::PutDatabase { name: name.to_owned(), collation })
     }
 
-    /// Drops a database with all its tables, and announces that their files go. `elsewhere` has those, by tablespace,
-    /// that are not where the names of their tables say.
+    /// Drops a database with all its tables, and announces that their files go. `elsewhere` has those, by
+    /// tablespace, that are not where the names of their tables say.
     ///
     /// # Errors
     /// [`Error::NoSuchDatabase`].
@@ -435,7 +439,8 @@ impl Change {
         self.edit(Edit::DropDatabase { name: name.to_owned(), elsewhere })
     }
 
-    /// Drops a table, which is returned, and announces that its file goes; that is where its name says, or `at` another place.
+    /// Drops a table, which is returned, and announces that its file goes; that is where its name says, or
+    /// `at` another place.
     ///
     /// # Errors
     /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].

@@ -18,8 +18,8 @@ pub fn write_atomically(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Res
     Ok(())
 }
 
-/// The first half of it: the new content, durable under another name, which is returned. That name is no longer than a
-/// file's may be, however long the other one is.
+/// The first half of it: the new content, durable under another name, which is returned. That name is no
+/// longer than a file's may be, however long the other one is.
 fn write_beside(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

@@ -174,8 +174,8 @@ impl Journal {
         }
     }
 
-    /// Goes on behind what was read. A process that was killed may have written the last record and not synced it: what is
-    /// done on the ground of it, to files or in the next record, must not outlive it.
+    /// Goes on behind what was read. A process that was killed may have written the last record and not
+    /// synced it: what is done on the ground of it, to files or in the next record, must not outlive it.
     pub fn go_on(&mut self, contents: &Contents) -> Result<(), Error> {
         let file = self.storage.open(&self.path(), OpenHow::EXISTING.buffered())?;
         file.sync_data()?;
@@ -261,8 +261,8 @@ impl Journal {
             });
             return Ok(());
         };
-        // What arrived of it must not be taken for a record. A sync that failed says nothing of what is durable, and is not
-        // repeated: the file as it was without the record is made anew.
+        // What arrived of it must not be taken for a record. A sync that failed says nothing of what is
+        // durable, and is not repeated: the file as it was without the record is made anew.
         let end = self.tail + bytes.len() as u64;
         if !synced && file.write_zeros(self.tail, end).and_then(|()| file.sync_data()).is_ok() {
             return Err(Failure::Undone(error.into()));
@@ -273,7 +273,8 @@ impl Journal {
         }
     }
 
-    /// Writes a note into the block of the last one. A disk writes a sector whole or not, so one of both is there.
+    /// Writes a note into the block of the last one. A disk writes a sector whole or not, so one of both is
+    /// there.
     fn overwrite_note(&mut self, file: &dyn File, block: &[u8], before: &CatalogData) -> Result<(), Failure> {
         let Err((error, _)) = write_durably(file, block, self.tail - BLOCK as u64) else { return Ok(()) };
         // Which of both is there nobody knows.
@@ -301,7 +302,8 @@ impl Journal {
         let made = self.write_beside(data).map_err(Failure::Undone)?;
         let path = self.path();
         if let Err(error) = self.storage.rename(&made.fresh, &path) {
-            // It may have been done all the same: then what is written to the old file is written into a file without a name.
+            // It may have been done all the same: then what is written to the old file is written into a file
+            // without a name.
             if !matches!(self.storage.exists(&made.fresh), Ok(true)) {
                 return Err(Failure::Uncertain(error.into()));
             }

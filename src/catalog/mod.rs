@@ -1,22 +1,25 @@
 //! The catalog: which databases and tables there are, in one file of records.
 //!
-//! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record behind it: JSON in
-//! blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a DDL statement happens. When the file
-//! has become much longer than its snapshot would be, it is written anew beside the old one and renamed over it. So a
-//! statement costs what it changes, however many tables there are. Behind the records some room is always kept ready for
-//! what drops something, and for what a start cannot do without, so that both find it on a full disk too; DROP DATABASE is one
-//! short record, and in a row of starts each overwrites the note of the one before. People read the file with `untorn inspect catalog`.
+//! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record
+//! behind it: JSON in blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a
+//! DDL statement happens. When the file has become much longer than its snapshot would be, it is written anew
+//! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
+//! are. Behind the records some room is always kept ready for what drops something, and for what a start
+//! cannot do without, so that both find it on a full disk too; DROP DATABASE is one short record, and in a
+//! row of starts each overwrites the note of the one before. People read the file with `untorn inspect
+//! catalog`.
 //!
-//! What a statement does to files before or after its moment is written into the catalog as a *pending* entry first, so that
-//! a start after a crash can finish or undo it (`file_work.rs`):
+//! What a statement does to files before or after its moment is written into the catalog as a *pending* entry
+//! first, so that a start after a crash can finish or undo it (`file_work.rs`):
 //!
 //! - a file about to be made for a table that is not in the catalog yet ([`Pending::Create`]) is deleted,
 //! - a file of a dropped table ([`Pending::Drop`]) is deleted,
-//! - a file that has a name for the time being ([`Pending::Replace`], [`Pending::Rename`]) gets the one its table has,
+//! - a file that has a name for the time being ([`Pending::Replace`], [`Pending::Rename`]) gets the one its
+//!   table has,
 //! - an index that was being built ([`Pending::BuildIndex`]) has its pages freed.
 //!
-//! That such work is done need not be durable at once: doing it again does nothing. It is noted with the next record
-//! ([`Catalog::change_later`]).
+//! That such work is done need not be durable at once: doing it again does nothing. It is noted with the next
+//! record ([`Catalog::change_later`]).
 //!
 //! Table, index and tablespace ids only grow and are never used twice, so redo records of a dropped table can
 //! never be taken for those of a new one.
@@ -45,8 +48,8 @@ use crate::error::Error;
 /// Name of the catalog file in the data directory.
 pub const CATALOG_FILE: &str = "untorn.catalog";
 
-/// Format of the data directory that this version writes. A directory with a greater number is refused; one of format 1,
-/// whose catalog is one JSON document, is read and written anew.
+/// Format of the data directory that this version writes. A directory with a greater number is refused; one
+/// of format 1, whose catalog is one JSON document, is read and written anew.
 pub const FORMAT: u32 = 2;
 
 /// Told of a reason why nothing more may be changed.
@@ -109,8 +112,9 @@ impl Catalog {
         self.frozen.store(level, Ordering::Relaxed);
     }
 
-    /// Calls `stop` with the reason when a change of the catalog could neither be made durable nor taken back: a crash may then
-    /// leave the old or the new one, and whatever was done on the ground of either could be lost with the other.
+    /// Calls `stop` with the reason when a change of the catalog could neither be made durable nor taken
+    /// back: a crash may then leave the old or the new one, and whatever was done on the ground of either
+    /// could be lost with the other.
     pub fn when_uncertain(&self, stop: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.stop.set(Box::new(stop));
     }
@@ -125,8 +129,8 @@ impl Catalog {
         self.current.read().clone()
     }
 
-    /// Changes the catalog. The closure works on a copy; when it succeeds its edits are written and the copy becomes the
-    /// catalog, otherwise nothing has happened. Blocks for a write and a sync.
+    /// Changes the catalog. The closure works on a copy; when it succeeds its edits are written and the copy
+    /// becomes the catalog, otherwise nothing has happened. Blocks for a write and a sync.
     ///
     /// # Errors
     /// What the closure returns, or a failure to write: nothing has happened then, unless the catalog
@@ -149,8 +153,8 @@ impl Catalog {
         Ok(result)
     }
 
-    /// Changes the catalog in memory at once and in the file with the next [`Catalog::change`]: for what a start after a
-    /// crash finds out again.
+    /// Changes the catalog in memory at once and in the file with the next [`Catalog::change`]: for what a
+    /// start after a crash finds out again.
     ///
     /// # Errors
     /// What the closure returns.
@@ -206,7 +210,8 @@ pub struct Inspection {
 /// Reads the catalog of a directory that no process has open, and changes nothing.
 ///
 /// # Errors
-/// When there is no such file, or it cannot be read at all. Damage is no error: it is reported beside what can be read.
+/// When there is no such file, or it cannot be read at all. Damage is no error: it is reported beside what
+/// can be read.
 pub fn inspect(storage: &dyn Storage, directory: &Path) -> Result<Inspection, Error> {
     let path = directory.join(CATALOG_FILE);
     let bytes = read_whole(storage, &path)?;

@@ -64,7 +64,8 @@ fn what_was_changed_is_there_again() {
     drop((known, again));
 }
 
-/// Every crash leaves the catalog before or after the change that was under way, also where the file was being written anew.
+/// Every crash leaves the catalog before or after the change that was under way, also where the file was
+/// being written anew.
 #[test]
 fn a_power_loss_at_any_sync_leaves_one_of_two_catalogs() {
     let disk = disk();
@@ -95,7 +96,8 @@ fn a_power_loss_at_any_sync_leaves_one_of_two_catalogs() {
     }
 }
 
-/// After any failing call the change is there or not, in memory as after a crash, or nothing more can be changed.
+/// After any failing call the change is there or not, in memory as after a crash, or nothing more can be
+/// changed.
 #[test]
 fn any_failing_call_leaves_memory_and_disk_alike() {
     for kind in [FaultKind::Eio, FaultKind::Enospc] {

@@ -3,16 +3,19 @@
 //!
 //! ```text
 //! u32 version = 1 | string host | string "database/table" | u64 next AUTO_INCREMENT value | u32 page size
-//! u32 table flags | u32 columns  | per column: u32 prtype, mtype, len, mbminmaxlen, ind, ord_part, max_prefix, string name
-//! u32 indexes | per index: u64 id, u32 space, root page, type, trx_id offset, user columns, unique fields, nullable
-//!               fields, fields, string name | per field: u32 prefix length, fixed length, string name
+//! u32 table flags | u32 columns  | per column: u32 prtype, mtype, len, mbminmaxlen, ind, ord_part,
+//!               max_prefix, string name
+//! u32 indexes | per index: u64 id, u32 space, root page, type, trx_id offset, user columns,
+//!               unique fields, nullable fields, fields, string name |
+//!               per field: u32 prefix length, fixed length, string name
 //! ```
 //!
-//! Integers are big-endian; a string is a u32 length that counts the NUL, the bytes, and the NUL. Every server version that
-//! can import at all reads version 1, and the same file serves both. This module only knows the file;
-//! [`super::describe`] knows what stands in it.
+//! Integers are big-endian; a string is a u32 length that counts the NUL, the bytes, and the NUL. Every
+//! server version that can import at all reads version 1, and the same file serves both. This module only
+//! knows the file; [`super::describe`] knows what stands in it.
 //!
-//! MySQL 8.0 and later write versions up to 8, which say more; they are read as far as a table of ours can be like that:
+//! MySQL 8.0 and later write versions up to 8, which say more; they are read as far as a table of ours can be
+//! like that:
 //!
 //! | since | where | what |
 //! |---|---|---|
@@ -361,8 +364,8 @@ mod tests {
         assert_eq!(fields(&theirs), fields(&ours));
     }
 
-    /// Files of newer versions are written as version 1, and say the same. (The fuzzer expected the bytes to be the same,
-    /// which they are for version 1 only.)
+    /// Files of newer versions are written as version 1, and say the same. (The fuzzer expected the bytes to
+    /// be the same, which they are for version 1 only.)
     #[test]
     fn newer_versions_are_written_as_version_1() {
         let theirs: &[u8] = include_bytes!("../../tests/fixtures/mysql-9.7.cfg");

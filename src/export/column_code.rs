@@ -1,8 +1,8 @@
 //! InnoDB's codes for column types, as they stand in `.cfg` files.
 //!
-//! A column has a *main type* (how InnoDB compares and stores it), a *precise type* (MySQL's type code in the low byte, flags, and
-//! the collation in the upper half), a length and the widths of a character. Both servers compute them alike; they compare every
-//! one of them on import.
+//! A column has a *main type* (how InnoDB compares and stores it), a *precise type* (MySQL's type code in the
+//! low byte, flags, and the collation in the upper half), a length and the widths of a character. Both
+//! servers compute them alike; they compare every one of them on import.
 
 use super::cfg::Column;
 use crate::types::{Collation, ColumnType};

@@ -43,8 +43,8 @@ impl Drop for Still {
 }
 
 impl Database {
-    /// Makes a table ready to be copied: old versions are purged, every page is in the file, and a `.cfg` file
-    /// that MySQL's and MariaDB's `IMPORT TABLESPACE` read lies beside it.
+    /// Makes a table ready to be copied: old versions are purged, every page is in the file, and a `.cfg`
+    /// file that MySQL's and MariaDB's `IMPORT TABLESPACE` read lies beside it.
     ///
     /// Nobody can use the table until the hold is dropped. Copy both files before that.
     pub async fn export_table(
@@ -55,8 +55,8 @@ impl Database {
         timeout: Duration,
     ) -> Result<ExportHold> {
         let (table, lock) = self.lock_current(database, name, session, timeout).await?;
-        // While another table is held nothing is purged: then delete-marked records stay in the file, as in one of InnoDB's. Importing it
-        // removes them.
+        // While another table is held nothing is purged: then delete-marked records stay in the file, as in
+        // one of InnoDB's. Importing it removes them.
         self.0.system.purge_all().await?;
         let purge = self.0.system.pause_purge().await;
         let still = Still::of(&self.0.store, table.def.space);

@@ -5,9 +5,10 @@
 //!   chain (type 10):      bytes on this page | next page | data
 //! ```
 //!
-//! MySQL keeps a list of index entries, one per page with data, in the order of the value; old versions of a page hang off
-//! its entry. A data page holds less than a page of a chain, so every page with data becomes a page of the chain in its
-//! place, linked as the list says. Pages that held only entries or old versions are left empty.
+//! MySQL keeps a list of index entries, one per page with data, in the order of the value; old versions of a
+//! page hang off its entry. A data page holds less than a page of a chain, so every page with data becomes a
+//! page of the chain in its place, linked as the list says. Pages that held only entries or old versions are
+//! left empty.
 
 use std::collections::HashMap;
 

@@ -4,15 +4,16 @@
 //!   table with file ──DISCARD──▶ table without ──(t.ibd and t.cfg are copied there)── IMPORT ──▶ table with file
 //! ```
 //!
-//! The file that is imported is somebody's: of another data directory of ours, of MariaDB, of MySQL. It is never
-//! written to. [`verify`] reads it once and refuses what is damaged or not understood; [`plan`] finds the table's indexes in
-//! it; [`rewrite`] reads it again and writes a copy whose pages are ours: a new tablespace id, so that no page of an
-//! earlier file of the table, in the buffer pool, the buffer pool extension, the doublewrite files or the redo log, can
-//! be taken for one of the new. Both go through the file in long stretches of direct I/O, beside the buffer pool. What
-//! is left is done with the means of the engine on the open copy: delete-marked records are removed, MySQL's copy of
-//! the dictionary is freed, and the table is checked as CHECK TABLE does, with every entry of every index. Only then
-//! the catalog names the copy; a crash before that moment leaves the table discarded and the file as it was, one after
-//! it the table whole. The copy then takes the file's name.
+//! The file that is imported is somebody's: of another data directory of ours, of MariaDB, of MySQL. It is
+//! never written to. [`verify`] reads it once and refuses what is damaged or not understood; [`plan`] finds
+//! the table's indexes in it; [`rewrite`] reads it again and writes a copy whose pages are ours: a new
+//! tablespace id, so that no page of an earlier file of the table, in the buffer pool, the buffer pool
+//! extension, the doublewrite files or the redo log, can be taken for one of the new. Both go through the
+//! file in long stretches of direct I/O, beside the buffer pool. What is left is done with the means of the
+//! engine on the open copy: delete-marked records are removed, MySQL's copy of the dictionary is freed, and
+//! the table is checked as CHECK TABLE does, with every entry of every index. Only then the catalog names the
+//! copy; a crash before that moment leaves the table discarded and the file as it was, one after it the table
+//! whole. The copy then takes the file's name.
 
 mod lob;
 mod plan;
@@ -52,12 +53,13 @@ pub struct ImportReport {
     pub pages: u32,
     /// Delete-marked records that were removed, of all indexes.
     pub removed_records: u64,
-    /// Without a `.cfg` file: where it was looked for. The definition was trusted then, and checked by the content.
+    /// Without a `.cfg` file: where it was looked for. The definition was trusted then, and checked by the
+    /// content.
     pub missing_cfg: Option<PathBuf>,
 }
 
-/// A copy being made. Dropped unfinished, with the statement, it is removed in the background; until then the table stays
-/// locked.
+/// A copy being made. Dropped unfinished, with the statement, it is removed in the background; until then the
+/// table stays locked.
 struct HalfCopied {
     database: Database,
     space: u32,
@@ -96,10 +98,12 @@ impl Drop for HalfCopied {
 
 impl Database {
     /// Removes a table's file; the table stays, without rows, until a tablespace is imported. Waits until no
-    /// transaction uses it, at most so long. Nothing happens to a table whose tablespace is discarded already.
+    /// transaction uses it, at most so long. Nothing happens to a table whose tablespace is discarded
+    /// already.
     ///
     /// # Errors
-    /// No such table, a timeout, or a file that cannot be removed (the table is discarded then, and the next start removes it).
+    /// No such table, a timeout, or a file that cannot be removed (the table is discarded then, and the next
+    /// start removes it).
     pub async fn discard_tablespace(
         &self,
         database: &str,
@@ -119,8 +123,8 @@ impl Database {
         .await
     }
 
-    /// The file gives up its name before the table is discarded: whatever has that name afterwards was put there to be imported,
-    /// though it may be this very file.
+    /// The file gives up its name before the table is discarded: whatever has that name afterwards was put
+    /// there to be imported, though it may be this very file.
     async fn discard_locked(&self, table: &Arc<Table>) -> Result<()> {
         let space = table.def.space;
         let (old_path, aside) = (self.present_file(table), temporary_file(&table.database, space));
@@ -160,13 +164,14 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the file that was copied to the place of a discarded table's file the table's tablespace: `<table>.ibd`, and
-    /// beside it `<table>.cfg` if there is one. Files of this engine, of MariaDB and of MySQL are taken. For the time of the
-    /// import there must be room for a second copy of the file.
+    /// Makes the file that was copied to the place of a discarded table's file the table's tablespace:
+    /// `<table>.ibd`, and beside it `<table>.cfg` if there is one. Files of this engine, of MariaDB and of
+    /// MySQL are taken. For the time of the import there must be room for a second copy of the file.
     ///
     /// # Errors
-    /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`], [`Error::ImportRefused`], I/O
-    /// errors and a full disk. The table is discarded then as before, and the file as it was.
+    /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`],
+    /// [`Error::ImportRefused`], I/O errors and a full disk. The table is discarded then as before, and the
+    /// file as it was.
     pub async fn import_tablespace(
         &self,
         database: &str,
@@ -271,8 +276,8 @@ impl Database {
         Ok(Some(theirs))
     }
 
-    /// Announces the copy in the catalog: should the process end, the next start removes it. Its definition has ids that
-    /// nothing refers to yet; one more is for the tree of MySQL's dictionary, if there is one.
+    /// Announces the copy in the catalog: should the process end, the next start removes it. Its definition
+    /// has ids that nothing refers to yet; one more is for the tree of MySQL's dictionary, if there is one.
     async fn begin_copy(&self, table: &Arc<Table>, has_sdi: bool) -> Result<(TableDef, u64, PathBuf)> {
         let (engine, table) = (self.clone(), table.clone());
         self.run_to_the_end(async move {
@@ -298,7 +303,8 @@ impl Database {
         fresh_path: &Path,
     ) -> Result<(Arc<Table>, ImportReport)> {
         let storage = self.0.environment.storage().clone();
-        // Pages must not be of an LSN that the log does not reach after a crash: what follows would be taken for old.
+        // Pages must not be of an LSN that the log does not reach after a crash: what follows would be taken
+        // for old.
         let lsn = self.0.redo.current();
         self.make_durable().await?;
         let copy_path = self.0.directory.join(fresh_path);

@@ -1,8 +1,9 @@
 //! Which index of the file is which index of the table.
 //!
-//! With a `.cfg` file everything it says is compared with what ours would say of the same table, and it names the indexes.
-//! Without one the definition is trusted: as in MySQL, the roots in the order of their page numbers are the table's indexes in
-//! their order. If that is not so, the check of the finished copy finds entries that do not belong to the rows.
+//! With a `.cfg` file everything it says is compared with what ours would say of the same table, and it names
+//! the indexes. Without one the definition is trusted: as in MySQL, the roots in the order of their page
+//! numbers are the table's indexes in their order. If that is not so, the check of the finished copy finds
+//! entries that do not belong to the rows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -81,8 +82,8 @@ pub(super) fn compare(path: &Path, theirs: &Description, ours: &Description) -> 
     Ok(())
 }
 
-/// Whether two descriptions mean the same column. Letter case of names does not count, nor whether bytes that are compared
-/// as they are call themselves unsigned: TIMESTAMP does in MariaDB and does not in MySQL.
+/// Whether two descriptions mean the same column. Letter case of names does not count, nor whether bytes that
+/// are compared as they are call themselves unsigned: TIMESTAMP does in MariaDB and does not in MySQL.
 fn same_column(a: &Column, b: &Column) -> bool {
     const FIXED_BINARY: u32 = 3;
     const UNSIGNED: u32 = 512;

@@ -8,14 +8,16 @@ use pagestore::PageSize;
 
 use crate::error::{Error, Result};
 
-/// Bytes read and written at once: large enough for a disk, small enough to be looked through without a pause for others.
+/// Bytes read and written at once: large enough for a disk, small enough to be looked through without a pause
+/// for others.
 pub(super) const STRETCH_BYTES: usize = 1 << 20;
 
 /// Offset of the tablespace flags in page 0.
 const FSP_FLAGS: usize = 54;
 /// Tablespace flags of ROW_FORMAT=DYNAMIC without the bits of the page size.
 pub(super) const DYNAMIC: u32 = 0x21;
-/// Bit of MariaDB's `full_crc32` format; in the other format it belongs to a size of compressed pages that does not exist.
+/// Bit of MariaDB's `full_crc32` format; in the other format it belongs to a size of compressed pages that
+/// does not exist.
 const FULL_CRC32: u32 = 1 << 4;
 /// Bit of MySQL's flags: the file holds a copy of the dictionary (SDI).
 const SDI: u32 = 1 << 14;
@@ -52,7 +54,8 @@ impl Source {
     /// Opens the file and looks at its first page.
     ///
     /// # Errors
-    /// [`Error::ImportRefused`] with what is wrong, [`Error::SchemaMismatch`] for another page size or row format.
+    /// [`Error::ImportRefused`] with what is wrong, [`Error::SchemaMismatch`] for another page size or row
+    /// format.
     pub async fn open(storage: &Arc<dyn Storage>, path: &Path, page_size: PageSize) -> Result<Source> {
         let file = storage.open(path, OpenHow::READ_ONLY)?;
         let len = file.len()?;
@@ -163,7 +166,8 @@ impl Source {
     }
 }
 
-/// Which pages are free, according to the descriptors: the pages with them come before those that they describe.
+/// Which pages are free, according to the descriptors: the pages with them come before those that they
+/// describe.
 #[derive(Default)]
 pub(super) struct FreePages {
     descriptors: Vec<u8>,

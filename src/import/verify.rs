@@ -1,7 +1,8 @@
-//! The first time through the file: is every page whole and of a kind that is understood, and where are the indexes?
+//! The first time through the file: is every page whole and of a kind that is understood, and where are the
+//! indexes?
 //!
-//! Nothing is written yet, so whatever is refused here leaves no trace. Pages that the descriptors call free are only
-//! checked for damage: nobody looks at what is on them.
+//! Nothing is written yet, so whatever is refused here leaves no trace. Pages that the descriptors call free
+//! are only checked for damage: nobody looks at what is on them.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +90,8 @@ impl Survey {
         }
     }
 
-    /// The root is the page without neighbours on the highest level; a level below may have just one page too.
+    /// The root is the page without neighbours on the highest level; a level below may have just one page
+    /// too.
     fn index_page(&mut self, source: &Source, bytes: &[u8], number: u32) -> Result<()> {
         if !header::is_compact(bytes) {
             return Err(

@@ -24,7 +24,8 @@ fn is_deadlock<T>(outcome: Result<T, Blocked>) -> bool {
     matches!(outcome, Err(Blocked::Deadlock))
 }
 
-/// Two transactions use one table each, two definitions wait for them, and the transactions want each other's table.
+/// Two transactions use one table each, two definitions wait for them, and the transactions want each other's
+/// table.
 #[test]
 fn a_cycle_through_two_waiting_definitions_ends_in_a_victim() {
     let graph = MetadataGraph::new();
@@ -114,7 +115,8 @@ fn more_holds_than_slots_are_all_known() {
     }
 }
 
-/// Two statements of one session wait at once: neither hides the other, and when one ends the other still waits.
+/// Two statements of one session wait at once: neither hides the other, and when one ends the other still
+/// waits.
 #[test]
 fn two_statements_of_one_owner_wait_side_by_side() {
     let graph = MetadataGraph::new();
@@ -136,7 +138,8 @@ fn two_statements_of_one_owner_wait_side_by_side() {
     }
 }
 
-/// That a wait ended in an error once means nothing to a wait for another lock, also where that is made in the same memory.
+/// That a wait ended in an error once means nothing to a wait for another lock, also where that is made in
+/// the same memory.
 #[test]
 fn a_victims_mark_goes_with_its_lock() {
     let graph = MetadataGraph::new();
@@ -173,9 +176,10 @@ async fn lock_row(transaction: &mut Transaction, id: i64) {
     assert!(transaction.get(&rows, &[Value::Int(id)], Lock::Exclusive).await.unwrap().is_some());
 }
 
-/// Somebody uses a table that a definition waits for, and waits for a row. While the definition's session looks for a cycle
-/// he gets the row, ends his transaction, and waits in his next one for a row that the session has. At no moment is there a
-/// cycle, so nobody is a victim, between whichever two looks of the search that happens.
+/// Somebody uses a table that a definition waits for, and waits for a row. While the definition's session
+/// looks for a cycle he gets the row, ends his transaction, and waits in his next one for a row that the
+/// session has. At no moment is there a cycle, so nobody is a victim, between whichever two looks of the
+/// search that happens.
 #[test]
 fn a_cycle_that_never_was_has_no_victim() {
     let place = Place(std::env::temp_dir().join(format!("untorn-cycle-{}", std::process::id())));

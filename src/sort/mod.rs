@@ -1,13 +1,14 @@
 //! Sorting what need not fit into memory.
 //!
-//! Entries are bytes to this module; an [`Order`] compares them. They are collected in one arena and sorted in short
-//! *stretches* as they come, so that no step is long: there is never a big sort, only merging, which gives way entry by
-//! entry. When the arena is full its stretches are merged into a *run* in a temporary file, and when many runs of one
-//! level have gathered they are merged into one of the next. At the end what is left is merged on the fly.
-//! Equal entries keep the order in which they came: of equal heads a merge takes the older source's.
+//! Entries are bytes to this module; an [`Order`] compares them. They are collected in one arena and sorted
+//! in short *stretches* as they come, so that no step is long: there is never a big sort, only merging, which
+//! gives way entry by entry. When the arena is full its stretches are merged into a *run* in a temporary
+//! file, and when many runs of one level have gathered they are merged into one of the next. At the end what
+//! is left is merged on the fly. Equal entries keep the order in which they came: of equal heads a merge
+//! takes the older source's.
 //!
-//! The file is read and written by the environment's storage, off the threads that connections run on. Its name is gone as soon
-//! as it is open, so nothing is left of it whatever happens.
+//! The file is read and written by the environment's storage, off the threads that connections run on. Its
+//! name is gone as soon as it is open, so nothing is left of it whatever happens.
 
 mod merge;
 mod run;
@@ -37,8 +38,8 @@ pub trait Order: Clone {
     /// The order of two entries.
     fn compare(&self, left: &[u8], right: &[u8]) -> Ordering;
 
-    /// A number that decides where it differs: an entry with a smaller one comes first. Most comparisons of a sort end with it,
-    /// without a look at the entries.
+    /// A number that decides where it differs: an entry with a smaller one comes first. Most comparisons of a
+    /// sort end with it, without a look at the entries.
     fn head(&self, _entry: &[u8]) -> u64 {
         0
     }

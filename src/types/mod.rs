@@ -3,8 +3,8 @@
 //! A [`ColumnType`] is what a column was declared as; a [`Value`] is what a person or a program means by a
 //! value of it; the storage encoding is the byte string that stands in the record. [`encode`] and [`decode`]
 //! go between the last two. The encodings are InnoDB's: big-endian integers with the sign bit flipped, packed
-//! decimals, packed dates, so that most keys compare as plain bytes. FLOAT and DOUBLE (little-endian IEEE 754)
-//! and strings (by collation) are the exceptions, see [`ColumnType::comparison`].
+//! decimals, packed dates, so that most keys compare as plain bytes. FLOAT and DOUBLE (little-endian
+//! IEEE 754) and strings (by collation) are the exceptions, see [`ColumnType::comparison`].
 
 mod codec;
 mod column_type;

@@ -1,8 +1,8 @@
 //! Days, times and spans, and their packed forms.
 //!
-//! The packing is MySQL's since 5.6 ("DATETIME2"): `year*13+month` in 17 bits, day in 5, hour in 5, minute and
-//! second in 6 each, 40 bits in all with the sign bit, followed by the fraction of a second in as few bytes as
-//! its digits need. Zero days and months (`0000-00-00`) are values here, as they are in MySQL.
+//! The packing is MySQL's since 5.6 ("DATETIME2"): `year*13+month` in 17 bits, day in 5, hour in 5, minute
+//! and second in 6 each, 40 bits in all with the sign bit, followed by the fraction of a second in as few
+//! bytes as its digits need. Zero days and months (`0000-00-00`) are values here, as they are in MySQL.
 
 use std::fmt;
 

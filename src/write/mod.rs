@@ -11,12 +11,12 @@
 //!                        txn: locks, undo, trees
 //! ```
 //!
-//! The callers turn values into bytes, each with its own rules. Everything that follows from the table's definition happens in
-//! [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, CHECK, generated columns, row events)
-//! belongs there.
+//! The callers turn values into bytes, each with its own rules. Everything that follows from the table's
+//! definition happens in [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, CHECK,
+//! generated columns, row events) belongs there.
 //!
-//! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that goes on after a
-//! duplicate key needs no savepoint.
+//! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that
+//! goes on after a duplicate key needs no savepoint.
 
 mod encoded_row;
 mod row_writer;

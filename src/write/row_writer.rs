@@ -34,8 +34,8 @@ impl StatementTime {
         StatementTime { utc, zone: 0 }
     }
 
-    /// CURRENT_TIMESTAMP of a column: TIMESTAMP keeps UTC, all others the session's time. Digits of a second that the column does not
-    /// have are cut off.
+    /// CURRENT_TIMESTAMP of a column: TIMESTAMP keeps UTC, all others the session's time. Digits of a second
+    /// that the column does not have are cut off.
     ///
     /// # Errors
     /// A time beyond the column's range.
@@ -65,8 +65,8 @@ pub enum Written {
 
 /// Writes the rows of one statement into a table. The transaction must be using the table.
 ///
-/// Counts of rows reach the table's estimate by [`RowWriter::finish`]. A statement that fails, and is undone, drops its writer
-/// instead.
+/// Counts of rows reach the table's estimate by [`RowWriter::finish`]. A statement that fails, and is undone,
+/// drops its writer instead.
 pub struct RowWriter {
     table: Arc<Table>,
     /// Rows that the statement is still to insert, as far as it knows: AUTO_INCREMENT values taken at a time.
@@ -89,8 +89,8 @@ impl RowWriter {
         &self.table
     }
 
-    /// The statement assigns these columns when it updates a row: the other ones with ON UPDATE CURRENT_TIMESTAMP get `time`, which
-    /// is asked for if there is such a column.
+    /// The statement assigns these columns when it updates a row: the other ones with ON UPDATE
+    /// CURRENT_TIMESTAMP get `time`, which is asked for if there is such a column.
     ///
     /// # Errors
     /// A time beyond a column's range.
@@ -132,7 +132,8 @@ impl RowWriter {
         Ok(value)
     }
 
-    /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets it.
+    /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets
+    /// it.
     pub fn give_back(&mut self, value: u64) {
         if self.generated.start == value + 1 {
             self.generated.start = value;
@@ -173,8 +174,9 @@ impl RowWriter {
         Ok(written)
     }
 
-    /// Changes columns of the row with this clustered key, and those with ON UPDATE. `changes` are real ones: a row that stays as it
-    /// is has none, and gets no time. Counting goes on behind what an AUTO_INCREMENT column becomes.
+    /// Changes columns of the row with this clustered key, and those with ON UPDATE. `changes` are real ones:
+    /// a row that stays as it is has none, and gets no time. Counting goes on behind what an AUTO_INCREMENT
+    /// column becomes.
     ///
     /// # Errors
     /// [`txn::Error::RowNotFound`] and those of [`RowWriter::insert`]; the row is as it was.

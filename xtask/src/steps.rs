@@ -98,8 +98,8 @@ impl Steps {
     }
 }
 
-/// Makes the archives of all crates but those that are ours alone. They are not built: the workspace was, and what
-/// an archive lacks shows in its list.
+/// Makes the archives of all crates but those that are ours alone. They are not built: the workspace was, and
+/// what an archive lacks shows in its list.
 fn package() -> Result<()> {
     let ours = ["xtask", "untorn-torture", "untorn-campaigns", "untorn-lab"];
     let without = ours.iter().flat_map(|package| ["--exclude", package]);

@@ -7,29 +7,31 @@
 //!     └──────────────── LOOKS looks with a clear advantage, or RETRY_AFTER ─────────────┘
 //! ```
 //!
-//! Latencies are summed up per look (about a second) and smoothed over looks. An active tier is doubted after [`LOOKS`]
-//! looks in a row at which it was not [`SUSPEND_BELOW`] times faster than the data files; while it is
-//! suspended, one look-up in [`PROBE_EVERY`] is still answered, which measures it, and after as many looks at which it
-//! was [`RESUME_ABOVE`] times faster it is active again. Between the two ratios nothing changes. A suspended tier
-//! that holds too little to be probed is believed to be as fast as it last was: it is resumed when the data files have become
-//! that much slower, but not before it has been suspended for a time that doubles with each time that this was wrong, from
-//! [`PATIENCE`] to [`PATIENCE_MAX`]; and in any case after [`RETRY_AFTER`].
+//! Latencies are summed up per look (about a second) and smoothed over looks. An active tier is doubted after
+//! [`LOOKS`] looks in a row at which it was not [`SUSPEND_BELOW`] times faster than the data files; while it
+//! is suspended, one look-up in [`PROBE_EVERY`] is still answered, which measures it, and after as many looks
+//! at which it was [`RESUME_ABOVE`] times faster it is active again. Between the two ratios nothing changes.
+//! A suspended tier that holds too little to be probed is believed to be as fast as it last was: it is
+//! resumed when the data files have become that much slower, but not before it has been suspended for a time
+//! that doubles with each time that this was wrong, from [`PATIENCE`] to [`PATIENCE_MAX`]; and in any case
+//! after [`RETRY_AFTER`].
 //!
-//! A tier that does its work makes the data files faster: they have next to nothing to do. Judged by that it would
-//! suspend itself, the data files would be slow again, and so on. What counts is what the data files take *alone*, under
-//! the load that there is now. A warm tier after a restart finds everything, and nobody knows that figure yet. So a
-//! tier that is doubted is put on **trial** first: for [`TRIAL_LASTS`] no look-up is answered, and what the data files
-//! then take is what they take alone. The reads of the first half are not counted: most of them were submitted
-//! while the data files were idle. Only if the tier is not [`SUSPEND_BELOW`] times faster than that is it suspended.
+//! A tier that does its work makes the data files faster: they have next to nothing to do. Judged by that it
+//! would suspend itself, the data files would be slow again, and so on. What counts is what the data files
+//! take *alone*, under the load that there is now. A warm tier after a restart finds everything, and nobody
+//! knows that figure yet. So a tier that is doubted is put on **trial** first: for [`TRIAL_LASTS`] no look-up
+//! is answered, and what the data files then take is what they take alone. The reads of the first half are
+//! not counted: most of them were submitted while the data files were idle. Only if the tier is not
+//! [`SUSPEND_BELOW`] times faster than that is it suspended.
 //!
-//! What the data files take alone is remembered, from trials and from the time the tier is suspended: it halves every
-//! [`ALONE_HALVES_AFTER`], so that now and then it is measured again. A trial that sees fewer than [`SAMPLES_MIN`] reads
-//! goes on until it has them, at most for [`TRIAL_LASTS_MAX`], and then decides nothing: there is no load by which to
-//! judge. A trial costs reads of the data files, so there is one in [`TRIAL_EVERY`] at most; until then a tier that is
-//! doubted stays as it is.
+//! What the data files take alone is remembered, from trials and from the time the tier is suspended: it
+//! halves every [`ALONE_HALVES_AFTER`], so that now and then it is measured again. A trial that sees fewer
+//! than [`SAMPLES_MIN`] reads goes on until it has them, at most for [`TRIAL_LASTS_MAX`], and then decides
+//! nothing: there is no load by which to judge. A trial costs reads of the data files, so there is one in
+//! [`TRIAL_EVERY`] at most; until then a tier that is doubted stays as it is.
 //!
-//! Suspended means: nothing is admitted, and nothing but probes is found. Invalidation goes on as always, so what the
-//! tier holds stays current. During a trial pages are admitted too. One that has been suspended for
+//! Suspended means: nothing is admitted, and nothing but probes is found. Invalidation goes on as always, so
+//! what the tier holds stays current. During a trial pages are admitted too. One that has been suspended for
 //! [`PART_KEPT_AFTER`] keeps no more of its pages than a small share of the pool's memory can describe
 //! ([`crate::options`]); the rest of its tables' memory is the pool's again until it is resumed.
 
@@ -52,7 +54,8 @@ pub(crate) const LOOKS: u32 = 3;
 const SAMPLES_MIN: u64 = 8;
 /// While suspended, one look-up in this many is answered.
 pub(crate) const PROBE_EVERY: u32 = 32;
-/// A tier suspended for so long keeps only part of its pages: long enough for a disk that stumbles to recover.
+/// A tier suspended for so long keeps only part of its pages: long enough for a disk that stumbles to
+/// recover.
 pub(crate) const PART_KEPT_AFTER: Duration = Duration::from_secs(15);
 /// A suspended tier without enough probes is resumed on trial after this long.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -197,8 +200,8 @@ impl Adapt {
         if self.is_suspended() { now.saturating_sub(judgement.changed_at) } else { Duration::ZERO }
     }
 
-    /// Whether a look-up of the page is answered while the tier is suspended. By the page's hash, so that nothing
-    /// that others use is written.
+    /// Whether a look-up of the page is answered while the tier is suspended. By the page's hash, so that
+    /// nothing that others use is written.
     pub(crate) fn probes(&self, page: PageId) -> bool {
         let turn = self.probed.load(Ordering::Relaxed);
         ((hash(page) >> 20) as u32).wrapping_add(turn).is_multiple_of(PROBE_EVERY)
@@ -237,8 +240,8 @@ impl Adapt {
             }
         }
         let speaks_for_change = match (judgement.tier, judgement.data) {
-            // Only a fresh measurement of the tier counts; the data files may rest while everything is found. But a
-            // suspended tier that was not measured at all is compared by what it was.
+            // Only a fresh measurement of the tier counts; the data files may rest while everything is found.
+            // But a suspended tier that was not measured at all is compared by what it was.
             (Some(tier_time), Some(data_time))
                 if tier.is_some() || (suspended && !judgement.measured && data.is_some()) =>
             {

@@ -1,10 +1,11 @@
-//! Which pages are let in: those wanted a second time, never a scan's and never read-ahead that nobody used, and no
-//! more bytes than the write budget allows.
+//! Which pages are let in: those wanted a second time, never a scan's and never read-ahead that nobody used,
+//! and no more bytes than the write budget allows.
 //!
-//! A second touch is seen in one of two ways: the pool says that the page was wanted again while it was in memory, or
-//! the page was missed by the pool twice. For the latter every miss leaves seven bits of the page's hash in a table of
-//! one byte per slot; the next page that falls on the same byte takes it over, so what was seen long ago is forgotten.
-//! As long as the tier has regions that were never used, the second touch is not asked for: such a page displaces nothing.
+//! A second touch is seen in one of two ways: the pool says that the page was wanted again while it was in
+//! memory, or the page was missed by the pool twice. For the latter every miss leaves seven bits of the
+//! page's hash in a table of one byte per slot; the next page that falls on the same byte takes it over, so
+//! what was seen long ago is forgotten. As long as the tier has regions that were never used, the second
+//! touch is not asked for: such a page displaces nothing.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -72,9 +73,9 @@ pub(crate) fn judge(
 
 /// Bytes that may be written: fills at the budgeted rate, up to one second's worth or two regions.
 ///
-/// What is saved when a region is cleaned is taken in advance: to let a page go that is there would cost the same bytes when
-/// it comes back, and a read of the data file. What was taken so is missing to the admissions that follow, so
-/// the rate is kept.
+/// What is saved when a region is cleaned is taken in advance: to let a page go that is there would cost the
+/// same bytes when it comes back, and a read of the data file. What was taken so is missing to the admissions
+/// that follow, so the rate is kept.
 pub(crate) struct WriteBudget {
     /// Bytes per second; 0 is no limit.
     rate: AtomicU64,

@@ -5,29 +5,32 @@
 //!   free regions ◀── cleaning ◀── oldest region of the FIFO ◀── region written to its end
 //! ```
 //!
-//! Nothing waits: no buffer or no free region means that the page is refused. A page is in the table from the moment
-//! it is copied, *pending*, so that a change of it in the meantime drops it; it can be found when the write is over.
+//! Nothing waits: no buffer or no free region means that the page is refused. A page is in the table from the
+//! moment it is copied, *pending*, so that a change of it in the meantime drops it; it can be found when the
+//! write is over.
 //!
-//! **Cleaning** keeps some regions free ([`Geometry::regions_kept_free`]), because pages come in bursts: a batch of page
-//! writes ends, and those of its pages that are to be evicted are offered at once. What is saved is read with one read of
-//! the region and copied like offered pages.
+//! **Cleaning** keeps some regions free ([`Geometry::regions_kept_free`]), because pages come in bursts: a
+//! batch of page writes ends, and those of its pages that are to be evicted are offered at once. What is
+//! saved is read with one read of the region and copied like offered pages.
 //!
-//! - *Holes.* Where pages are changed, regions lose them: what is left of a region is worth its copy. So the emptiest of the
-//!   [`LOOKED_AT`] oldest regions with at most half of their slots in use is taken first, and all that is in it is saved,
-//!   like a log-structured file system compacts its segments. As long as the pages of the tier are no more than half of its
-//!   slots there is such a region (those that are free or being filled aside), if not always among those looked at.
-//! - *Second chance.* Where there is none the tier is full, and the oldest region goes. If at least half of its slots were
-//!   hit since they were written, the region goes to the young end of the FIFO as it is, at most [`KEEP_MAX`] times in a
-//!   row. Otherwise the pages that were hit are saved, half a region of them at most, and the rest is dropped. A page that
-//!   was saved has to be hit again to be saved again.
+//! - *Holes.* Where pages are changed, regions lose them: what is left of a region is worth its copy. So the
+//!   emptiest of the [`LOOKED_AT`] oldest regions with at most half of their slots in use is taken first, and
+//!   all that is in it is saved, like a log-structured file system compacts its segments. As long as the
+//!   pages of the tier are no more than half of its slots there is such a region (those that are free or
+//!   being filled aside), if not always among those looked at.
+//! - *Second chance.* Where there is none the tier is full, and the oldest region goes. If at least half of
+//!   its slots were hit since they were written, the region goes to the young end of the FIFO as it is, at
+//!   most [`KEEP_MAX`] times in a row. Otherwise the pages that were hit are saved, half a region of them at
+//!   most, and the rest is dropped. A page that was saved has to be hit again to be saved again.
 //!
-//! So a region that is cleaned costs at most half a region of writes. They count in the write budget, which admissions
-//! then lack. Cleaning goes on by itself, from the end of a write or of a read to the next region, until enough
-//! are free. For what is saved there are always room and a buffer: offers leave the last free region alone, and, while a
-//! region is being cleaned, the last buffer. A tier that is suspended needs no room and cleans nothing.
+//! So a region that is cleaned costs at most half a region of writes. They count in the write budget, which
+//! admissions then lack. Cleaning goes on by itself, from the end of a write or of a read to the next region,
+//! until enough are free. For what is saved there are always room and a buffer: offers leave the last free
+//! region alone, and, while a region is being cleaned, the last buffer. A tier that is suspended needs no
+//! room and cleans nothing.
 //!
-//! **Order with the kept map.** A page that leaves its slot here can no longer be dropped by a change. So its drop is
-//! recorded like that of a changed page: under the lock of its shard, while it leaves.
+//! **Order with the kept map.** A page that leaves its slot here can no longer be dropped by a change. So its
+//! drop is recorded like that of a changed page: under the lock of its shard, while it leaves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,8 +124,8 @@ impl Filler {
         }
     }
 
-    /// Whether a page more costs none of those that are there: there are regions that hold nothing, beyond those kept
-    /// free, or cleaning makes some out of holes.
+    /// Whether a page more costs none of those that are there: there are regions that hold nothing, beyond
+    /// those kept free, or cleaning makes some out of holes.
     pub(crate) fn has_unused_room(&self, store: &Store) -> bool {
         let kept_free = store.geometry.regions_kept_free();
         let used = (store.geometry.regions as usize - kept_free) * store.geometry.slots_per_region() as usize;
@@ -157,8 +160,8 @@ impl Filler {
         })
     }
 
-    /// Makes sure that a chunk with room is open. The last free region is for what is saved, and so is the last buffer
-    /// while a region is being cleaned.
+    /// Makes sure that a chunk with room is open. The last free region is for what is saved, and so is the
+    /// last buffer while a region is being cleaned.
     fn open_chunk(&mut self, geometry: &Geometry, now: Duration, saving: bool) -> Option<&mut Chunk> {
         if self.open.is_none() {
             let (region, given) = match self.position {
@@ -373,7 +376,8 @@ impl Tier {
             if filler.free.len() >= geometry.regions_kept_free() || filler.cleaning.is_some() {
                 return None;
             }
-            // One for the read and one for what is saved; until then the offers that come use up the room there is.
+            // One for the read and one for what is saved; until then the offers that come use up the room
+            // there is.
             if filler.buffers_left(geometry) < 2 {
                 return None;
             }

@@ -15,7 +15,8 @@ const REGION_BYTES_SMALL: usize = 256 << 10;
 const LARGE_TIER: u64 = 16 << 30;
 /// Regions are never smaller than this.
 pub(crate) const REGION_BYTES_MIN: usize = 256 << 10;
-/// Buffers, whatever the size; and more as long as they have no more bytes than this, one for so many regions.
+/// Buffers, whatever the size; and more as long as they have no more bytes than this, one for so many
+/// regions.
 const BUFFERS_MIN: usize = 3;
 const BUFFER_BYTES: usize = 4 << 20;
 const BUFFER_PER_REGIONS: usize = 128;
@@ -35,8 +36,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The division of a file of `size` bytes, rounded down, but never less than the smallest tier and never more than
-    /// can be numbered.
+    /// The division of a file of `size` bytes, rounded down, but never less than the smallest tier and never
+    /// more than can be numbered.
     pub(crate) fn new(size: u64, page_bytes: usize, region_bytes: Option<usize>) -> Geometry {
         let default = if size >= LARGE_TIER { REGION_BYTES_LARGE } else { REGION_BYTES_SMALL };
         let region_bytes = region_bytes.unwrap_or(default).max(REGION_BYTES_MIN).next_multiple_of(page_bytes);
@@ -73,8 +74,9 @@ impl Geometry {
         self.region_bytes as u64 * (u64::from(self.regions) + 1)
     }
 
-    /// Buffers of a region's size, made when they are needed: one being filled, others on their way, or for cleaning.
-    /// Pages come in bursts, as many as the pool writes at a time, and what finds no buffer is refused.
+    /// Buffers of a region's size, made when they are needed: one being filled, others on their way, or for
+    /// cleaning. Pages come in bursts, as many as the pool writes at a time, and what finds no buffer is
+    /// refused.
     pub(crate) fn buffers(&self) -> usize {
         let by_bytes = (BUFFER_BYTES / self.region_bytes).max(BUFFERS_MIN);
         (self.regions as usize / BUFFER_PER_REGIONS).clamp(BUFFERS_MIN, by_bytes)
@@ -90,8 +92,8 @@ impl Geometry {
         self.buffers() * self.region_bytes
     }
 
-    /// Bytes of memory a tier of this geometry takes: table, filter, ghosts, order and fill of the regions, and the buffers of
-    /// regions on their way.
+    /// Bytes of memory a tier of this geometry takes: table, filter, ghosts, order and fill of the regions,
+    /// and the buffers of regions on their way.
     pub(crate) fn memory_bytes(&self) -> usize {
         Table::memory_bytes(self.slots())
             + crate::admission::SeenBefore::memory_bytes(self.slots())

@@ -1,9 +1,10 @@
-//! What the hit ratio would be with half and with twice the slots: three small simulations of the tier, of half, the
-//! same and twice the size, over a sample of the pages chosen by hash (at least one in 64 and then about 4096 pages
-//! per tier, as in SHARDS, Waldspurger et al., FAST '15). Each is a CLOCK: FIFO with a second chance, like the tier.
+//! What the hit ratio would be with half and with twice the slots: three small simulations of the tier, of
+//! half, the same and twice the size, over a sample of the pages chosen by hash (at least one in 64 and then
+//! about 4096 pages per tier, as in SHARDS, Waldspurger et al., FAST '15). Each is a CLOCK: FIFO with a
+//! second chance, like the tier.
 //!
-//! The one of the same size is there to be compared with the tier itself: the closer the two, the more the others can
-//! be believed.
+//! The one of the same size is there to be compared with the tier itself: the closer the two, the more the
+//! others can be believed.
 
 use std::collections::HashMap;
 
@@ -173,7 +174,8 @@ mod tests {
     use super::*;
     use disk::Random;
 
-    /// A page drawn uniformly from `pages` is in a cache of c pages with probability c / pages, whatever the policy.
+    /// A page drawn uniformly from `pages` is in a cache of c pages with probability c / pages, whatever the
+    /// policy.
     #[test]
     fn estimates_what_uniform_access_must_give() {
         let (slots, pages) = (8192, 32768);

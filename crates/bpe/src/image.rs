@@ -1,5 +1,5 @@
-//! What lies in a slot: the plain page, sealed like the copy that goes to a data file. And whether bytes that came
-//! back are that page.
+//! What lies in a slot: the plain page, sealed like the copy that goes to a data file. And whether bytes that
+//! came back are that page.
 //!
 //! The page checksum covers all of a page but the flush LSN, the space id and itself; the
 //! fingerprint kept in memory adds those, so any single damaged byte of a slot is found.

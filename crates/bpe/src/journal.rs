@@ -1,17 +1,19 @@
-//! The kept map: what was added to and dropped from the table, in order, durable enough to serve after a crash.
+//! The kept map: what was added to and dropped from the table, in order, durable enough to serve after a
+//! crash.
 //!
-//! Records go to the *primary* stream. When it has grown far beyond what the table holds, a *rewrite* is begun in the
-//! other of two files: every event goes to both, and in between the table's entries are added to the rewrite one by
-//! one, each under the lock of its shard, so that for each slot the records are in the order of what happened. With the
-//! last of them the rewrite is complete, is made durable, and takes the place of the primary. A stream that is not
-//! complete is nothing; one that is can be read by itself.
+//! Records go to the *primary* stream. When it has grown far beyond what the table holds, a *rewrite* is
+//! begun in the other of two files: every event goes to both, and in between the table's entries are added to
+//! the rewrite one by one, each under the lock of its shard, so that for each slot the records are in the
+//! order of what happened. With the last of them the rewrite is complete, is made durable, and takes the
+//! place of the primary. A stream that is not complete is nothing; one that is can be read by itself.
 //!
-//! `covered(L)` says: every page changed before LSN L has been dropped by a record before this one, or was added later.
-//! It is written and synced before the checkpoint moves to L ([`Journal::cover`]). Why that is all it takes is in
-//! `docs/internals/extension.md`. Nothing else of a stream is ever synced: adds and drops that a crash loses are
-//! safe to lose.
+//! `covered(L)` says: every page changed before LSN L has been dropped by a record before this one, or was
+//! added later. It is written and synced before the checkpoint moves to L ([`Journal::cover`]). Why that is
+//! all it takes is in `docs/internals/extension.md`. Nothing else of a stream is ever synced: adds and drops
+//! that a crash loses are safe to lose.
 //!
-//! One write is under way at a time, over both streams, so a stream on disk is always a prefix of what was recorded.
+//! One write is under way at a time, over both streams, so a stream on disk is always a prefix of what was
+//! recorded.
 
 use std::sync::Arc;
 
@@ -130,7 +132,8 @@ impl Journal {
         }
     }
 
-    /// Records that the entry may be found, unless `is_dead` says under the journal's lock that its tablespace is gone.
+    /// Records that the entry may be found, unless `is_dead` says under the journal's lock that its
+    /// tablespace is gone.
     pub(crate) fn append_add(&self, entry: &Entry, is_dead: impl FnOnce() -> bool) {
         let mut state = self.state.lock();
         if state.stopped || is_dead() {
@@ -163,8 +166,8 @@ impl Journal {
         (state.bytes_written, state.syncs)
     }
 
-    /// Whether there is no stream yet, or it has grown too long for a table of that many entries; and the side of the
-    /// file to rewrite it into.
+    /// Whether there is no stream yet, or it has grown too long for a table of that many entries; and the
+    /// side of the file to rewrite it into.
     pub(crate) fn rewrite_due(&self, entries: usize, loaded_from: usize) -> Option<usize> {
         let state = self.state.lock();
         if state.stopped || state.rewrite.is_some() {
@@ -201,7 +204,8 @@ impl Journal {
         self.write(Which::Primary, None, false).await
     }
 
-    /// Completes when everything dropped before this call, and that all changes before `lsn` are among it, is durable.
+    /// Completes when everything dropped before this call, and that all changes before `lsn` are among it, is
+    /// durable.
     pub(crate) async fn cover(&self, lsn: u64) -> disk::Result<()> {
         self.write(Which::Primary, Some(lsn), true).await
     }
@@ -231,7 +235,8 @@ impl Journal {
         (state.primary, state.rewrite) = (None, None);
     }
 
-    /// Writes a stream's pending records; with `cover`, and a `covered` for at least that LSN behind them, durably.
+    /// Writes a stream's pending records; with `cover`, and a `covered` for at least that LSN behind them,
+    /// durably.
     async fn write(&self, which: Which, cover: Option<u64>, sync: bool) -> disk::Result<()> {
         let (file, buf, offset, covered) = loop {
             let wait = {

@@ -1,8 +1,9 @@
 //! The background task of a tier: puts settings into force, writes buffers that do not fill up, judges the
-//! latencies, removes the pages of dropped tablespaces, keeps the map short, and notices a file that has vanished.
+//! latencies, removes the pages of dropped tablespaces, keeps the map short, and notices a file that has
+//! vanished.
 //!
-//! It runs apart from the page cleaner, because opening, cutting and removing files may take their time. It holds the
-//! tier only while it works, so that the tier can be dropped.
+//! It runs apart from the page cleaner, because opening, cutting and removing files may take their time. It
+//! holds the tier only while it works, so that the tier can be dropped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -132,8 +133,8 @@ impl Tier {
             }
             current.next = Some(new.clone());
         }
-        // From here on every change drops its page from both. What does not fit is recorded as dropped before the old
-        // table, which would record it, goes.
+        // From here on every change drops its page from both. What does not fit is recorded as dropped before
+        // the old table, which would record it, goes.
         for region in geometry.regions..old.geometry.regions {
             old.record(&Record::DropRegion { region });
         }
@@ -245,7 +246,8 @@ impl Tier {
         self.write_partial(&store, PARTIAL_AFTER);
         self.report(self.adapt.look_at_trial(self.env.now()));
         if self.adapt.is_suspended() {
-            // At every look: what was on its way comes back later. An open chunk is written when it is a second old.
+            // At every look: what was on its way comes back later. An open chunk is written when it is a
+            // second old.
             store.filler.lock().give_back_spare();
         }
         if looks.is_multiple_of(LOOKS_PER_JUDGEMENT) {

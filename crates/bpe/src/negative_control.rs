@@ -1,10 +1,11 @@
-//! Negative controls: one promise of the tier broken on purpose, so that the tests which would have to notice can be shown
-//! to notice.
+//! Negative controls: one promise of the tier broken on purpose, so that the tests which would have to notice
+//! can be shown to notice.
 //!
 //! Compiled only for the tests of this crate and with the feature `negative-control`, which nothing but the
-//! dev-dependencies of `testing/torture` asks for: Cargo does not take those into account when it builds anything but tests,
-//! so no program has any of this. Where it is compiled every promise is kept all the same until a thread breaks
-//! one, and then only in the tiers that this thread opens: other tests of the same program do not notice.
+//! dev-dependencies of `testing/torture` asks for: Cargo does not take those into account when it builds
+//! anything but tests, so no program has any of this. Where it is compiled every promise is kept all the same
+//! until a thread breaks one, and then only in the tiers that this thread opens: other tests of the same
+//! program do not notice.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! Making and unmaking stores: opening a file, warm or empty, and removing it. Everything here blocks for file operations
-//! and runs at start-up or in the keeper, never where pages are read.
+//! Making and unmaking stores: opening a file, warm or empty, and removing it. Everything here blocks for
+//! file operations and runs at start-up or in the keeper, never where pages are read.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,8 @@ impl Tier {
         let storage = self.env.storage();
         let geometry = self.geometry(size, None);
         let identity = self.new_identity(geometry);
-        // The number in the header is new: from here on an old map is nothing, whether or not it is still there.
+        // The number in the header is new: from here on an old map is nothing, whether or not it is still
+        // there.
         restart::write_header(&*file, &identity)?;
         let journal = if self.keeps() {
             let journal = Journal::new(self.env.clone(), identity);
@@ -204,8 +205,8 @@ impl Tier {
 }
 
 impl Tier {
-    /// Removes the tier's files, if the name still leads to the file that is open: a number is written into that, and
-    /// looked for by the name.
+    /// Removes the tier's files, if the name still leads to the file that is open: a number is written into
+    /// that, and looked for by the name.
     fn remove_file(&self, store: &Store) -> disk::Result<()> {
         let storage = self.env.storage();
         let identity = self.new_identity(store.geometry);
@@ -225,7 +226,8 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
     for map in maps {
         // One that stays is nothing without the tier file it names.
         let remove = || {
-            // Whoever could give the name to another file between the look and this could as well remove that one.
+            // Whoever could give the name to another file between the look and this could as well remove that
+            // one.
             if storage.exists(&map)?
                 && restart::is_map(&*storage.open(&map, OpenHow::EXISTING.by_this_name())?)?
             {

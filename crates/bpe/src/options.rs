@@ -19,7 +19,8 @@ pub enum Restart {
 /// Settings of a tier.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The file (`untorn_bpe_file`); its map lies beside it, in two files with `.map0` and `.map1` added to the name.
+    /// The file (`untorn_bpe_file`); its map lies beside it, in two files with `.map0` and `.map1` added to
+    /// the name.
     pub file: Option<PathBuf>,
     /// Bytes of the file (`untorn_bpe_size`), rounded down to whole regions.
     pub size: u64,
@@ -33,8 +34,8 @@ pub struct Options {
     pub page_size: PageSize,
     /// What tells this data directory from all others; a kept tier of another one is discarded.
     pub database: [u8; 16],
-    /// Bytes of memory it may take (see [`Tier::set_memory_max`](crate::Tier::set_memory_max)); a larger tier is made
-    /// smaller. `None` is no limit.
+    /// Bytes of memory it may take (see [`Tier::set_memory_max`](crate::Tier::set_memory_max)); a larger tier
+    /// is made smaller. `None` is no limit.
     pub memory_max: Option<usize>,
     /// Bytes of a region, 256 KiB or more; `None` chooses by size.
     pub region_bytes: Option<usize>,
@@ -77,8 +78,9 @@ impl Options {
     }
 }
 
-/// A tier that has been suspended for long keeps as many pages as this share of the memory allowed can describe. Where
-/// that is a quarter of the pool, the pool lacks 0.4 % of its pages for a tier that does not help.
+/// A tier that has been suspended for long keeps as many pages as this share of the memory allowed can
+/// describe. Where that is a quarter of the pool, the pool lacks 0.4 % of its pages for a tier that does not
+/// help.
 const SHARE_WHILE_SUSPENDED: usize = 64;
 
 /// What of the geometry `whole` that is; all of it, when its tables take no more.

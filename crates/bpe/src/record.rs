@@ -12,9 +12,9 @@
 //!            7 complete
 //! ```
 //!
-//! Integers are little-endian. A frame is written once and never over; `stream` is a random number per file content, so
-//! that frames of an earlier life of the same file end the stream instead of continuing it. `encryption` is 0 (none): see
-//! `docs/internals/extension.md` for what is to come there.
+//! Integers are little-endian. A frame is written once and never over; `stream` is a random number per file
+//! content, so that frames of an earlier life of the same file end the stream instead of continuing it.
+//! `encryption` is 0 (none): see `docs/internals/extension.md` for what is to come there.
 
 use disk::AlignedBuf;
 use page::PageId;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The map files say what was in the table ([`crate::journal`]). Of the two the newer complete one counts.
-//! A map that does not fit, or misses a byte, means: start empty. A file without our mark, or with the mark of another data
-//! directory, is not a tier to start empty in but somebody's file ([`check_mark`]): it is left alone, and the tier stays off.
+//! A map that does not fit, or misses a byte, means: start empty. A file without our mark, or with the mark
+//! of another data directory, is not a tier to start empty in but somebody's file ([`check_mark`]): it is
+//! left alone, and the tier stays off.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -85,8 +86,9 @@ fn header_in(block: &[u8]) -> Option<Header> {
     Some(Header { identity, version: word(8), unknown: word(20) | word(24) })
 }
 
-/// Whether the file may be emptied and used: it is empty, or it is a tier of this data directory, or one that holds nothing
-/// but its header (whose making was perhaps interrupted). Anything else is somebody's file, and a name given by mistake.
+/// Whether the file may be emptied and used: it is empty, or it is a tier of this data directory, or one that
+/// holds nothing but its header (whose making was perhaps interrupted). Anything else is somebody's file, and
+/// a name given by mistake.
 ///
 /// # Errors
 /// Why not, as the end of a sentence.
@@ -117,8 +119,8 @@ pub(crate) fn check_mark(file: &dyn File, database: [u8; 16]) -> Result<(), Stri
     }
 }
 
-/// Whether a file is a map of some tier, or empty, so that it may be emptied or removed. Zeros are the mark of nobody: only
-/// those of a [`mark_map`] that was interrupted count, which has written nothing else.
+/// Whether a file is a map of some tier, or empty, so that it may be emptied or removed. Zeros are the mark
+/// of nobody: only those of a [`mark_map`] that was interrupted count, which has written nothing else.
 pub(crate) fn is_map(file: &dyn File) -> disk::Result<bool> {
     let bytes = file.len()?;
     if bytes < FRAME_ALIGNMENT as u64 {
@@ -130,8 +132,9 @@ pub(crate) fn is_map(file: &dyn File) -> disk::Result<bool> {
     Ok(FrameHead::decode(&block).is_some() || only_block && block.iter().all(|byte| *byte == 0))
 }
 
-/// Empties a map, and makes its mark durable: a frame that says nothing. The first frame of the stream goes over it, and is
-/// one too, so that from here on the file is known for a map whatever a crash leaves of the writes behind.
+/// Empties a map, and makes its mark durable: a frame that says nothing. The first frame of the stream goes
+/// over it, and is one too, so that from here on the file is known for a map whatever a crash leaves of the
+/// writes behind.
 pub(crate) fn mark_map(file: &dyn File) -> disk::Result<()> {
     file.set_len(0)?;
     file.write_at(&record::frame(0, 0, &[]), 0)?;
@@ -179,8 +182,9 @@ pub(crate) fn load(
         }
     }
     let Some((side, _, map)) = best else { return Err("there is no complete map of it".into()) };
-    // What the first reading found decides which map is read, and nothing else: a disk that lies once in a while may have
-    // let it come further than this one, and an entry counts only with the records behind it that were read with it.
+    // What the first reading found decides which map is read, and nothing else: a disk that lies once in a
+    // while may have let it come further than this one, and an entry counts only with the records behind it
+    // that were read with it.
     let (mut replay, mut survey) = (Replay::new(geometry), Survey::default());
     read_stream(&*map, &identity, |record| {
         survey.note(record);
@@ -219,8 +223,8 @@ fn survey_of(storage: &dyn Storage, path: &Path, identity: &Identity) -> Option<
     Some((survey, map))
 }
 
-/// Hands the records of a map file to `each`, up to the first frame that is not whole. Nothing when it belongs to another
-/// tier.
+/// Hands the records of a map file to `each`, up to the first frame that is not whole. Nothing when it
+/// belongs to another tier.
 fn read_stream(file: &dyn File, identity: &Identity, mut each: impl FnMut(&Record)) -> disk::Result<()> {
     let (mut offset, mut sequence, mut stream) = (0, 0, None);
     let end = file.len()?;

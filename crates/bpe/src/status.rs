@@ -43,7 +43,8 @@ pub struct Status {
     pub state: State,
     /// The file, if it is on.
     pub file: Option<PathBuf>,
-    /// Bytes of the file when all regions are written; less than was asked for while it is suspended for long.
+    /// Bytes of the file when all regions are written; less than was asked for while it is suspended for
+    /// long.
     pub size_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -123,7 +124,8 @@ pub struct Status {
     pub write_budget: u64,
     /// Times its size that it writes per day, at the rate since it was opened.
     pub drive_writes_per_day: f64,
-    /// Hit ratios it would have at half, the same and twice the size; as they were before while it is suspended.
+    /// Hit ratios it would have at half, the same and twice the size; as they were before while it is
+    /// suspended.
     pub estimate: Estimate,
 }
 

@@ -138,7 +138,8 @@ pub(crate) fn map_path(path: &Path, side: usize) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Tablespaces whose pages are being removed in the background. Until that is over nobody finds or enters one.
+/// Tablespaces whose pages are being removed in the background. Until that is over nobody finds or enters
+/// one.
 #[derive(Default)]
 pub(crate) struct DeadSpaces {
     /// So that the usual look costs a load.

@@ -4,18 +4,20 @@
 //!   page ──hash──▶ shard, place ──▶ tag (6 bits) + slot (26 bits) ──▶ Slot { space, page, LSN and flags, check }
 //! ```
 //!
-//! The hash table is cut into shards, each behind a mutex that is held for a probe and never across I/O. Inside a shard
-//! it is open addressing with linear probing, at most 4/5 full; removal moves later places back, so there are no
-//! tombstones and a look-up of a page that is not there stays short. The tag saves most of the visits to slots
-//! of other pages.
+//! The hash table is cut into shards, each behind a mutex that is held for a probe and never across I/O.
+//! Inside a shard it is open addressing with linear probing, at most 4/5 full; removal moves later places
+//! back, so there are no tombstones and a look-up of a page that is not there stays short. The tag saves most
+//! of the visits to slots of other pages.
 //!
-//! How many slots of a region hold pages is counted along, so that whoever cleans regions finds the empty ones by a load each.
+//! How many slots of a region hold pages is counted along, so that whoever cleans regions finds the empty
+//! ones by a load each.
 //!
 //! Rules that make the atomics enough:
 //! - While a slot is in the hash table its fields change only under the lock of the shard of its page.
-//! - A slot that is not in the table is written only by whoever fills regions (one at a time, the filler's lock).
-//! - A slot enters the table *pending*: it can be found by those who remove it and by nobody else. It is *ready* when
-//!   its region's write has completed.
+//! - A slot that is not in the table is written only by whoever fills regions (one at a time, the filler's
+//!   lock).
+//! - A slot enters the table *pending*: it can be found by those who remove it and by nobody else. It is
+//!   *ready* when its region's write has completed.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -25,7 +27,8 @@ use parking_lot::Mutex;
 /// Bits of a place that number the slot.
 const SLOT_BITS: u32 = 26;
 const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
-/// Most slots a tier may have: 1 TiB of 16 KiB pages. The highest number is not used, so that no place looks empty.
+/// Most slots a tier may have: 1 TiB of 16 KiB pages. The highest number is not used, so that no place looks
+/// empty.
 pub(crate) const SLOTS_MAX: u32 = SLOT_MASK - 1;
 const EMPTY: u32 = u32::MAX;
 /// The space number of a slot that holds nothing.
@@ -273,8 +276,8 @@ impl Table {
         Inserted::Done
     }
 
-    /// Makes a pending slot ready and hands its entry to `tell` under the shard's lock; nothing when the page was removed
-    /// meanwhile.
+    /// Makes a pending slot ready and hands its entry to `tell` under the shard's lock; nothing when the page
+    /// was removed meanwhile.
     pub(crate) fn publish(&self, slot: u32, tell: impl FnOnce(&Entry)) {
         self.with_entry(slot, |this, _, at, place| {
             let state = this.slot(place);
@@ -323,8 +326,8 @@ impl Table {
         true
     }
 
-    /// Gives a page another slot, pending, if its entry is still the one given, and calls `tell` under the shard's lock.
-    /// Whether it was.
+    /// Gives a page another slot, pending, if its entry is still the one given, and calls `tell` under the
+    /// shard's lock. Whether it was.
     pub(crate) fn relocate(&self, entry: &Entry, to: u32, tell: impl FnOnce()) -> bool {
         let home = self.home(entry.page);
         let mut shard = self.shards[home.shard].lock();

@@ -119,9 +119,9 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Opens a tier as the options say. It finds and takes nothing before [`Tier::recovered`] was called. Blocks for some
-    /// file operations, and to read a kept map; never fails: a tier that cannot be opened is off, and says why in the log
-    /// and in its status.
+    /// Opens a tier as the options say. It finds and takes nothing before [`Tier::recovered`] was called.
+    /// Blocks for some file operations, and to read a kept map; never fails: a tier that cannot be opened is
+    /// off, and says why in the log and in its status.
     #[must_use]
     pub fn open(env: Arc<dyn Environment>, options: Options) -> Arc<Tier> {
         let now = env.now();
@@ -162,8 +162,8 @@ impl Tier {
 
     /// Recovery is over: the log was read from `checkpoint` to `end`, and every page found in it was
     /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one more than
-    /// that of the opening before, whoever opened it then. Decides whether what was kept is current; from now on the
-    /// tier serves.
+    /// that of the opening before, whoever opened it then. Decides whether what was kept is current; from now
+    /// on the tier serves.
     pub fn recovered(&self, checkpoint: Lsn, end: Lsn, run: u32) {
         self.run.store(run, Ordering::Release);
         self.recovered_end.store(end.0, Ordering::Release);
@@ -215,8 +215,8 @@ impl Tier {
         if part { geometry_while_suspended(whole, self.memory_max.load(Ordering::Relaxed)) } else { whole }
     }
 
-    /// Ends a run: completes when everything kept is durable and no I/O is under way. `lsn` is the end of the log, to
-    /// which the checkpoint has moved. The tier is off afterwards.
+    /// Ends a run: completes when everything kept is durable and no I/O is under way. `lsn` is the end of the
+    /// log, to which the checkpoint has moved. The tier is off afterwards.
     pub async fn close_clean(&self, lsn: Lsn) {
         self.closed.store(true, Ordering::Release);
         self.control.lock().wake.set();
@@ -302,7 +302,8 @@ impl Tier {
         );
     }
 
-    /// Bytes of memory a store takes: with all the buffers it may ask for, or, while the tier is suspended, those it has.
+    /// Bytes of memory a store takes: with all the buffers it may ask for, or, while the tier is suspended,
+    /// those it has.
     pub(crate) fn memory_of(&self, store: &Store) -> usize {
         let all = store.geometry.memory_bytes();
         if !self.adapt.is_suspended() {
@@ -411,7 +412,8 @@ impl BufferPoolExtension for Tier {
             return true;
         }
         self.counters.count(Counter::Misses);
-        // The entry may have gone while its slot was read: the region was given to other pages. That is no damage.
+        // The entry may have gone while its slot was read: the region was given to other pages. That is no
+        // damage.
         if self.forget(&entry) {
             self.count_mismatch(mismatch);
             tracing::debug!(page = %entry.page, slot = entry.slot, ?mismatch, "a page of the buffer pool extension is not what was stored");

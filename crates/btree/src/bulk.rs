@@ -1,10 +1,10 @@
 //! Building a tree from sorted records.
 //!
-//! Each level has one page under construction in memory. A page gets its number only when it is full and a second one is
-//! needed: so a level that ends up with a single page never gets one, that page becomes the root instead, and no level
-//! below the root consists of a single page. A full page is written together with the allocation of its right
-//! neighbour, in one mini-transaction, because its link to that one must be known; then its node pointer goes to the
-//! level above. Leaves and other pages alike keep 1/16 free.
+//! Each level has one page under construction in memory. A page gets its number only when it is full and a
+//! second one is needed: so a level that ends up with a single page never gets one, that page becomes the
+//! root instead, and no level below the root consists of a single page. A full page is written together with
+//! the allocation of its right neighbour, in one mini-transaction, because its link to that one must be
+//! known; then its node pointer goes to the level above. Leaves and other pages alike keep 1/16 free.
 
 use pagestore::fsp::{self, Direction, Reserve};
 use pagestore::page::NULL_PAGE;
@@ -45,7 +45,8 @@ impl<'t> BulkLoader<'t> {
         self.max_trx_id = trx_id;
     }
 
-    /// Appends a record, which must be above all before it. On an interrupt nothing was appended: await and call again.
+    /// Appends a record, which must be above all before it. On an interrupt nothing was appended: await and
+    /// call again.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -53,7 +54,8 @@ impl<'t> BulkLoader<'t> {
         self.settle()?;
         if !self.has_room(0, record.size()) {
             self.close_page(0)?;
-            // The leaf is written and the next one begun: only a pointer above may be outstanding, for the next call.
+            // The leaf is written and the next one begun: only a pointer above may be outstanding, for the
+            // next call.
             self.levels[0].page.append(record.as_bytes(), record.extra_size());
             return Ok(());
         }
@@ -84,7 +86,8 @@ impl<'t> BulkLoader<'t> {
         Ok(())
     }
 
-    /// Writes the page under construction and begins the next one. Sets `pending` to the written page's node pointer.
+    /// Writes the page under construction and begins the next one. Sets `pending` to the written page's node
+    /// pointer.
     fn close_page(&mut self, level: usize) -> Result<(), Interrupt> {
         let tree = self.tree;
         let here = &mut self.levels[level];

@@ -1,9 +1,10 @@
 //! Changing records of one leaf.
 //!
 //! Every function here either makes its whole change on the one leaf that is latched, or makes none and says
-//! [`Outcome::NeedsStructureChange`]. The `*_fits` functions answer the same question beforehand, so that a caller can
-//! write its undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
-//! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can be.
+//! [`Outcome::NeedsStructureChange`]. The `*_fits` functions answer the same question beforehand, so that a
+//! caller can write its undo record in between. When a leaf is said to be full, and when underfull, follows
+//! InnoDB: clustered leaves that fill up in key order keep 1/16 free for later updates; a page below half is
+//! merged if it can be.
 
 use pagestore::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
@@ -37,8 +38,8 @@ pub struct ChangePosition {
     pub exact: bool,
 }
 
-/// Where a mini-transaction left a record that it had changed in place. Holds nothing: the page's LSN tells whether anything was
-/// changed since.
+/// Where a mini-transaction left a record that it had changed in place. Holds nothing: the page's LSN tells
+/// whether anything was changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastChange {
     page: PageId,
@@ -73,9 +74,9 @@ pub(crate) fn merge_limit(page_size: usize) -> usize {
 /// An underfull page looks for a sibling to merge with this many times on its way to being empty.
 const MERGE_TRIES: usize = 16;
 
-/// Whether a removal that takes the live records of a page from `before` to `after` bytes is one at which a merge is tried.
-/// Not at every removal below the limit: a page between two full ones stays underfull for as long as it lives, and each
-/// try latches three pages and walks their records.
+/// Whether a removal that takes the live records of a page from `before` to `after` bytes is one at which a
+/// merge is tried. Not at every removal below the limit: a page between two full ones stays underfull for as
+/// long as it lives, and each try latches three pages and walks their records.
 fn is_merge_due(page_size: usize, before: usize, after: usize) -> bool {
     let limit = merge_limit(page_size);
     let step = limit / MERGE_TRIES;
@@ -83,7 +84,8 @@ fn is_merge_due(page_size: usize, before: usize, after: usize) -> bool {
 }
 
 impl Tree {
-    /// Finds the place of `key` (all unique fields) and X-latches its leaf in `mtr`, which must be without changes.
+    /// Finds the place of `key` (all unique fields) and X-latches its leaf in `mtr`, which must be without
+    /// changes.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -94,8 +96,8 @@ impl Tree {
         self.position_on(mtr, page, &key)
     }
 
-    /// As [`Tree::seek_for_change`] for a record that was seen at `seen` a moment ago: if its page has not changed since,
-    /// this needs no descent.
+    /// As [`Tree::seek_for_change`] for a record that was seen at `seen` a moment ago: if its page has not
+    /// changed since, this needs no descent.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -110,7 +112,8 @@ impl Tree {
         {
             let page = mtr.x_pin(pin.clone());
             let bytes = mtr.page(page);
-            // The LSN tells every change of a page from the one before, so it is still a leaf and the record still there.
+            // The LSN tells every change of a page from the one before, so it is still a leaf and the record
+            // still there.
             if fil::lsn(bytes) == lsn
                 && header::index_id(bytes) == self.def.id
                 && RecordRef::new(bytes, offset, &self.def).has_key(key)
@@ -122,8 +125,9 @@ impl Tree {
         self.seek_for_change(mtr, key)
     }
 
-    /// As [`Tree::seek_for_change`] for a record that may be the one behind the last that was changed, as when a statement goes
-    /// through rows in the order of the index: then this needs no descent. `None` when it is not, with nothing latched.
+    /// As [`Tree::seek_for_change`] for a record that may be the one behind the last that was changed, as
+    /// when a statement goes through rows in the order of the index: then this needs no descent. `None` when
+    /// it is not, with nothing latched.
     pub fn seek_behind(
         &self,
         mtr: &mut Mtr<'_>,
@@ -165,8 +169,8 @@ impl Tree {
         user.then(|| RecordRef::new(mtr.page(place.page), place.offset, &self.def))
     }
 
-    /// The record after `place`, S-latching the right sibling for the rest of the mini-transaction if it is there (so that the
-    /// gap cannot change). `None` at the end of the tree.
+    /// The record after `place`, S-latching the right sibling for the rest of the mini-transaction if it is
+    /// there (so that the gap cannot change). `None` at the end of the tree.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -202,7 +206,8 @@ impl Tree {
         keeps_reserve || !self.def.clustered || n_recs < 2 || !is_sequential(page, position.place.offset)
     }
 
-    /// Inserts `record` behind `position` if it fits the leaf. `trx_id` goes into PAGE_MAX_TRX_ID of secondary leaves.
+    /// Inserts `record` behind `position` if it fits the leaf. `trx_id` goes into PAGE_MAX_TRX_ID of
+    /// secondary leaves.
     ///
     /// # Errors
     /// A damaged page.
@@ -225,8 +230,8 @@ impl Tree {
         Ok(Outcome::Done(Place { page, offset }))
     }
 
-    /// Inserts where there is room at all, reorganising the page if the room is not contiguous. `None`, with nothing changed,
-    /// when there is not enough.
+    /// Inserts where there is room at all, reorganising the page if the room is not contiguous. `None`, with
+    /// nothing changed, when there is not enough.
     pub(crate) fn insert_on_page(
         &self,
         mtr: &mut Mtr<'_>,
@@ -263,8 +268,8 @@ impl Tree {
         record.size() <= self.max_record_size() && room >= record.size() && worthwhile
     }
 
-    /// Replaces the record at `place` by `record`, which has the same key, if it fits. Of a record of the same shape only
-    /// the bytes that differ are logged.
+    /// Replaces the record at `place` by `record`, which has the same key, if it fits. Of a record of the
+    /// same shape only the bytes that differ are logged.
     ///
     /// # Errors
     /// A damaged page.
@@ -286,7 +291,8 @@ impl Tree {
         Ok(Outcome::Done(Place { offset, ..place }))
     }
 
-    /// Replaces the record at `place` by `record`, a copy of it in which some bytes have been overwritten. Only those are logged.
+    /// Replaces the record at `place` by `record`, a copy of it in which some bytes have been overwritten.
+    /// Only those are logged.
     ///
     /// # Panics
     /// When the copy is of a record with another place in its page.
@@ -325,7 +331,8 @@ impl Tree {
         let predecessor = page::previous_record(page, place.offset)?;
         let number = ordinal(page, predecessor)?;
         let mut editor = MtrPage::new(mtr, place.page);
-        // Known before the first change: without the old record there is room, at the latest after a reorganisation.
+        // Known before the first change: without the old record there is room, at the latest after a
+        // reorganisation.
         let mut target = editor.bytes().to_vec();
         delete::delete_record(&mut target, &self.def, place.offset)?;
         if insert::insert_record(&mut target, &self.def, predecessor, record)?.is_none() {
@@ -358,7 +365,8 @@ impl Tree {
         mtr.write(place.page, at, &system_fields(trx_id, roll_ptr));
     }
 
-    /// Overwrites the bytes of a field, which has this size already (an off-page reference whose owner changes, say).
+    /// Overwrites the bytes of a field, which has this size already (an off-page reference whose owner
+    /// changes, say).
     pub fn overwrite_field(
         &self,
         mtr: &mut Mtr<'_>,
@@ -418,7 +426,8 @@ fn is_sequential(page: &[u8], predecessor: usize) -> bool {
     last != 0 && (last == predecessor || page::next_record(page, predecessor) == Ok(last))
 }
 
-/// Whether `record` takes exactly the bytes that `old` takes. NULLs and lengths may differ: they are overwritten too.
+/// Whether `record` takes exactly the bytes that `old` takes. NULLs and lengths may differ: they are
+/// overwritten too.
 fn same_shape(old: RecordRef<'_>, record: &RecordBuffer) -> bool {
     old.raw().is_some_and(|(bytes, extra)| bytes.len() == record.size() && extra == record.extra_size())
 }

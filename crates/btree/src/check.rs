@@ -1,9 +1,9 @@
 //! Verifying a tree: what `CHECK TABLE` does for each index, and what our own tests do after everything.
 //!
-//! The tree is walked level by level from the root. Each page is checked by itself ([`crate::page::validate`]); then that
-//! its siblings, the order across pages, the node pointers that lead to it and MIN_REC agree; then every chain of
-//! off-page bytes that a leaf record owns. The pages reached are reported by segment, so that the caller can compare them
-//! with what the tablespace thinks is in use.
+//! The tree is walked level by level from the root. Each page is checked by itself
+//! ([`crate::page::validate`]); then that its siblings, the order across pages, the node pointers that lead
+//! to it and MIN_REC agree; then every chain of off-page bytes that a leaf record owns. The pages reached are
+//! reported by segment, so that the caller can compare them with what the tablespace thinks is in use.
 //!
 //! A check works in steps and latches one page at a time. A structure change in between makes it begin anew.
 
@@ -45,7 +45,8 @@ pub struct CheckReport {
     pub deleted_records: u64,
     /// Levels of the tree.
     pub levels: u32,
-    /// Levels below the root that have only one page. Legal, but a file without `.cfg` is not imported rightly then.
+    /// Levels below the root that have only one page. Legal, but a file without `.cfg` is not imported
+    /// rightly then.
     pub single_page_levels: u32,
 }
 
@@ -61,8 +62,8 @@ struct Chain {
     next: u32,
     left: u64,
     owner: String,
-    /// Its record is delete-marked: purge may have cut pages out behind the first one ([`Tree::free_chain_step`]) when a crash,
-    /// or an error, came.
+    /// Its record is delete-marked: purge may have cut pages out behind the first one
+    /// ([`Tree::free_chain_step`]) when a crash, or an error, came.
     is_dying: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The order of keys.
 //!
 //! A search compares one key with some fifteen records. [`SearchKey`] looks at the key once: a key of fixed
-//! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a single
-//! integer is matched as one machine word; only other keys walk the record's variable part.
+//! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a
+//! single integer is matched as one machine word; only other keys walk the record's variable part.
 //!
 //! NULL is below every value. The first node pointer of a level (MIN_REC) is below every key.
 
@@ -55,7 +55,8 @@ pub fn compare_keys(def: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Orderin
     Ordering::Equal
 }
 
-/// Feeds to `hasher` what a field's equality is made of: equal fields (in the sense of [`compare_fields`]) hash alike.
+/// Feeds to `hasher` what a field's equality is made of: equal fields (in the sense of [`compare_fields`])
+/// hash alike.
 pub fn hash_field(comparison: Comparison, field: Field<'_>, hasher: &mut impl Hasher) {
     let Some(bytes) = field else {
         hasher.write_u8(0);

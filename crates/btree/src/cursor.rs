@@ -1,12 +1,12 @@
 //! Reading along the leaves.
 //!
-//! A cursor S-latches one leaf. It moves right by latching the right sibling while it holds the left one. It moves left
-//! the other way round: it lets its page go, latches the left sibling and then its old page again, and if that one
-//! was changed meanwhile it searches anew, so no record can slip through.
+//! A cursor S-latches one leaf. It moves right by latching the right sibling while it holds the left one. It
+//! moves left the other way round: it lets its page go, latches the left sibling and then its old page again,
+//! and if that one was changed meanwhile it searches anew, so no record can slip through.
 //!
-//! A cursor is on a record, or in the gap behind one (after a search that found nothing, or at an end). A position
-//! that is to survive the latch is the key of a record, with a pin on its page and the page's LSN as a modify clock: while the
-//! LSN is the same, so is the record's place.
+//! A cursor is on a record, or in the gap behind one (after a search that found nothing, or at an end). A
+//! position that is to survive the latch is the key of a record, with a pin on its page and the page's LSN as
+//! a modify clock: while the LSN is the same, so is the record's place.
 
 use pagestore::page as fil;
 use pagestore::{Interrupt, PageRead, Pin};
@@ -20,7 +20,8 @@ use crate::page::{self, header};
 use crate::record::RecordRef;
 use crate::tree::Tree;
 
-/// Where to start reading. Keys may be prefixes of the unique key; a record equals a prefix if its first fields do.
+/// Where to start reading. Keys may be prefixes of the unique key; a record equals a prefix if its first
+/// fields do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seek {
     /// The first record of the tree (the key is ignored).
@@ -143,8 +144,9 @@ impl Tree {
         Ok(found.exact.then(|| f(RecordRef::new(&page, found.offset, &self.def))))
     }
 
-    /// Returns to a saved position. `true`: the cursor is on the very record that was saved. `false`: that record is gone and
-    /// the cursor is in its gap: not valid, `next` goes to the first record above the saved key, `prev` to the last below it.
+    /// Returns to a saved position. `true`: the cursor is on the very record that was saved. `false`: that
+    /// record is gone and the cursor is in its gap: not valid, `next` goes to the first record above the
+    /// saved key, `prev` to the last below it.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store: await and call again.
@@ -216,8 +218,8 @@ impl LeafCursor<'_> {
         }
     }
 
-    /// Moves to the next record; `false` at the end of the tree. After an `Err(Wait)` the cursor has given up its latch and
-    /// remembers its position: await and call again.
+    /// Moves to the next record; `false` at the end of the tree. After an `Err(Wait)` the cursor has given up
+    /// its latch and remembers its position: await and call again.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -319,8 +321,8 @@ impl LeafCursor<'_> {
         self.resume.place.as_ref().is_some_and(|(pin, lsn, _)| fil::lsn(&pin.read()) == *lsn)
     }
 
-    /// Remembers the position (the cursor must be on a record) in `position`, whose buffers are reused. After an
-    /// interrupted move it is the record that was to be left.
+    /// Remembers the position (the cursor must be on a record) in `position`, whose buffers are reused. After
+    /// an interrupted move it is the record that was to be left.
     pub fn save(&self, position: &mut SavedPosition) {
         match &self.page {
             Some(page) => position.set(page, self.record()),

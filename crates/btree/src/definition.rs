@@ -127,7 +127,8 @@ impl IndexDef {
         self.n_nullable.div_ceil(8)
     }
 
-    /// An upper bound of the size of a node pointer, in bytes, used to foresee whether a page could absorb one.
+    /// An upper bound of the size of a node pointer, in bytes, used to foresee whether a page could absorb
+    /// one.
     pub fn node_pointer_size_max(&self) -> usize {
         let fields =
             self.fields[..self.n_unique].iter().map(|field| match (field.fixed_len, field.prefix_len) {

@@ -1,7 +1,8 @@
 //! From the root to a leaf.
 //!
-//! Readers hold the parent until they have the child ("latch coupling"), so a child cannot be split, merged or freed
-//! between reading its number and latching it. No index-wide latch is taken: the root is only one more page.
+//! Readers hold the parent until they have the child ("latch coupling"), so a child cannot be split, merged
+//! or freed between reading its number and latching it. No index-wide latch is taken: the root is only one
+//! more page.
 
 use pagestore::{Interrupt, Mtr, PageHandle, PageRead};
 
@@ -44,7 +45,8 @@ impl Tree {
         Ok(RecordRef::new(page, offset, &self.def).child())
     }
 
-    /// Checks a page that a node pointer of level `level + 1` led to. The level falls with each step, so every descent ends.
+    /// Checks a page that a node pointer of level `level + 1` led to. The level falls with each step, so
+    /// every descent ends.
     #[inline]
     pub(crate) fn check_child(&self, page: &[u8], number: u32, level: u16) -> Result<(), Interrupt> {
         self.check_page(page, number)?;

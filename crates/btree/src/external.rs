@@ -4,14 +4,14 @@
 //!   38 bytes of the value on this page (4) | 42 next page (4) or FFFFFFFF | 46 data
 //! ```
 //!
-//! The record keeps a reference of 20 bytes: tablespace (4), first page (4), 38 (4), flags and length (8). In the DYNAMIC
-//! format the whole value is off-page, but only if the record would not fit otherwise.
+//! The record keeps a reference of 20 bytes: tablespace (4), first page (4), 38 (4), flags and length (8). In
+//! the DYNAMIC format the whole value is off-page, but only if the record would not fit otherwise.
 //!
-//! A chain is written before the record that refers to it. Its first page comes into being in a mini-transaction of the
-//! caller's ([`ExternalWriter::begin`]), which also notes the chain elsewhere (an undo record): from then on somebody
-//! knows of every page, whenever a crash comes. Freeing goes from the second page on, so that every reference to the
-//! chain is right at every moment, and ends with the first page, in the mini-transaction that removes the last
-//! reference: a chain is never freed twice.
+//! A chain is written before the record that refers to it. Its first page comes into being in a
+//! mini-transaction of the caller's ([`ExternalWriter::begin`]), which also notes the chain elsewhere (an
+//! undo record): from then on somebody knows of every page, whenever a crash comes. Freeing goes from the
+//! second page on, so that every reference to the chain is right at every moment, and ends with the first
+//! page, in the mini-transaction that removes the last reference: a chain is never freed twice.
 
 use pagestore::fsp::{self, Direction, Reserve};
 use pagestore::page::{self as fil, NULL_PAGE, u32_at};
@@ -76,8 +76,8 @@ impl Reference {
     }
 }
 
-/// Chooses the fields that must go off-page so that the record is at most `size_max` bytes, in the order chosen: always the
-/// longest one that may.
+/// Chooses the fields that must go off-page so that the record is at most `size_max` bytes, in the order
+/// chosen: always the longest one that may.
 ///
 /// # Errors
 /// Even then the record would be too big.
@@ -127,8 +127,8 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
         ExternalWriter { tree, value, ends: None, written: 0 }
     }
 
-    /// Writes the first page in the caller's mini-transaction, which has no changes yet. It must then be committed, with a
-    /// note of the chain for whoever has to free it should the value not be used.
+    /// Writes the first page in the caller's mini-transaction, which has no changes yet. It must then be
+    /// committed, with a note of the chain for whoever has to free it should the value not be used.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.
@@ -139,7 +139,8 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
         Ok(self.reference())
     }
 
-    /// Writes the rest of the value, each page in a mini-transaction of its own; on an interrupt await and call again.
+    /// Writes the rest of the value, each page in a mini-transaction of its own; on an interrupt await and
+    /// call again.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store; what was written stays.
@@ -219,7 +220,8 @@ impl ExternalReader {
         ExternalReader { next: reference.page, left: reference.len as usize }
     }
 
-    /// Appends the value to `out`, which must be left alone between calls; on an interrupt await and call again.
+    /// Appends the value to `out`, which must be left alone between calls; on an interrupt await and call
+    /// again.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store; a damaged chain.
@@ -227,7 +229,8 @@ impl ExternalReader {
         self.read_until(tree, out, usize::MAX)
     }
 
-    /// The same, but stops once `out` has `enough` bytes or more: no page is read that is not needed for them.
+    /// The same, but stops once `out` has `enough` bytes or more: no page is read that is not needed for
+    /// them.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -250,8 +253,8 @@ impl ExternalReader {
 }
 
 impl Tree {
-    /// Frees pages of the chain behind its first, in a mini-transaction of its own; `true` when only the first is left. Safe
-    /// to repeat after a crash, as the reference stays right.
+    /// Frees pages of the chain behind its first, in a mini-transaction of its own; `true` when only the
+    /// first is left. Safe to repeat after a crash, as the reference stays right.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.

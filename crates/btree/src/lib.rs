@@ -9,14 +9,14 @@
 //! ```
 //!
 //! How to change something (all in one mini-transaction of the caller, so that an undo record can join it):
-//! 1. [`Tree::seek_for_change`] finds the place and X-latches the leaf. The caller looks at the record there (locks,
-//!    versions) and may walk away by dropping the mini-transaction.
-//! 2. [`Tree::insert_fits`] and friends say whether the leaf can take the change; if so, write the undo record,
-//!    then [`Tree::insert_here`], [`Tree::update_here`], [`Tree::remove_here`] cannot fail.
+//! 1. [`Tree::seek_for_change`] finds the place and X-latches the leaf. The caller looks at the record there
+//!    (locks, versions) and may walk away by dropping the mini-transaction.
+//! 2. [`Tree::insert_fits`] and friends say whether the leaf can take the change; if so, write the undo
+//!    record, then [`Tree::insert_here`], [`Tree::update_here`], [`Tree::remove_here`] cannot fail.
 //! 3. If not, drop the mini-transaction and start over with one of [`Tree::structure_redo_bytes`] bytes and
 //!    [`Tree::seek_for_structure_change`], which serialises structure changes of this tree and latches
-//!    everything that may change; then [`StructureGuard::reserve`] (disk space), the undo record, and the change.
-//!    Commit the mini-transaction before dropping the guard.
+//!    everything that may change; then [`StructureGuard::reserve`] (disk space), the undo record, and the
+//!    change. Commit the mini-transaction before dropping the guard.
 //!
 //! Latch order: parent before child, left before right on a level; readers hold a parent until they have the
 //! child. With the structure lock of the tree held, no node pointer and no sibling link of the tree changes.
@@ -51,8 +51,9 @@ pub use record::{OwnedRecord, RecordBuffer, RecordRef, RecordTooBig};
 pub use structure::{StructureChange, StructureGuard};
 pub use tree::Tree;
 
-/// For operations that keep their progress over an interrupt: a wait that pins nothing. Callers keep all waits of one
-/// operation until it is done, and one that goes through many pages would otherwise pin them all.
+/// For operations that keep their progress over an interrupt: a wait that pins nothing. Callers keep all
+/// waits of one operation until it is done, and one that goes through many pages would otherwise pin them
+/// all.
 pub(crate) fn without_pin(interrupt: pagestore::Interrupt) -> pagestore::Interrupt {
     match interrupt {
         pagestore::Interrupt::Wait(wait) => pagestore::Interrupt::Wait(wait.without_hold()),

@@ -1,12 +1,13 @@
 //! Removing records and what follows from it: merging pages, freeing them, and lowering the tree.
 //!
-//! A page whose records fill less than half of it moves in with a sibling of the same parent if all of them fit there;
-//! otherwise it stays as it is, and tries again when it has lost a sixteenth of that half. Records are never
-//! redistributed. A page that loses its last record is freed. When a level is down to one page, that page's records
-//! move up into the root: files that other servers import must not have a level of a single page below the root, as
-//! such a page cannot be told from a root.
+//! A page whose records fill less than half of it moves in with a sibling of the same parent if all of them
+//! fit there; otherwise it stays as it is, and tries again when it has lost a sixteenth of that half. Records
+//! are never redistributed. A page that loses its last record is freed. When a level is down to one page,
+//! that page's records move up into the root: files that other servers import must not have a level of a
+//! single page below the root, as such a page cannot be told from a root.
 //!
-//! A leaf's node pointer may have a lower key than the leaf's first record; above the leaves both are always equal.
+//! A leaf's node pointer may have a lower key than the leaf's first record; above the leaves both are always
+//! equal.
 
 use pagestore::fsp;
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
@@ -66,7 +67,8 @@ impl Tree {
         let of_parent =
             |sibling: PageHandle| self.find_pointer(mtr, parent, mtr.page_id(sibling).page).is_some();
         if !of_parent(page) {
-            // The parent was split just now, by a key of this page that had to be replaced; no merge on top of that.
+            // The parent was split just now, by a key of this page that had to be replaced; no merge on top
+            // of that.
             return Ok(());
         }
         let left = guard.levels[level].left.filter(|left| takes(*left) && of_parent(*left));
@@ -78,7 +80,8 @@ impl Tree {
         }
     }
 
-    /// Moves all records of the page of `level` to `sibling`, which lies on that `side` of it, and frees the page.
+    /// Moves all records of the page of `level` to `sibling`, which lies on that `side` of it, and frees the
+    /// page.
     fn merge_into(
         &self,
         mtr: &mut Mtr<'_>,
@@ -101,8 +104,8 @@ impl Tree {
         let pointer = self.pointer_to(mtr, parent, number)?;
         let redundant = match side {
             Side::Left => pointer,
-            // The page's node pointer has the key of what is now the first record: it is to lead to the sibling, and
-            // the sibling's own pointer goes.
+            // The page's node pointer has the key of what is now the first record: it is to lead to the
+            // sibling, and the sibling's own pointer goes.
             Side::Right => self.pointer_to(mtr, parent, sibling_number)?,
         };
         fsp::free_page(mtr, self.segment_of(level as u16), page)?;
@@ -179,7 +182,8 @@ impl Tree {
         }
         let second = self.sound(mtr, page, page::next_record(mtr.page(page), first))?;
         if level == 1 {
-            // Leaves may have a pointer with a lower key: the next leaf takes over this one, and no key above changes.
+            // Leaves may have a pointer with a lower key: the next leaf takes over this one, and no key above
+            // changes.
             let child = RecordRef::new(mtr.page(page), second, &self.def).child();
             let at = RecordRef::new(mtr.page(page), first, &self.def).child_offset();
             mtr.write_u32(page, at, child);
@@ -257,7 +261,8 @@ impl Tree {
         }
     }
 
-    /// Moves the records of `page`, the only one on its level, up into the root and frees it and all levels in between.
+    /// Moves the records of `page`, the only one on its level, up into the root and frees it and all levels
+    /// in between.
     fn lift(
         &self,
         mtr: &mut Mtr<'_>,
@@ -293,8 +298,8 @@ impl Tree {
         Ok(())
     }
 
-    /// The last record of the tree goes: the root becomes an empty leaf, and its last descendants, from level `from` up, are
-    /// freed.
+    /// The last record of the tree goes: the root becomes an empty leaf, and its last descendants, from level
+    /// `from` up, are freed.
     fn empty_tree(
         &self,
         mtr: &mut Mtr<'_>,

@@ -1,10 +1,10 @@
 //! Splitting pages, and growing the tree by a level.
 //!
-//! A page that has no room for a record gets a new neighbour and gives it one part of its records. Where to cut
-//! decides how full pages are in the end: behind the last insert when inserts ascend, before it when they
-//! descend, else in the middle. The new page's key goes to the parent as a node pointer, which may split the parent in
-//! turn. The root never moves: when it must be split, its records move to a new page first, and it becomes
-//! that page's parent.
+//! A page that has no room for a record gets a new neighbour and gives it one part of its records. Where to
+//! cut decides how full pages are in the end: behind the last insert when inserts ascend, before it when they
+//! descend, else in the middle. The new page's key goes to the parent as a node pointer, which may split the
+//! parent in turn. The root never moves: when it must be split, its records move to a new page first, and it
+//! becomes that page's parent.
 
 use pagestore::fsp::{self, Direction};
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
@@ -75,8 +75,8 @@ impl Tree {
         self.split(mtr, guard, 0, predecessor, record, trx_id)
     }
 
-    /// A record that would be the last of a full leaf goes to the right sibling if there is room, at the price of a new node
-    /// pointer for that one. Only within one parent.
+    /// A record that would be the last of a full leaf goes to the right sibling if there is room, at the
+    /// price of a new node pointer for that one. Only within one parent.
     fn insert_into_right_sibling(
         &self,
         mtr: &mut Mtr<'_>,
@@ -338,8 +338,8 @@ impl Tree {
 
 const NO_ROOM: Malformed = Malformed("the records of a page are larger than its header says");
 
-/// Chooses where to cut `page` so that both parts, one of them with a new record of `size` bytes behind `predecessor`, fit
-/// a page. Returns the records, the new record's position among them, and the cut.
+/// Chooses where to cut `page` so that both parts, one of them with a new record of `size` bytes behind
+/// `predecessor`, fit a page. Returns the records, the new record's position among them, and the cut.
 fn plan_cut(
     page: &[u8],
     tree: &Tree,

@@ -1,11 +1,12 @@
 //! Structure changes: who may make them, and gathering everything they touch.
 //!
-//! A split or merge changes more than its leaf: siblings' links, node pointers, perhaps all levels up to the root.
-//! Those who do that take the tree's structure lock first. While it is held no node pointer and no sibling link changes,
-//! so the path to the leaf can be read page by page at leisure to find out how far up the change can reach: to
-//! the lowest page that certainly absorbs it ("safe"). Then everything from there down is X-latched, top-down and
-//! left to right as all others latch, with both siblings of each page that may be split or merged. Readers and
-//! single-leaf writers are kept out of those pages only, and only until the commit.
+//! A split or merge changes more than its leaf: siblings' links, node pointers, perhaps all levels up to the
+//! root. Those who do that take the tree's structure lock first. While it is held no node pointer and no
+//! sibling link changes, so the path to the leaf can be read page by page at leisure to find out how far up
+//! the change can reach: to the lowest page that certainly absorbs it ("safe"). Then everything from there
+//! down is X-latched, top-down and left to right as all others latch, with both siblings of each page that
+//! may be split or merged. Readers and single-leaf writers are kept out of those pages only, and only until
+//! the commit.
 
 use std::sync::atomic::Ordering;
 
@@ -31,8 +32,8 @@ pub enum StructureChange {
         /// Size of the new record in bytes.
         size: usize,
     },
-    /// As `Insert`, to put back what a change took away. It may use the room that is kept from inserts, so that a
-    /// rollback does not need room that a full file system cannot give.
+    /// As `Insert`, to put back what a change took away. It may use the room that is kept from inserts, so
+    /// that a rollback does not need room that a full file system cannot give.
     Restore {
         /// Size of the record put back in bytes.
         size: usize,
@@ -69,8 +70,8 @@ struct Step {
 }
 
 impl StructureGuard<'_> {
-    /// Latches the space management pages and makes sure that there is room, while nothing has been changed yet. Call after all
-    /// index and undo pages of the mini-transaction are latched, before the first change.
+    /// Latches the space management pages and makes sure that there is room, while nothing has been changed
+    /// yet. Call after all index and undo pages of the mini-transaction are latched, before the first change.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.
@@ -112,9 +113,9 @@ impl StructureGuard<'_> {
 }
 
 impl Tree {
-    /// As [`Self::seek_for_change`], and latches all pages that a split or merge from this leaf may change. Start `mtr` with
-    /// [`Self::structure_redo_bytes`] and hold no latch of this tree. The record may meanwhile have changed since the
-    /// attempt on the leaf alone: look at it again.
+    /// As [`Self::seek_for_change`], and latches all pages that a split or merge from this leaf may change.
+    /// Start `mtr` with [`Self::structure_redo_bytes`] and hold no latch of this tree. The record may
+    /// meanwhile have changed since the attempt on the leaf alone: look at it again.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.

@@ -1,8 +1,9 @@
 //! The tree as an object: where it lies, what it is made of, how it begins and ends.
 //!
-//! A tree has two segments of its tablespace: one for leaves and off-page values, one for all other pages. The root
-//! belongs to the second one even while it is a leaf, its number never changes, and it stores where both segments are. A tree
-//! learns that from the first look at its root, which every way to a leaf begins with, so opening one reads nothing.
+//! A tree has two segments of its tablespace: one for leaves and off-page values, one for all other pages.
+//! The root belongs to the second one even while it is a leaf, its number never changes, and it stores where
+//! both segments are. A tree learns that from the first look at its root, which every way to a leaf begins
+//! with, so opening one reads nothing.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,8 @@ pub struct Tree {
     pub(crate) root: u32,
     pub(crate) def: Arc<IndexDef>,
     segments: OnceLock<Segments>,
-    /// Held by whoever changes node pointers or sibling links, from before the first latch to after the commit.
+    /// Held by whoever changes node pointers or sibling links, from before the first latch to after the
+    /// commit.
     pub(crate) structure: Mutex<()>,
     /// Level of the root as last seen; a hint for sizes, never relied on for correctness.
     pub(crate) root_level: AtomicU32,
@@ -55,7 +57,8 @@ impl Tree {
         space: u32,
         def: Arc<IndexDef>,
     ) -> Result<Tree, Interrupt> {
-        // The order in which a server creates them, so that the files are alike: top segment, root, leaf segment.
+        // The order in which a server creates them, so that the files are alike: top segment, root, leaf
+        // segment.
         let top_segment = fsp::create_segment(mtr, space)?;
         let handle = fsp::allocate_page(mtr, top_segment, 0, Direction::None)?;
         let leaf_segment = fsp::create_segment(mtr, space)?;
@@ -100,13 +103,14 @@ impl Tree {
         }
     }
 
-    /// A tree without pages: that of a table whose tablespace was discarded. Reading it fails, as its tablespace is not
-    /// open.
+    /// A tree without pages: that of a table whose tablespace was discarded. Reading it fails, as its
+    /// tablespace is not open.
     pub fn absent(store: &Arc<PageStore>, space: u32, def: Arc<IndexDef>) -> Tree {
         Tree::unread(store, space, fil::NULL_PAGE, def)
     }
 
-    /// Reads the root unless somebody did before. For those who need the segments without having been on any page.
+    /// Reads the root unless somebody did before. For those who need the segments without having been on any
+    /// page.
     ///
     /// # Errors
     /// As [`Tree::open`].
@@ -144,8 +148,8 @@ impl Tree {
         self.segments().1
     }
 
-    /// Frees some of the tree's pages in a mini-transaction of its own; `true` when nothing is left. Nobody may use the tree
-    /// any more.
+    /// Frees some of the tree's pages in a mini-transaction of its own; `true` when nothing is left. Nobody
+    /// may use the tree any more.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store: await and call again.
@@ -154,7 +158,8 @@ impl Tree {
         let mut mtr = self.store.mtr()?;
         let root = mtr.x(self.page_id(self.root))?;
         let leaf = SegmentHeader::read(mtr.page(root), header::SEGMENT_LEAF);
-        // A finished segment's inode has no id any more, and is another one's soon: so the root forgets it in the same moment.
+        // A finished segment's inode has no id any more, and is another one's soon: so the root forgets it in
+        // the same moment.
         if leaf.page != fil::NULL_PAGE && !self.segment_is_gone(&mut mtr, leaf)? {
             let done = fsp::free_segment_step(&mut mtr, leaf, None)?;
             if done {
@@ -205,8 +210,8 @@ impl Tree {
         &self.store
     }
 
-    /// Where the segment of the leaves is, and that of the other pages; nowhere as long as nobody has looked at the root
-    /// ([`Tree::read_root`]).
+    /// Where the segment of the leaves is, and that of the other pages; nowhere as long as nobody has looked
+    /// at the root ([`Tree::read_root`]).
     pub fn segments(&self) -> (SegmentHeader, SegmentHeader) {
         let nowhere = SegmentHeader { space: self.space, page: fil::NULL_PAGE, offset: 0 };
         self.segments.get().map_or((nowhere, nowhere), |segments| (segments.leaf, segments.top))
@@ -222,19 +227,22 @@ impl Tree {
         self.store.page_size().bytes()
     }
 
-    /// Largest record in bytes, header included, that this tree can hold (8125 at 16 KiB pages): two must fit a page.
+    /// Largest record in bytes, header included, that this tree can hold (8125 at 16 KiB pages): two must fit
+    /// a page.
     pub fn max_record_size(&self) -> usize {
         header::record_size_max(self.page_size())
     }
 
-    /// Redo space that a mini-transaction needs for a structure change of this tree (without the caller's own records):
-    /// on each level one new page and one rewritten, one level more for a new root, and space management.
+    /// Redo space that a mini-transaction needs for a structure change of this tree (without the caller's own
+    /// records): on each level one new page and one rewritten, one level more for a new root, and space
+    /// management.
     pub fn structure_redo_bytes(&self) -> usize {
         let pages = 2 * (self.height() as usize + 1) + 2;
         pages * (self.page_size() + 512)
     }
 
-    /// The persistent AUTO_INCREMENT value of a clustered index: the last one used, as MariaDB keeps it on the root.
+    /// The persistent AUTO_INCREMENT value of a clustered index: the last one used, as MariaDB keeps it on
+    /// the root.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store.
@@ -275,7 +283,8 @@ impl Tree {
         self.corrupt(page, what.0)
     }
 
-    /// A damaged page met after the first change: half of a structure change can be neither finished nor taken back.
+    /// A damaged page met after the first change: half of a structure change can be neither finished nor
+    /// taken back.
     pub(crate) fn sound<T>(
         &self,
         mtr: &Mtr<'_>,

@@ -1,4 +1,5 @@
-//! Readers and writers at once, on a small pool and small pages: no lost record, no order violated, no dead-lock.
+//! Readers and writers at once, on a small pool and small pages: no lost record, no order violated, no
+//! dead-lock.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

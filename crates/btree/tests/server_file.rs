@@ -1,5 +1,5 @@
-//! A tablespace that a stock MariaDB wrote: its indexes pass our check, its rows read as the server read them, and they can be
-//! changed.
+//! A tablespace that a stock MariaDB wrote: its indexes pass our check, its rows read as the server read
+//! them, and they can be changed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use support::Fixture;
 use untorn_btree::{Comparison, FieldDef, FieldRef, IndexDef, RecordBuffer, SavedPosition, Seek, Tree};
 
-/// `short` keys are integers (fast path), others are strings of very different lengths (node pointers of all sizes).
+/// `short` keys are integers (fast path), others are strings of very different lengths (node pointers of all
+/// sizes).
 fn clustered(short: bool) -> IndexDef {
     let key =
         if short { FieldDef::fixed("id", 4) } else { FieldDef::variable("id", 600, Comparison::Binary) };
@@ -223,7 +224,8 @@ fn ascending_inserts_fill_pages_and_log_little() {
     assert!(overhead < 60, "{overhead} bytes of redo beyond the record per insert");
 }
 
-/// A page between two full ones cannot be merged: it must not be tried at every removal. What can be merged is.
+/// A page between two full ones cannot be merged: it must not be tried at every removal. What can be merged
+/// is.
 #[test]
 fn merges_are_tried_in_steps_and_leave_few_pages() {
     let fixture = Fixture::new(16384, 64 << 20);

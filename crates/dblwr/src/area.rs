@@ -1,10 +1,10 @@
 //! The doublewrite files and where in them the segments lie.
 //!
 //! There are two sorts of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
-//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::numbers) only. Even numbers serve checkpoint
-//! flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the segments of one purpose
-//! behind those of the other. All blocks are allocated beforehand, so that a batch never waits for the file system's
-//! own log.
+//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::numbers) only. Even numbers serve
+//! checkpoint flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the
+//! segments of one purpose behind those of the other. All blocks are allocated beforehand, so that a batch
+//! never waits for the file system's own log.
 
 use crate::numbers::RECORD;
 use crate::options::Options;

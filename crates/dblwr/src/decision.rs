@@ -1,8 +1,9 @@
 //! How each file is written: what its storage says, what it refused, and what was measured.
 //!
-//! The verdict is asked for when a file is written for the first time, never stored, because the same name may lie
-//! elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it had offered goes through
-//! the doublewrite from then on, until it is opened again or the mode is set to AUTO anew.
+//! The verdict is asked for when a file is written for the first time, never stored, because the same name
+//! may lie elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it
+//! had offered goes through the doublewrite from then on, until it is opened again or the mode is set to AUTO
+//! anew.
 
 use crate::mode::{Mode, Way};
 use crate::trial::Trial;
@@ -100,8 +101,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Adds a page to be written atomically, together with the one before where that lies before it in the file.
-    /// Stretches are cut later, see [`Plan::cut_atomic`].
+    /// Adds a page to be written atomically, together with the one before where that lies before it in the
+    /// file. Stretches are cut later, see [`Plan::cut_atomic`].
     fn add_atomic(&mut self, batch: &WriteBatch, index: usize, longest: u64) {
         let pages = batch.pages();
         let size = batch.page_size() as u64;
@@ -118,8 +119,8 @@ impl Plan {
         self.atomic.push(index..index + 1);
     }
 
-    /// Cuts stretches of pages into what the kernel takes as one atomic write: a power of two, beginning at a multiple of
-    /// its own length, and not longer than the file's longest.
+    /// Cuts stretches of pages into what the kernel takes as one atomic write: a power of two, beginning at a
+    /// multiple of its own length, and not longer than the file's longest.
     fn cut_atomic(&mut self, batch: &WriteBatch) {
         let size = batch.page_size() as u64;
         let mut cut = Vec::with_capacity(self.atomic.len());
@@ -170,7 +171,8 @@ impl Decisions {
         {
             return state.clone();
         }
-        // Files that were closed are forgotten now and then: looking for them each time would take all files for each new one.
+        // Files that were closed are forgotten now and then: looking for them each time would take all files
+        // for each new one.
         if files.len() >= 64 && files.len().is_power_of_two() {
             files.retain(|_, state| state.file.strong_count() > 0);
         }
@@ -287,7 +289,8 @@ impl Decisions {
 #[derive(Clone, Copy)]
 struct Ruling {
     way: Way,
-    /// Written by one plain write for each page, because the storage does not know the flag and keeps them whole.
+    /// Written by one plain write for each page, because the storage does not know the flag and keeps them
+    /// whole.
     unflagged: bool,
     /// Bytes that may be written atomically together.
     longest: u64,

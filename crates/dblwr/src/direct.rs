@@ -7,8 +7,9 @@ use disk::{Environment, File, IoKind, Storage, submit_all};
 use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use std::sync::Arc;
 
-/// Writes pages in place, syncs them when it is asked to, and needs no files of its own: for benchmarks and tests of what is above. A
-/// database uses [`ProtectedWriter`](crate::ProtectedWriter), also with `innodb_doublewrite=OFF`.
+/// Writes pages in place, syncs them when it is asked to, and needs no files of its own: for benchmarks and
+/// tests of what is above. A database uses [`ProtectedWriter`](crate::ProtectedWriter), also with
+/// `innodb_doublewrite=OFF`.
 pub struct DirectWriter {
     storage: Arc<dyn Storage>,
     counters: Arc<Counters>,

@@ -1,9 +1,10 @@
 //! In which directories doublewrite files may hold copies that the next start needs.
 //!
-//! When `innodb_doublewrite_dir` changes from one start to the next, the copies of the last batches lie in the
-//! directory of the start before. So the data directory keeps a small file that names the directory in use. It is written before
-//! the first batch, and only after the pages have been restored from the directory it named before: at every moment it names all
-//! directories whose copies may be needed. A crash between restoring and writing it finds whole pages.
+//! When `innodb_doublewrite_dir` changes from one start to the next, the copies of the last batches lie in
+//! the directory of the start before. So the data directory keeps a small file that names the directory in
+//! use. It is written before the first batch, and only after the pages have been restored from the directory
+//! it named before: at every moment it names all directories whose copies may be needed. A crash between
+//! restoring and writing it finds whole pages.
 //!
 //! One directory per line, the data directory itself is not named; no file: the data directory only.
 

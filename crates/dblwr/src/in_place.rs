@@ -1,7 +1,7 @@
 //! Requests that write pages of a batch to their places.
 //!
-//! Pages that are neighbours both in the batch and in their file become one request, unless their being written whole
-//! depends on a request of their own.
+//! Pages that are neighbours both in the batch and in their file become one request, unless their being
+//! written whole depends on a request of their own.
 
 use disk::{File, IoBuf, IoKind};
 use page::WriteBatch;
@@ -41,7 +41,8 @@ pub(crate) fn requests(batch: &WriteBatch, pages: &[usize], cut: Cut) -> Vec<(Ar
         .collect()
 }
 
-/// Requests that write each of these stretches (of indices in the batch; pages that lie back to back in one file) atomically.
+/// Requests that write each of these stretches (of indices in the batch; pages that lie back to back in one
+/// file) atomically.
 pub(crate) fn atomic_requests(
     batch: &WriteBatch,
     stretches: &[Range<usize>],

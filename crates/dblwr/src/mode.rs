@@ -6,16 +6,17 @@ use std::str::FromStr;
 /// The setting (`innodb_doublewrite`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Mode {
-    /// By file: atomic writes where the storage does them by itself, the doublewrite where it has none, and where the
-    /// file system does them by copy-on-write whichever of the two is measured to be faster.
+    /// By file: atomic writes where the storage does them by itself, the doublewrite where it has none, and
+    /// where the file system does them by copy-on-write whichever of the two is measured to be faster.
     #[default]
     Auto,
     /// Every page goes to a doublewrite file first, also where it could be written atomically.
     On,
-    /// Only the numbers and LSNs of the pages go to a doublewrite file first: a start finds torn pages, but has no
-    /// copies to restore them from.
+    /// Only the numbers and LSNs of the pages go to a doublewrite file first: a start finds torn pages, but
+    /// has no copies to restore them from.
     DetectOnly,
-    /// Pages are written in place only. A crash in the middle of a page write can leave a page that nothing repairs.
+    /// Pages are written in place only. A crash in the middle of a page write can leave a page that nothing
+    /// repairs.
     Off,
 }
 

@@ -1,7 +1,8 @@
 //! Records of page numbers, for `DETECT_ONLY`: which pages were about to be written, without what is in them.
 //!
-//! As InnoDB 8.0.20 writes them, 8192 bytes each, big-endian: batch id (4), CRC-32C of the entries (4), their length in
-//! bytes (2), flush type (1), unused (9), then 16 bytes for each page: space (4), page (4), LSN (8).
+//! As InnoDB 8.0.20 writes them, 8192 bytes each, big-endian: batch id (4), CRC-32C of the entries (4), their
+//! length in bytes (2), flush type (1), unused (9), then 16 bytes for each page: space (4), page (4), LSN
+//! (8).
 
 use disk::AlignedBuf;
 use page::{FlushPurpose, PageId, WriteBatch};

@@ -19,8 +19,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// Bytes per page: a power of two from 4096 to 65536.
     pub page_size: usize,
-    /// Doublewrite files (`innodb_doublewrite_files`): even numbers serve checkpoint flushing, odd ones LRU flushing;
-    /// a single one serves both.
+    /// Doublewrite files (`innodb_doublewrite_files`): even numbers serve checkpoint flushing, odd ones LRU
+    /// flushing; a single one serves both.
     pub files: usize,
     /// Pages per segment (`innodb_doublewrite_pages`); larger batches are written in parts.
     pub pages: usize,

@@ -1,24 +1,28 @@
 //! The writer of pages: each by the way that its file and the mode ask for.
 //!
-//! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or recreatable) go to their
-//! places together with the copies of the others going into a segment; then the segment is synced and the copied pages follow to
-//! theirs, and every data file touched is synced once. Only then may the segment be used again.
+//! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or
+//! recreatable) go to their places together with the copies of the others going into a segment; then the
+//! segment is synced and the copied pages follow to theirs, and every data file touched is synced once. Only
+//! then may the segment be used again.
 //!
-//! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be new. The log is kept
-//! until it is: so a batch without copies ends when it is written and leaves its files unsynced, and
-//! [`PageWriter::sync`] is called for them once before a checkpoint instead of after each batch.
+//! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be
+//! new. The log is kept until it is: so a batch without copies ends when it is written and leaves its files
+//! unsynced, and [`PageWriter::sync`] is called for them once before a checkpoint instead of after each
+//! batch.
 //!
-//! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the batch then take the way
-//! through the doublewrite, within the same write, and so do all later pages of that file. Where atomic writes are done by
-//! copy-on-write, each needs room: one that finds none is refused in the same way, but for this time only. The
-//! doublewrite writes in place, where it needs none, so a full file system stops what grows and nothing else.
+//! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the
+//! batch then take the way through the doublewrite, within the same write, and so do all later pages of that
+//! file. Where atomic writes are done by copy-on-write, each needs room: one that finds none is refused in
+//! the same way, but for this time only. The doublewrite writes in place, where it needs none, so a full file
+//! system stops what grows and nothing else.
 //!
-//! **Changing the mode.** A batch looks at the mode once, when it begins. The caller never has two writes of one page under way at
-//! the same time, so the write of a page by the new way finds the old one complete: a plain write never meets an atomic
-//! one, and a page is at every moment whole in its file or has a whole copy that belongs to the write under way. That the
-//! one before, without a copy, may not be synced yet changes nothing: a crash may bring back what was whole before it, and
-//! what a crash tears is restored from the copy, which was synced. Copies left from an earlier time are harmless, because a start restores
-//! only damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
+//! **Changing the mode.** A batch looks at the mode once, when it begins. The caller never has two writes of
+//! one page under way at the same time, so the write of a page by the new way finds the old one complete: a
+//! plain write never meets an atomic one, and a page is at every moment whole in its file or has a whole copy
+//! that belongs to the write under way. That the one before, without a copy, may not be synced yet changes
+//! nothing: a crash may bring back what was whole before it, and what a crash tears is restored from the
+//! copy, which was synced. Copies left from an earlier time are harmless, because a start restores only
+//! damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
 
 use crate::area::{Area, Segment, Sort};
 use crate::decision::{Decisions, FileProtection, Plan};
@@ -34,7 +38,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for it.
+/// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for
+/// it.
 #[derive(Clone)]
 pub struct ProtectedWriter {
     shared: Arc<Shared>,
@@ -80,8 +85,8 @@ impl ProtectedWriter {
         Ok(ProtectedWriter { shared: Arc::new(shared) })
     }
 
-    /// Protects pages in another way from the next batch on; batches under way end in theirs. AUTO, also when it is
-    /// the mode already, asks the storages anew. Blocks when doublewrite files have to be made first.
+    /// Protects pages in another way from the next batch on; batches under way end in theirs. AUTO, also when
+    /// it is the mode already, asks the storages anew. Blocks when doublewrite files have to be made first.
     ///
     /// # Errors
     /// When those cannot be made; the mode stays as it was.
@@ -178,8 +183,8 @@ impl Shared {
         result
     }
 
-    /// The doublewrite syncs what it writes; for the comparison the atomic way does so too, now and then, like the
-    /// checkpoint that will do it later.
+    /// The doublewrite syncs what it writes; for the comparison the atomic way does so too, now and then,
+    /// like the checkpoint that will do it later.
     async fn sync_as_measured(&self, plan: &Plan, unsynced: &[Arc<dyn File>]) -> Result<()> {
         for turn in plan.turns.iter().filter(|turn| turn.way == Way::Atomic) {
             let due = turn.trial.lock().left_unsynced(unsynced);
@@ -207,8 +212,8 @@ impl Shared {
         Ok(unsynced)
     }
 
-    /// The pages that need no copy, and the copies of the first of those that do. Returns the pages whose atomic write was
-    /// refused, and the segment with the copies, synced.
+    /// The pages that need no copy, and the copies of the first of those that do. Returns the pages whose
+    /// atomic write was refused, and the segment with the copies, synced.
     async fn write_first(
         &self,
         batch: &WriteBatch,

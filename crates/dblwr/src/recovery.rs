@@ -1,14 +1,16 @@
 //! Putting torn pages right, before redo is applied.
 //!
-//! For every whole copy in a doublewrite slot the data page is read. Only a page that is damaged, or all zero while
-//! its copy is not, is restored; a whole page is never overwritten, however old it is, because redo brings it forward.
-//! Of several copies the one with the greatest LSN counts. A copy that is itself torn means that the crash came before
-//! its batch was durable in the doublewrite file, so the data pages of that batch had not been touched yet.
+//! For every whole copy in a doublewrite slot the data page is read. Only a page that is damaged, or all zero
+//! while its copy is not, is restored; a whole page is never overwritten, however old it is, because redo
+//! brings it forward. Of several copies the one with the greatest LSN counts. A copy that is itself torn
+//! means that the crash came before its batch was durable in the doublewrite file, so the data pages of that
+//! batch had not been touched yet.
 //!
-//! All files of this page size are read, also those with numbers beyond the present setting, in every directory that was in
-//! use since the last start (see [`crate::directories`]), and the records of page numbers that `DETECT_ONLY` leaves. A page
-//! that was under way, is damaged, and has no copy to restore it from is reported as [`Unrestored`]: redo may still make it anew; if
-//! it does not, the start has to stop, and the report says why.
+//! All files of this page size are read, also those with numbers beyond the present setting, in every
+//! directory that was in use since the last start (see [`crate::directories`]), and the records of page
+//! numbers that `DETECT_ONLY` leaves. A page that was under way, is damaged, and has no copy to restore it
+//! from is reported as [`Unrestored`]: redo may still make it anew; if it does not, the start has to stop,
+//! and the report says why.
 
 use crate::area::{Sort, file_name};
 use crate::numbers;
@@ -30,8 +32,8 @@ pub struct Recovered {
     pub unrestored: Vec<Unrestored>,
     /// Valid copies looked at.
     pub copies: usize,
-    /// Slots that hold something which is not a whole page (the traces of a batch the crash interrupted), or that cannot
-    /// be read.
+    /// Slots that hold something which is not a whole page (the traces of a batch the crash interrupted), or
+    /// that cannot be read.
     pub damaged_copies: usize,
 }
 
@@ -50,8 +52,8 @@ const COPY_TOO_OLD: &str = "its copy in the doublewrite file is older than the l
 const COPY_UNREADABLE: &str = "its copy in the doublewrite file cannot be read";
 const ONLY_NUMBER: &str = "it was written with innodb_doublewrite=DETECT_ONLY, which keeps no copies";
 
-/// Finds the data file of a page: its file, and the byte offset of the page in it. `None` for a page of a tablespace
-/// that is no more.
+/// Finds the data file of a page: its file, and the byte offset of the page in it. `None` for a page of a
+/// tablespace that is no more.
 pub type Locate<'a> = &'a mut dyn FnMut(PageId) -> Result<Option<(Arc<dyn File>, u64)>>;
 
 /// Restores torn pages from the doublewrite files in `directory`; before redo is applied.
@@ -64,10 +66,10 @@ pub fn recover(
     recover_since(storage, &[directory.to_owned()], page_size, 0, locate)
 }
 
-/// The same for the files of several directories, of which some may be gone, using only copies whose LSN is at least
-/// `checkpoint_lsn`. A page whose write a crash interrupted was dirty, so its LSN is not below the checkpoint; an older copy is a
-/// leftover, and putting it in the place of a page that was damaged by something else would lose changes that redo no
-/// longer holds.
+/// The same for the files of several directories, of which some may be gone, using only copies whose LSN is
+/// at least `checkpoint_lsn`. A page whose write a crash interrupted was dirty, so its LSN is not below the
+/// checkpoint; an older copy is a leftover, and putting it in the place of a page that was damaged by
+/// something else would lose changes that redo no longer holds.
 pub fn recover_since(
     storage: &dyn Storage,
     directories: &[PathBuf],
@@ -101,7 +103,8 @@ struct Copy {
 struct Found {
     recovered: Recovered,
     newest: BTreeMap<PageId, Copy>,
-    /// Pages that were under way at some time and of which there is no usable copy, unless it is among `newest`.
+    /// Pages that were under way at some time and of which there is no usable copy, unless it is among
+    /// `newest`.
     without_copy: BTreeMap<PageId, &'static str>,
 }
 
@@ -113,7 +116,8 @@ impl Found {
         let (page, lsn) = (page::identity(image), page::lsn(image));
         if page::verify(image).is_err() {
             self.recovered.damaged_copies += 1;
-            // If its first sector can be believed, this is the page; if not, the page is found whole or not at all.
+            // If its first sector can be believed, this is the page; if not, the page is found whole or not
+            // at all.
             self.without_copy.insert(page, COPY_DAMAGED);
             return;
         }
@@ -177,7 +181,8 @@ fn restore(found: Found, page_size: usize, locate: Locate<'_>) -> Result<Recover
     Ok(recovered)
 }
 
-/// Opens the doublewrite files of this sort and page size, in the order of their numbers. A directory that is gone has none.
+/// Opens the doublewrite files of this sort and page size, in the order of their numbers. A directory that is
+/// gone has none.
 fn files(
     storage: &dyn Storage,
     directory: &Path,
@@ -207,11 +212,11 @@ fn files(
     found.iter().map(|(_, name)| storage.open(&directory.join(name), OpenHow::READ_ONLY)).collect()
 }
 
-/// Calls `visit` with the offset and the bytes of every slot that can be read, and returns how many cannot. A slot that the
-/// file ends in is no slot.
+/// Calls `visit` with the offset and the bytes of every slot that can be read, and returns how many cannot. A
+/// slot that the file ends in is no slot.
 ///
-/// What cannot be read is a damaged slot, not a reason to stop: hardly ever is a copy needed, and if this one is, its page
-/// is damaged, which the start finds out.
+/// What cannot be read is a damaged slot, not a reason to stop: hardly ever is a copy needed, and if this one
+/// is, its page is damaged, which the start finds out.
 fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u8])) -> Result<usize> {
     let end = file.len()? / slot as u64 * slot as u64;
     let step = READ_STEP.min(usize::try_from(end).unwrap_or(READ_STEP)).max(slot);
@@ -240,7 +245,8 @@ fn is_whole(file: &dyn File, offset: u64, data: &mut [u8]) -> bool {
     match file.read_at(data, offset) {
         Ok(()) => !page::is_all_zero(data) && page::verify(data).is_ok(),
         Err(error) => {
-            // A file that ends inside the page, or a sector that the device gave up: writing the copy mends both.
+            // A file that ends inside the page, or a sector that the device gave up: writing the copy mends
+            // both.
             tracing::warn!(%error, "a page is to be restored because it cannot be read");
             false
         }

@@ -1,8 +1,9 @@
 //! Which segments of a doublewrite file are free.
 //!
-//! A segment is taken before its batch is written and given back only when every page of the batch is durable in its
-//! place. If a batch fails, or its future is dropped half-way, its copies may be the only whole ones: the segment is
-//! never given back, and the writer refuses all further work, because the engine above cannot go on either.
+//! A segment is taken before its batch is written and given back only when every page of the batch is durable
+//! in its place. If a batch fails, or its future is dropped half-way, its copies may be the only whole ones:
+//! the segment is never given back, and the writer refuses all further work, because the engine above cannot
+//! go on either.
 
 use disk::{Error, Event, Result};
 use parking_lot::Mutex;

@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 
-/// Submits the requests together, waits for all, and gives the outcome of each, in their order. Their buffers are
-/// given up by then.
+/// Submits the requests together, waits for all, and gives the outcome of each, in their order. Their buffers
+/// are given up by then.
 pub(crate) async fn submit_each(
     storage: &dyn Storage,
     requests: Vec<(Arc<dyn File>, IoKind)>,

@@ -1,17 +1,19 @@
 //! Which of two ways of writing pages is faster here: measured on the batches themselves.
 //!
-//! Where a file system writes pages atomically by copy-on-write, nobody can say beforehand whether that costs less
-//! than a doublewrite: it depends on the device, on its load and on the age of the file system. So batches go in
-//! turns by the one and the other way, until both have been seen often enough; the one that took less time per page is kept. It
-//! is measured anew now and then, and when the time per page moves away from what was measured.
+//! Where a file system writes pages atomically by copy-on-write, nobody can say beforehand whether that costs
+//! less than a doublewrite: it depends on the device, on its load and on the age of the file system. So
+//! batches go in turns by the one and the other way, until both have been seen often enough; the one that
+//! took less time per page is kept. It is measured anew now and then, and when the time per page moves away
+//! from what was measured.
 //!
-//! Several batches are under way at once and share the device, so the time that a single batch takes says little: beside a slow
-//! batch a fast one is slow. What counts is throughput. Time is counted for a way only while batches of that way alone are under
-//! way, and so are the pages that are finished then; what happens while the batches of the last turn drain is not counted.
+//! Several batches are under way at once and share the device, so the time that a single batch takes says
+//! little: beside a slow batch a fast one is slow. What counts is throughput. Time is counted for a way only
+//! while batches of that way alone are under way, and so are the pages that are finished then; what happens
+//! while the batches of the last turn drain is not counted.
 //!
-//! The doublewrite cannot do without syncs; what is written atomically is synced later, by a checkpoint, for many batches at
-//! once. That costs too, and not the less for coming later. So in a measurement every eighth batch of the atomic way syncs
-//! what was left, and both sides are compared with their syncs.
+//! The doublewrite cannot do without syncs; what is written atomically is synced later, by a checkpoint, for
+//! many batches at once. That costs too, and not the less for coming later. So in a measurement every eighth
+//! batch of the atomic way syncs what was left, and both sides are compared with their syncs.
 //!
 //! Nothing here does I/O or knows a clock; so it behaves the same in the simulator.
 
@@ -116,8 +118,8 @@ impl Trial {
         way
     }
 
-    /// A batch that began this way has ended with so many pages. Returns the way now chosen when that has just been
-    /// decided.
+    /// A batch that began this way has ended with so many pages. Returns the way now chosen when that has
+    /// just been decided.
     pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration) -> Option<Way> {
         self.count_time(now);
         let alone = self.other(way).under_way == 0;
@@ -134,8 +136,8 @@ impl Trial {
         None
     }
 
-    /// A batch was written atomically and leaves these files unsynced. Returns the files to be synced before it ends, if
-    /// it is its turn to do so.
+    /// A batch was written atomically and leaves these files unsynced. Returns the files to be synced before
+    /// it ends, if it is its turn to do so.
     pub(crate) fn left_unsynced(&mut self, files: &[Arc<dyn File>]) -> Option<Vec<Arc<dyn File>>> {
         if !self.measuring {
             return None;
@@ -244,8 +246,8 @@ mod tests {
     /// Batches under way at once.
     const DEPTH: usize = 4;
 
-    /// A device that serves one batch after the other, `cost` microseconds per page, with several waiting at a time.
-    /// Returns how many went atomically and how many by the doublewrite.
+    /// A device that serves one batch after the other, `cost` microseconds per page, with several waiting at
+    /// a time. Returns how many went atomically and how many by the doublewrite.
     fn feed(
         trial: &mut Trial,
         now: &mut Duration,

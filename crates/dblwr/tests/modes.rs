@@ -1,5 +1,5 @@
-//! The protected writer by file and mode: what it writes where, what it does when the storage refuses, and that a
-//! change of the mode under load leaves no page unprotected.
+//! The protected writer by file and mode: what it writes where, what it does when the storage refuses, and
+//! that a change of the mode under load leaves no page unprotected.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -79,7 +79,8 @@ fn what_the_file_system_offers_is_measured_against_the_doublewrite() {
     assert_eq!(by_way.0, by_way.1, "the way shown is the way used");
 }
 
-/// What is written atomically is synced by somebody else later. The measurement must see that it costs something, too.
+/// What is written atomically is synced by somebody else later. The measurement must see that it costs
+/// something, too.
 #[test]
 fn the_measurement_counts_syncs_on_both_sides() {
     let env = environment(8, Atomic::FileSystem);

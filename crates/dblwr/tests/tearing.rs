@@ -1,5 +1,5 @@
-//! Torn pages on the simulated disk: with the doublewrite every page is whole after recovery, without it some are not
-//! (so that the checker is known to see tearing), and recovery touches nothing that is whole.
+//! Torn pages on the simulated disk: with the doublewrite every page is whole after recovery, without it some
+//! are not (so that the checker is known to see tearing), and recovery touches nothing that is whole.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -191,7 +191,8 @@ fn pages_beyond_the_end_and_of_unknown_spaces_are_skipped_and_a_half_page_is_com
 #[test]
 fn a_data_page_that_cannot_be_read_is_restored() {
     let disk = disk_with_copies(&[page(VICTIM, 9)]);
-    // Calls of the recovery: open two data files and one doublewrite file, read the slots, read the data page.
+    // Calls of the recovery: open two data files and one doublewrite file, read the slots, read the data
+    // page.
     disk.plan(Fault { call: disk.calls() + 4, kind: FaultKind::Eio });
     assert_eq!(run_recovery(&*disk, 0).restored, [VICTIM]);
 }
@@ -253,7 +254,8 @@ fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
         assert_eq!(read_page(&disk, *id), page(*id, 9)[..]);
     }
     let status = writer.status();
-    // 48 pages in 8 batches of 6, each in a part of 4 and a part of 2; every part syncs its copy and one data file.
+    // 48 pages in 8 batches of 6, each in a part of 4 and a part of 2; every part syncs its copy and one data
+    // file.
     assert_eq!((status.pages, status.batches, status.syncs), (48, 8, 32));
     assert_eq!((status.doublewrite_pages, status.doublewrite_writes), (48, 16));
     assert_eq!((status.bytes_data, status.bytes_doublewrite), (48 * PAGE as u64, 48 * PAGE as u64));
@@ -307,7 +309,8 @@ fn runs_on_a_real_disk_and_finds_its_copies_again() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// What a doublewrite file holds is hardly ever needed: that a sector of it cannot be read must not stop a start.
+/// What a doublewrite file holds is hardly ever needed: that a sector of it cannot be read must not stop a
+/// start.
 #[test]
 fn an_unreadable_copy_counts_as_damaged_and_stops_nothing_else() {
     let (mut without_copy, mut with_copy, mut damaged) = (0, 0, 0);

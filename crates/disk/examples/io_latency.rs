@@ -1,5 +1,6 @@
-//! Measures what the storage floor costs on a directory: latencies of durable small writes and of page reads, alone and
-//! in batches, by each backend. `cargo run --release -p untorn-disk --example io_latency -- <directory>`
+//! Measures what the storage floor costs on a directory: latencies of durable small writes and of page reads,
+//! alone and in batches, by each backend. `cargo run --release -p untorn-disk --example io_latency --
+//! <directory>`
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 use std::path::PathBuf;

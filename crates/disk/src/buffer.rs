@@ -1,8 +1,9 @@
 //! Memory for direct I/O: page-aligned, zeroed, owned by whoever must keep it alive until a completion ran.
 //!
-//! An [`IoBuf`] says who owns the bytes of a request. `Owned` travels with the request and comes back with its
-//! completion; `Shared` lets one allocation serve many writes (a doublewrite batch and the pages in it); `Raw` is for
-//! memory the caller keeps alive by other means (buffer-pool frames, pinned for the length of the I/O).
+//! An [`IoBuf`] says who owns the bytes of a request. `Owned` travels with the request and comes back with
+//! its completion; `Shared` lets one allocation serve many writes (a doublewrite batch and the pages in it);
+//! `Raw` is for memory the caller keeps alive by other means (buffer-pool frames, pinned for the length of
+//! the I/O).
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -25,7 +26,8 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// A buffer of `len` zero bytes. The memory comes straight from the kernel's zero pages where it is large.
+    /// A buffer of `len` zero bytes. The memory comes straight from the kernel's zero pages where it is
+    /// large.
     pub fn zeroed(len: usize) -> AlignedBuf {
         if len == 0 {
             return AlignedBuf { start: NonNull::dangling(), len: 0 };
@@ -88,14 +90,16 @@ impl fmt::Debug for AlignedBuf {
     }
 }
 
-/// Memory that the caller of [`Storage::submit`](crate::Storage::submit) keeps alive and untouched until completion.
+/// Memory that the caller of [`Storage::submit`](crate::Storage::submit) keeps alive and untouched until
+/// completion.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBuf {
     ptr: *mut u8,
     len: usize,
 }
 
-// SAFETY: whoever made the RawBuf (unsafe constructor) promised that it may be used by the thread that does the I/O.
+// SAFETY: whoever made the RawBuf (unsafe constructor) promised that it may be used by the thread that does
+// the I/O.
 unsafe impl Send for RawBuf {}
 
 /// The bytes of one request.
@@ -119,9 +123,9 @@ impl IoBuf {
     /// Caller-kept memory.
     ///
     /// # Safety
-    /// `ptr` must be valid for reads (a write request) or writes (a read request) of `len` bytes until the `done`
-    /// callback of the request was called or dropped, and nobody else may write to it (write request) or touch it
-    /// (read request) in that time, from any thread.
+    /// `ptr` must be valid for reads (a write request) or writes (a read request) of `len` bytes until the
+    /// `done` callback of the request was called or dropped, and nobody else may write to it (write request)
+    /// or touch it (read request) in that time, from any thread.
     pub const unsafe fn raw(ptr: *mut u8, len: usize) -> IoBuf {
         IoBuf::Raw(RawBuf { ptr, len })
     }

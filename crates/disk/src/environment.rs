@@ -1,7 +1,7 @@
 //! Time, background tasks and blocking, behind one trait, so that the simulator can own all three.
 //!
-//! The engine never starts a thread, reads a clock or sleeps by itself; it asks its environment. Tasks given to
-//! [`Environment::spawn`] do short work between awaits: they share one thread.
+//! The engine never starts a thread, reads a clock or sleeps by itself; it asks its environment. Tasks given
+//! to [`Environment::spawn`] do short work between awaits: they share one thread.
 
 use crate::{Event, Storage};
 use std::future::Future;
@@ -26,12 +26,13 @@ pub trait Environment: Send + Sync {
     /// Runs `task` in the background until it ends or the environment is shut down. `name` is for logs.
     fn spawn(&self, name: &'static str, task: TaskFuture);
 
-    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They have a few threads of their own: such a
-    /// task may have to wait for a page latch whose holder waits, blocked, for what the page cleaner provides.
+    /// As [`Environment::spawn`], for tasks that change pages (purge, rollback). They have a few threads of
+    /// their own: such a task may have to wait for a page latch whose holder waits, blocked, for what the
+    /// page cleaner provides.
     fn spawn_worker(&self, name: &'static str, task: TaskFuture);
 
-    /// As [`Environment::spawn`], for tasks that may block for files: statements that change definitions. Neither the page
-    /// cleaner nor purge waits for them.
+    /// As [`Environment::spawn`], for tasks that may block for files: statements that change definitions.
+    /// Neither the page cleaner nor purge waits for them.
     fn spawn_blocking(&self, name: &'static str, task: TaskFuture) {
         self.spawn_worker(name, task);
     }
@@ -39,9 +40,9 @@ pub trait Environment: Send + Sync {
     /// A future that completes `duration` after its first poll or later.
     fn sleep(&self, duration: Duration) -> TaskFuture;
 
-    /// Blocks the calling thread until `event` is set. Never call it from a background task or a completion callback:
-    /// the thread that would set the event may be the one that blocks. (The simulator runs completions, then tasks,
-    /// until the event is set.)
+    /// Blocks the calling thread until `event` is set. Never call it from a background task or a completion
+    /// callback: the thread that would set the event may be the one that blocks. (The simulator runs
+    /// completions, then tasks, until the event is set.)
     fn block_until(&self, event: &Event);
 
     /// A random number: from the operating system, or from the seed of the simulation.

@@ -1,6 +1,8 @@
-//! What went wrong with a file: which operation, which file, where in it, and what an operator can do about it.
+//! What went wrong with a file: which operation, which file, where in it, and what an operator can do about
+//! it.
 //!
-//! The error is a shared pointer: small in a `Result`, and cheap to hand to every waiter of a failed group write.
+//! The error is a shared pointer: small in a `Result`, and cheap to hand to every waiter of a failed group
+//! write.
 
 use std::fmt;
 use std::io;
@@ -46,16 +48,17 @@ impl Error {
         self.0.operation
     }
 
-    /// Whether this is an atomic write that the kernel refused to do, because it cannot keep it whole: EINVAL (this
-    /// length or place, or the extents below) or EOPNOTSUPP (this file, or this kernel). Nothing was written, so the
-    /// page can still be written another way.
+    /// Whether this is an atomic write that the kernel refused to do, because it cannot keep it whole: EINVAL
+    /// (this length or place, or the extents below) or EOPNOTSUPP (this file, or this kernel). Nothing was
+    /// written, so the page can still be written another way.
     pub fn is_atomic_refusal(&self) -> bool {
         self.0.operation == ATOMIC_WRITE
             && matches!(self.0.source.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
     }
 
-    /// Whether this is an atomic write for which the file system had no room: where it keeps writes whole by writing them
-    /// elsewhere first, each needs some. Nothing was written, and a write in place may well succeed.
+    /// Whether this is an atomic write for which the file system had no room: where it keeps writes whole by
+    /// writing them elsewhere first, each needs some. Nothing was written, and a write in place may well
+    /// succeed.
     pub fn is_atomic_without_room(&self) -> bool {
         self.0.operation == ATOMIC_WRITE
             && matches!(self.0.source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))

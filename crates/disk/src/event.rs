@@ -1,11 +1,12 @@
 //! Waiting without blocking a thread.
 //!
-//! An [`Event`] is a one-shot broadcast: once set it stays set, and everyone who waits or will wait goes on. A
-//! [`Wait`] is an event together with something to keep alive until the waiter has retried its operation (a pin on
-//! the page that was read for it): the pin is inside the `Wait`, so dropping the `Wait` gives it back.
+//! An [`Event`] is a one-shot broadcast: once set it stays set, and everyone who waits or will wait goes on.
+//! A [`Wait`] is an event together with something to keep alive until the waiter has retried its operation (a
+//! pin on the page that was read for it): the pin is inside the `Wait`, so dropping the `Wait` gives it back.
 //!
-//! The flag is read without a lock; the list of wakers is touched only by those who really wait. `set` stores the flag
-//! before it takes the list, and a waiter looks at the flag again after it entered the list, so no wake-up is lost.
+//! The flag is read without a lock; the list of wakers is touched only by those who really wait. `set` stores
+//! the flag before it takes the list, and a waiter looks at the flag again after it entered the list, so no
+//! wake-up is lost.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -129,8 +130,8 @@ impl Drop for EventWait {
     }
 }
 
-/// What an interrupted operation waits for. Await it, retry the operation, and only then drop it: what it holds (a
-/// page pin) makes sure that the retry finds what the wait was for.
+/// What an interrupted operation waits for. Await it, retry the operation, and only then drop it: what it
+/// holds (a page pin) makes sure that the retry finds what the wait was for.
 pub struct Wait {
     wait: EventWait,
     lets_go: bool,
@@ -158,23 +159,26 @@ impl Wait {
         Wait { _held: Some(held), ..Wait::new(event) }
     }
 
-    /// Waits for `event` in a queue: `place` is dropped when nobody waits any more, neither with this nor with a
-    /// [`Wait::without_hold`].
+    /// Waits for `event` in a queue: `place` is dropped when nobody waits any more, neither with this nor
+    /// with a [`Wait::without_hold`].
     pub fn in_place(event: Event, place: Arc<dyn Send + Sync>) -> Wait {
         Wait { place: Some(place), ..Wait::new(event) }
     }
 
-    /// Waits for `event`, which may need what finished waits of the same operation hold: see [`Wait::lets_go`].
+    /// Waits for `event`, which may need what finished waits of the same operation hold: see
+    /// [`Wait::lets_go`].
     pub fn letting_go(event: Event) -> Wait {
         Wait { lets_go: true, ..Wait::new(event) }
     }
 
-    /// Waits for nothing but that others get a turn: for an operation that can go on, and has been going on for long.
+    /// Waits for nothing but that others get a turn: for an operation that can go on, and has been going on
+    /// for long.
     pub fn yielding() -> Wait {
         Wait { yields: true, ..Wait::letting_go(Event::already_set()) }
     }
 
-    /// The same wait, but the operation has got further and does not need what it waited for before: see [`Wait::lets_go`].
+    /// The same wait, but the operation has got further and does not need what it waited for before: see
+    /// [`Wait::lets_go`].
     #[must_use]
     pub fn and_lets_go(self) -> Wait {
         Wait { lets_go: true, ..self }
@@ -190,8 +194,9 @@ impl Wait {
         }
     }
 
-    /// Whether finished waits of the same operation must be dropped before this one is awaited. A wait for a free page
-    /// frame is of this kind: if everybody kept pins while waiting for frames, all frames could be pinned.
+    /// Whether finished waits of the same operation must be dropped before this one is awaited. A wait for a
+    /// free page frame is of this kind: if everybody kept pins while waiting for frames, all frames could be
+    /// pinned.
     pub fn lets_go(&self) -> bool {
         self.lets_go
     }

@@ -1,10 +1,12 @@
 //! A small executor: tasks that share a thread or a few, and timers.
 //!
-//! A task is its own waker: waking puts it into the ready queue once, however often it is woken. While a task runs its
-//! future is taken out of it, so that a nested run (the simulator's blocking waits) can see that it is busy. Timers are
-//! an ordered map, so that a sleep that is dropped early (a deadline that was not needed) leaves nothing behind.
+//! A task is its own waker: waking puts it into the ready queue once, however often it is woken. While a task
+//! runs its future is taken out of it, so that a nested run (the simulator's blocking waits) can see that it
+//! is busy. Timers are an ordered map, so that a sleep that is dropped early (a deadline that was not needed)
+//! leaves nothing behind.
 //!
-//! Both environments are built of these parts; they differ in who picks the next ready task and what moves the clock.
+//! Both environments are built of these parts; they differ in who picks the next ready task and what moves
+//! the clock.
 
 use crate::environment::TaskFuture;
 use crate::{Event, EventWait};
@@ -25,7 +27,8 @@ pub(crate) struct Task {
     number: u64,
     queued: AtomicBool,
     future: Mutex<Option<TaskFuture>>,
-    /// It was woken and taken from the queue by another thread while one polled it: it goes into the queue again after that.
+    /// It was woken and taken from the queue by another thread while one polled it: it goes into the queue
+    /// again after that.
     woken_meanwhile: AtomicBool,
     scheduler: Arc<Scheduler>,
 }
@@ -146,8 +149,8 @@ impl Scheduler {
         self.state.lock().tasks.remove(&number);
     }
 
-    /// Drops every task and refuses new ones. The futures are dropped here, on the calling thread, except one that is
-    /// being polled right now.
+    /// Drops every task and refuses new ones. The futures are dropped here, on the calling thread, except one
+    /// that is being polled right now.
     pub(crate) fn stop(&self) {
         let (ready, tasks, timers) = {
             let mut state = self.state.lock();
@@ -201,8 +204,9 @@ impl Scheduler {
         self.state.lock().ready.len()
     }
 
-    /// Takes the ready task at `index`, unless it is being polled further up the stack. One that was woken and is over, in
-    /// that order, is taken like any other: it must not stay in the queue, which would never be empty again.
+    /// Takes the ready task at `index`, unless it is being polled further up the stack. One that was woken
+    /// and is over, in that order, is taken like any other: it must not stay in the queue, which would never
+    /// be empty again.
     pub(crate) fn take_ready(&self, index: usize) -> Option<Arc<Task>> {
         let mut state = self.state.lock();
         let task = state.ready.get(index)?;
@@ -212,8 +216,8 @@ impl Scheduler {
         state.ready.remove(index)
     }
 
-    /// As [`Scheduler::take_ready`], but no worker: for a run nested in a blocking wait, whose latches a worker could
-    /// run into.
+    /// As [`Scheduler::take_ready`], but no worker: for a run nested in a blocking wait, whose latches a
+    /// worker could run into.
     pub(crate) fn take_ready_helper(&self, index: usize) -> Option<Arc<Task>> {
         if self.state.lock().ready.get(index)?.is_worker {
             return None;

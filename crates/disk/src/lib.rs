@@ -1,15 +1,16 @@
 //! The ground floor: the only crate that touches files, threads and clocks.
 //!
-//! Everything above sees three small faces. [`Storage`] and [`File`] are durable bytes: blocking calls for start-up
-//! and rare paths, and one asynchronous call, [`Storage::submit`], that takes a whole batch. [`Environment`] is time,
-//! background tasks and the way a real thread may block. [`Event`] and [`Wait`] are how anything in the engine waits
-//! without blocking a thread. Each face exists twice: once real (direct I/O, io_uring with a thread pool where it is
-//! refused) and once simulated (one thread, a seed, a disk that loses and tears what was not synced), so that the
-//! engine above cannot tell them apart.
+//! Everything above sees three small faces. [`Storage`] and [`File`] are durable bytes: blocking calls for
+//! start-up and rare paths, and one asynchronous call, [`Storage::submit`], that takes a whole batch.
+//! [`Environment`] is time, background tasks and the way a real thread may block. [`Event`] and [`Wait`] are
+//! how anything in the engine waits without blocking a thread. Each face exists twice: once real (direct I/O,
+//! io_uring with a thread pool where it is refused) and once simulated (one thread, a seed, a disk that loses
+//! and tears what was not synced), so that the engine above cannot tell them apart.
 //!
-//! Rules the crate keeps for those above: a transfer is whole or an error (short transfers are continued); an error of
-//! a sync is reported exactly once and the sync is never retried, because after a failed `fsync` the kernel may have
-//! dropped the dirty pages; a buffer given to [`Storage::submit`] lives until its completion ran.
+//! Rules the crate keeps for those above: a transfer is whole or an error (short transfers are continued); an
+//! error of a sync is reported exactly once and the sync is never retried, because after a failed `fsync` the
+//! kernel may have dropped the dirty pages; a buffer given to [`Storage::submit`] lives until its completion
+//! ran.
 //!
 //! `unsafe` is allowed in this crate for page-aligned memory, the ring and raw system calls.
 #![allow(unsafe_code)]

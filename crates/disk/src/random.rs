@@ -1,4 +1,5 @@
-//! A small seeded generator (SplitMix64, Steele et al. 2014): the same seed gives the same numbers on every machine.
+//! A small seeded generator (SplitMix64, Steele et al. 2014): the same seed gives the same numbers on every
+//! machine.
 
 /// Seeded pseudo-random numbers for simulations and tests; not for secrets.
 #[derive(Clone, Debug)]
@@ -38,7 +39,8 @@ mod tests {
 
     #[test]
     fn follows_the_published_sequence() {
-        // Reference values of SplitMix64 for the seed 1234567 (Rosetta Code, "Pseudo-random numbers/Splitmix64").
+        // Reference values of SplitMix64 for the seed 1234567 (Rosetta Code, "Pseudo-random
+        // numbers/Splitmix64").
         let mut random = Random::new(1_234_567);
         let expected = [
             6457827717110365317,

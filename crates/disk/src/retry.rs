@@ -1,8 +1,9 @@
 //! Driving synchronous steps: call, await what the step waits for, call again.
 //!
-//! Finished waits are kept until the step has completed, because they pin the pages that were read for it: so each round
-//! gets further than the one before. A wait that [lets go](Wait::lets_go) is the exception: it is for a
-//! frame of a pool in which everything else may be pinned by waits just like these, so they are dropped before it.
+//! Finished waits are kept until the step has completed, because they pin the pages that were read for it: so
+//! each round gets further than the one before. A wait that [lets go](Wait::lets_go) is the exception: it is
+//! for a frame of a pool in which everything else may be pinned by waits just like these, so they are dropped
+//! before it.
 
 use crate::event::Wait;
 

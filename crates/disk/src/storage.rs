@@ -1,8 +1,9 @@
 //! Files as the engine sees them.
 //!
-//! Blocking calls transfer everything or fail. [`Storage::submit`] is the asynchronous door: a batch of requests goes
-//! to the kernel together, and each request's `done` runs once, on a completion thread, with the buffers back.
-//! Within a batch there is no order: only a `Write` with `sync` is ordered (write, then sync of that file).
+//! Blocking calls transfer everything or fail. [`Storage::submit`] is the asynchronous door: a batch of
+//! requests goes to the kernel together, and each request's `done` runs once, on a completion thread, with
+//! the buffers back. Within a batch there is no order: only a `Write` with `sync` is ordered (write, then
+//! sync of that file).
 
 use crate::error::ATOMIC_WRITE;
 use crate::probe::Verdict;
@@ -35,9 +36,10 @@ pub struct OpenHow {
     /// The descriptor may be closed while nobody uses the file, and opened again by the file's name: see
     /// [`Storage::set_open_files_max`].
     pub closable: bool,
-    /// Only a regular file that has this name and no other: not what a symbolic link leads to, and not a second name of somebody's
-    /// file. Judged on the descriptor, so that nothing can be exchanged between the look and the use. Not with `closable`, which
-    /// opens by name again. A storage without links has nothing to refuse.
+    /// Only a regular file that has this name and no other: not what a symbolic link leads to, and not a
+    /// second name of somebody's file. Judged on the descriptor, so that nothing can be exchanged between the
+    /// look and the use. Not with `closable`, which opens by name again. A storage without links has nothing
+    /// to refuse.
     pub by_this_name: bool,
 }
 
@@ -105,7 +107,8 @@ pub struct IoCounters {
 
 /// A place for files.
 pub trait Storage: Send + Sync {
-    /// Opens or creates a file. A new file's name is durable only after [`Storage::sync_dir`] of its directory.
+    /// Opens or creates a file. A new file's name is durable only after [`Storage::sync_dir`] of its
+    /// directory.
     fn open(&self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>>;
     /// Whether a file or directory of this name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
@@ -113,7 +116,8 @@ pub trait Storage: Send + Sync {
     fn remove(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory. Durable after [`Storage::sync_dir`] of its parent.
     fn remove_dir(&self, path: &Path) -> Result<()>;
-    /// Renames a file, replacing `to` when it exists. Durable after [`Storage::sync_dir`] of both directories.
+    /// Renames a file, replacing `to` when it exists. Durable after [`Storage::sync_dir`] of both
+    /// directories.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
@@ -121,22 +125,23 @@ pub trait Storage: Send + Sync {
     fn sync_dir(&self, path: &Path) -> Result<()>;
     /// The entries of a directory, sorted by name.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
-    /// Takes the exclusive lock on the file at `path` (created when missing), held until the value is dropped or the
-    /// process ends. Fails when another process, or this one, holds it, and for a symbolic link.
+    /// Takes the exclusive lock on the file at `path` (created when missing), held until the value is dropped
+    /// or the process ends. Fails when another process, or this one, holds it, and for a symbolic link.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
-    /// Starts a batch of requests. Returns at once; every `done` is called exactly once, later or even before this
-    /// returns, so hold no lock that `done` takes.
+    /// Starts a batch of requests. Returns at once; every `done` is called exactly once, later or even before
+    /// this returns, so hold no lock that `done` takes.
     fn submit(&self, batch: Vec<(Arc<dyn File>, Io)>);
-    /// Names long-lived memory (the pool's frames) whose transfers may be made cheaper by telling the kernel once.
-    /// Returns whether it was; transfers work either way.
+    /// Names long-lived memory (the pool's frames) whose transfers may be made cheaper by telling the kernel
+    /// once. Returns whether it was; transfers work either way.
     ///
     /// # Safety
     /// Each `(address, length)` must stay mapped until the storage is dropped.
     unsafe fn register_buffers(&self, _buffers: &[(*mut u8, usize)]) -> bool {
         false
     }
-    /// How many files opened as [closable](OpenHow::closable) have a descriptor at a time (`innodb_open_files`), as far as they
-    /// may be closed: not while they are used, or hold writes that were not synced.
+    /// How many files opened as [closable](OpenHow::closable) have a descriptor at a time
+    /// (`innodb_open_files`), as far as they may be closed: not while they are used, or hold writes that were
+    /// not synced.
     fn set_open_files_max(&self, _max: usize) {}
     /// What was asked of this storage so far.
     fn counters(&self) -> IoCounters;
@@ -156,8 +161,8 @@ pub trait File: Send + Sync {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
     /// Writes all of `buf` at byte `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
-    /// Makes what was written, and the length, durable. After an error nothing written since the last success may be
-    /// assumed durable, even when a later call succeeds.
+    /// Makes what was written, and the length, durable. After an error nothing written since the last success
+    /// may be assumed durable, even when a later call succeeds.
     fn sync_data(&self) -> Result<()>;
     /// Cuts or extends (sparsely) the file to `len` bytes.
     fn set_len(&self, len: u64) -> Result<()>;
@@ -167,21 +172,21 @@ pub trait File: Send + Sync {
     fn is_direct(&self) -> bool;
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
-    /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the kernel anew:
-    /// for the open of a file and when a write was refused, not for every write.
+    /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the
+    /// kernel anew: for the open of a file and when a write was refused, not for every write.
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }
-    /// Tells the file system that pages are going to be written atomically by its copy-on-write, which it can prepare for. A
-    /// hint: nothing depends on it.
+    /// Tells the file system that pages are going to be written atomically by its copy-on-write, which it can
+    /// prepare for. A hint: nothing depends on it.
     fn expect_copy_on_write(&self) {}
-    /// Number of the device (of the file system) that the file lies on: what is measured for one file of a device holds for
-    /// the others. 0 where that is not known.
+    /// Number of the device (of the file system) that the file lies on: what is measured for one file of a
+    /// device holds for the others. 0 where that is not known.
     fn device(&self) -> u64 {
         0
     }
-    /// Renames the file, which is open: nobody sees a moment in which it could not be opened again. Durable as after
-    /// [`Storage::rename`].
+    /// Renames the file, which is open: nobody sees a moment in which it could not be opened again. Durable
+    /// as after [`Storage::rename`].
     fn rename(&self, storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
         storage.rename(from, to)
     }
@@ -189,8 +194,8 @@ pub trait File: Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// The completion of a request: `Ok` gives the request's kind and buffers back. Runs on a completion thread: it must
-/// be short and must never block.
+/// The completion of a request: `Ok` gives the request's kind and buffers back. Runs on a completion thread:
+/// it must be short and must never block.
 pub type IoDone = Box<dyn FnOnce(Result<IoKind>) + Send>;
 
 /// One asynchronous request.
@@ -224,9 +229,9 @@ pub enum IoKind {
         buf: IoBuf,
         /// Byte offset in the file.
         offset: u64,
-        /// Write all or nothing (`RWF_ATOMIC`). The length is a power of two and the offset a multiple of it, or the
-        /// write is refused, as it is where the kernel cannot keep the promise; the bytes in the file are then as they
-        /// were ([`Error::is_atomic_refusal`]).
+        /// Write all or nothing (`RWF_ATOMIC`). The length is a power of two and the offset a multiple of it,
+        /// or the write is refused, as it is where the kernel cannot keep the promise; the bytes in the file
+        /// are then as they were ([`Error::is_atomic_refusal`]).
         atomic: bool,
         /// Make it durable (fdatasync of the file) before completing.
         sync: bool,
@@ -323,8 +328,9 @@ pub async fn sync_async(storage: &dyn Storage, file: &Arc<dyn File>) -> Result<(
     submit_one(storage, file, IoKind::Sync).await.map(drop)
 }
 
-/// Submits a batch of writes and syncs and waits for all of it. The first error is the result; the others are gone
-/// with their requests. The buffers are given up by the time it completes, so that a shared one is its owner's again.
+/// Submits a batch of writes and syncs and waits for all of it. The first error is the result; the others are
+/// gone with their requests. The buffers are given up by the time it completes, so that a shared one is its
+/// owner's again.
 pub async fn submit_all(storage: &dyn Storage, batch: Vec<(Arc<dyn File>, IoKind)>) -> Result<()> {
     let Some((first, _)) = batch.first() else { return Ok(()) };
     let path = first.path().to_path_buf();

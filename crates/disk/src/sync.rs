@@ -1,4 +1,5 @@
-//! Mutexes, atomics and notices of code whose interleavings are explored: the real ones, or loom's under `--cfg loom`.
+//! Mutexes, atomics and notices of code whose interleavings are explored: the real ones, or loom's under
+//! `--cfg loom`.
 //!
 //! Such code takes its primitives from here instead of from `std` and `parking_lot`, and its models live in
 //! `#[cfg(all(test, loom))]` modules whose tests are named `loom_…`. `cargo xtask test` runs them; by hand:

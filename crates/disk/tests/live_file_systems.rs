@@ -1,8 +1,8 @@
-//! The probe against the kernel: XFS, ext4, overlay and partitions on loop devices made for it, and tmpfs. What a verdict
-//! promises is tried out by writing, through io_uring and through threads.
+//! The probe against the kernel: XFS, ext4, overlay and partitions on loop devices made for it, and tmpfs.
+//! What a verdict promises is tried out by writing, through io_uring and through threads.
 //!
-//! Only root may mount. As root these tests run and fail where something is missing (continuous integration is root); for
-//! other users they say so and test nothing.
+//! Only root may mount. As root these tests run and fail where something is missing (continuous integration
+//! is root); for other users they say so and test nothing.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A mounted file system. Unmounted, then its device detached, then its image removed: the order of the fields.
+/// A mounted file system. Unmounted, then its device detached, then its image removed: the order of the
+/// fields.
 struct Mounted {
     point: Mount,
     device: LoopDevice,

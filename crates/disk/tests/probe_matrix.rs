@@ -1,5 +1,6 @@
-//! The rule against facts of many machines. Each file in `recorded/` has facts, where they come from (`recorded` on a
-//! machine, or `constructed` from documents), and the verdict per page size, with words that its reason must have.
+//! The rule against facts of many machines. Each file in `recorded/` has facts, where they come from
+//! (`recorded` on a machine, or `constructed` from documents), and the verdict per page size, with words that
+//! its reason must have.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use serde::Deserialize;
@@ -54,7 +55,8 @@ fn every_machine_gets_its_verdict() {
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
-/// Whatever the kernel says, a verdict holds for sizes a tablespace can have, and never without what carries it.
+/// Whatever the kernel says, a verdict holds for sizes a tablespace can have, and never without what carries
+/// it.
 #[test]
 fn no_verdict_goes_beyond_its_facts() {
     for (name, mut case) in cases() {

@@ -1,4 +1,5 @@
-//! The real storage, over both backends: bulk transfers, linked syncs, ends of files, locks, tasks and timers.
+//! The real storage, over both backends: bulk transfers, linked syncs, ends of files, locks, tasks and
+//! timers.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -85,7 +86,8 @@ fn a_batch_larger_than_the_ring_is_written_and_read_back() {
     }
 }
 
-/// More requests at a time than completions have room for, in batches of several threads, some of them ending in errors.
+/// More requests at a time than completions have room for, in batches of several threads, some of them ending
+/// in errors.
 #[test]
 fn requests_beyond_the_completion_queue_all_come_back_with_their_own_result() {
     const BLOCK: usize = 4096;
@@ -394,7 +396,8 @@ fn many_threads_share_the_ring() {
                 });
             }
         });
-        // A batch of syncs and writes with raw completions, dropped together with the environment: all are answered.
+        // A batch of syncs and writes with raw completions, dropped together with the environment: all are
+        // answered.
         let answered = Arc::new(AtomicUsize::new(0));
         let batch = (0..64).map(|number| {
             let answered = answered.clone();
@@ -415,7 +418,8 @@ fn many_threads_share_the_ring() {
     }
 }
 
-/// A program that opens one to read waits until somebody writes into it: a start would, at the name of a table's file.
+/// A program that opens one to read waits until somebody writes into it: a start would, at the name of a
+/// table's file.
 #[test]
 fn a_pipe_is_not_opened() {
     for (env, scratch) in environments("pipe") {

@@ -1,4 +1,5 @@
-//! The simulated disk and environment: what a power loss may and may not do, faults, and that a seed is a history.
+//! The simulated disk and environment: what a power loss may and may not do, faults, and that a seed is a
+//! history.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;

@@ -1,14 +1,15 @@
 //! Page images on their way to their files.
 //!
-//! A [`WriteBatch`] holds the page images back to back in one aligned allocation, so that a doublewrite is one
-//! contiguous write of it. The allocation is reused: the writer gives the batch back.
+//! A [`WriteBatch`] holds the page images back to back in one aligned allocation, so that a doublewrite is
+//! one contiguous write of it. The allocation is reused: the writer gives the batch back.
 
 use crate::PageId;
 use disk::{AlignedBuf, File};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why pages are written; each purpose has doublewrite segments of its own, so that neither waits for the other.
+/// Why pages are written; each purpose has doublewrite segments of its own, so that neither waits for the
+/// other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FlushPurpose {
     /// To move the checkpoint on (oldest changes first).
@@ -53,8 +54,8 @@ impl WriteBatch {
         }
     }
 
-    /// Adds a page and gives the place for its image, `page_size` bytes to be filled whole by the caller (they hold
-    /// what an earlier use of the batch left there).
+    /// Adds a page and gives the place for its image, `page_size` bytes to be filled whole by the caller
+    /// (they hold what an earlier use of the batch left there).
     ///
     /// # Panics
     /// When the batch is full, or still used by a writer.
@@ -86,7 +87,8 @@ impl WriteBatch {
         self.unsynced = files;
     }
 
-    /// The files that the caller has to have synced ([`PageWriter::sync`](crate::PageWriter::sync)) before it may count on this batch.
+    /// The files that the caller has to have synced ([`PageWriter::sync`](crate::PageWriter::sync)) before it
+    /// may count on this batch.
     pub fn take_unsynced(&mut self) -> Vec<Arc<dyn File>> {
         std::mem::take(&mut self.unsynced)
     }

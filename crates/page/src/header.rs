@@ -8,8 +8,8 @@
 //! ```
 //!
 //! All integers are big-endian. These are pure functions over page bytes: they know neither frames nor files.
-//! Checksum and low word are written by [`crate::seal()`], into the copy that goes to the file; all the rest is written by
-//! mini-transactions.
+//! Checksum and low word are written by [`crate::seal()`], into the copy that goes to the file; all the rest
+//! is written by mini-transactions.
 
 use crate::PageId;
 

@@ -1,9 +1,10 @@
-//! What a page is: its address, its size, the header that every page has, and the form in which it lies in a file.
+//! What a page is: its address, its size, the header that every page has, and the form in which it lies in a
+//! file.
 //!
-//! The room between those who know only files ([`disk`]) and those who know what is in a page. It holds facts about page
-//! bytes, as functions without state, and two seams behind which other crates stand, so that they and the buffer pool
-//! need not know each other: [`PageWriter`] gets pages to their files whole, [`BufferPoolExtension`] keeps clean pages at
-//! a faster place than their files.
+//! The room between those who know only files ([`disk`]) and those who know what is in a page. It holds facts
+//! about page bytes, as functions without state, and two seams behind which other crates stand, so that they
+//! and the buffer pool need not know each other: [`PageWriter`] gets pages to their files whole,
+//! [`BufferPoolExtension`] keeps clean pages at a faster place than their files.
 //!
 //! - [`PageId`], [`PageSize`], [`Lsn`]: which page, how large, as of when.
 //! - `header`: offsets and accessors of the FIL header and trailer; nobody else has numbers for these.

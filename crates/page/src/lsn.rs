@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A byte position in the stream of the redo log. It only grows, over the whole life of a data directory; 0 is
-/// "never", the first byte of a new log has a higher one.
+/// A byte position in the stream of the redo log. It only grows, over the whole life of a data directory; 0
+/// is "never", the first byte of a new log has a higher one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lsn(pub u64);
 

@@ -1,14 +1,15 @@
-//! The only door between the bytes of a page in memory and those in a file: [`seal`] on the way out, [`verify`] on the
-//! way back. What is done to all pages of a file, such as encryption, belongs here.
+//! The only door between the bytes of a page in memory and those in a file: [`seal`] on the way out,
+//! [`verify`] on the way back. What is done to all pages of a file, such as encryption, belongs here.
 //!
 //! ```text
 //! checksum = crc32c(page[4 .. 26)) XOR crc32c(page[38 .. P-8))      stored at 0 and at P-8
 //! low 32 bits of the LSN                                            stored at P-4
 //! ```
 //!
-//! This is InnoDB's `crc32` checksum (not `full_crc32`, see [`verify_full_crc32`]). It is two separate CRCs, so the flush
-//! LSN (26..34) and the space id (34..38) are not covered; whoever reads a page compares its identity too
-//! ([`verify_identity`]). A page of all zeros is valid: it lies in a file that has grown and was never written since.
+//! This is InnoDB's `crc32` checksum (not `full_crc32`, see [`verify_full_crc32`]). It is two separate CRCs,
+//! so the flush LSN (26..34) and the space id (34..38) are not covered; whoever reads a page compares its
+//! identity too ([`verify_identity`]). A page of all zeros is valid: it lies in a file that has grown and was
+//! never written since.
 
 use crate::header::{self, CHECKSUM, FLUSH_LSN, HEADER_LEN, LSN, PAGE_NUMBER, TRAILER_LEN, TYPE, u32_at};
 use crate::{Lsn, PageId};
@@ -23,8 +24,8 @@ pub fn checksum(page: &[u8]) -> u32 {
     crc32c::crc32c(&page[PAGE_NUMBER..FLUSH_LSN]) ^ crc32c::crc32c(&page[HEADER_LEN..trailer])
 }
 
-/// Makes the copy of a page what it is in its file, as of `lsn`, its newest change: LSN into the header, its low word into
-/// the trailer, checksum last.
+/// Makes the copy of a page what it is in its file, as of `lsn`, its newest change: LSN into the header, its
+/// low word into the trailer, checksum last.
 pub fn seal(page: &mut [u8], lsn: Lsn) {
     let trailer = page.len() - TRAILER_LEN;
     page[LSN..TYPE].copy_from_slice(&lsn.0.to_be_bytes());
@@ -60,8 +61,9 @@ pub fn verify(page: &[u8]) -> Result<(), String> {
     ))
 }
 
-/// The same for a page in MariaDB's `full_crc32` format, which is only read to be imported: the checksum of all before it
-/// stands last, the low word of the LSN before it, and where other pages begin with their checksum there is zero.
+/// The same for a page in MariaDB's `full_crc32` format, which is only read to be imported: the checksum of
+/// all before it stands last, the low word of the LSN before it, and where other pages begin with their
+/// checksum there is zero.
 ///
 /// # Errors
 /// What was expected and what was found.

@@ -1,5 +1,5 @@
-//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their files
-//! untorn (doublewrite, atomic writes, or plainly).
+//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their
+//! files untorn (doublewrite, atomic writes, or plainly).
 
 use crate::WriteBatch;
 use disk::{File, Result};
@@ -22,17 +22,18 @@ pub enum Stretches {
     Aligned,
 }
 
-/// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or recoverable.
+/// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or
+/// recoverable.
 pub trait PageWriter: Send + Sync {
-    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old or new, or
-    /// recoverable from the log; gives the batch back (still filled), with the files that it [left
-    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so the log has to be kept.
-    /// An error means that nothing may be assumed about any page of the batch.
+    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old
+    /// or new, or recoverable from the log; gives the batch back (still filled), with the files that it [left
+    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so
+    /// the log has to be kept. An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
-    /// Makes durable what batches before this call wrote to these files and left unsynced. Their caller says when: one sync serves
-    /// many batches. Completes when all have been tried; an error means that nothing may be assumed about what was unsynced,
-    /// and that asking again would not help.
+    /// Makes durable what batches before this call wrote to these files and left unsynced. Their caller says
+    /// when: one sync serves many batches. Completes when all have been tried; an error means that nothing
+    /// may be assumed about what was unsynced, and that asking again would not help.
     fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture;
 
     /// How the next batch for this file is going to be cut into requests, as far as that is known.

@@ -1,4 +1,5 @@
-//! What the pool costs when nothing has to wait: reading a page that is in memory, and a small mini-transaction.
+//! What the pool costs when nothing has to wait: reading a page that is in memory, and a small
+//! mini-transaction.
 
 use std::hint::black_box;
 use std::path::PathBuf;

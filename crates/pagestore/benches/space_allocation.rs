@@ -1,5 +1,5 @@
-//! What an allocation and a free cost, each in a mini-transaction of its own, in memory: page 0, inode and descriptor
-//! are latched, changed and logged.
+//! What an allocation and a free cost, each in a mini-transaction of its own, in memory: page 0, inode and
+//! descriptor are latched, changed and logged.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/fsp_support/mod.rs"]

@@ -1,4 +1,5 @@
-//! Counters that cost nothing to count: each thread adds to a shard of its own cache line, a reader sums them up.
+//! Counters that cost nothing to count: each thread adds to a shard of its own cache line, a reader sums them
+//! up.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,8 +1,9 @@
 //! What can go wrong with a page, and what an operation may have to wait for.
 //!
 //! Every low-level operation of the engine returns `Result<T, Interrupt>`: it completes, it fails, or it says
-//! what it waits for. An [`Interrupt::Wait`] is returned only after every latch of the operation has been released
-//! (guards drop while `?` unwinds); whoever drives the operation awaits it and calls the operation again.
+//! what it waits for. An [`Interrupt::Wait`] is returned only after every latch of the operation has been
+//! released (guards drop while `?` unwinds); whoever drives the operation awaits it and calls the operation
+//! again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ pub enum Error {
     /// The store was opened to be read only.
     #[error("nothing can be changed: {0}")]
     ReadOnly(Arc<str>),
-    /// An earlier write error or internal fault stopped all changes; reads go on. A restart recovers from the redo log.
+    /// An earlier write error or internal fault stopped all changes; reads go on. A restart recovers from the
+    /// redo log.
     #[error("the engine refuses changes since an earlier failure: {0}; restart to recover from the redo log")]
     Poisoned(Arc<str>),
 }

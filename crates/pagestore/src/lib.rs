@@ -1,7 +1,7 @@
 //! Tablespaces, the buffer pool and mini-transactions.
 //!
-//! Code above this crate sees page bytes only through guards ([`PageRead`], [`Mtr`]); a byte changes only through
-//! [`Mtr`], whose methods both change and log it.
+//! Code above this crate sees page bytes only through guards ([`PageRead`], [`Mtr`]); a byte changes only
+//! through [`Mtr`], whose methods both change and log it.
 //!
 //! | room | what lives there |
 //! |---|---|

@@ -1,17 +1,18 @@
 //! Mini-transactions: the only way to change a page byte.
 //!
-//! An [`Mtr`] gathers, then changes. While it gathers it pins and latches the pages it will touch; when one is missing
-//! it returns [`Interrupt::Wait`], the caller drops it (no latch is left) and starts again after the wait. From the
-//! first changed byte on it waits for nothing: a miss is then served by a blocking read and counted
-//! (`Untorn_blocking_reads`), because giving up half of a change is not possible.
+//! An [`Mtr`] gathers, then changes. While it gathers it pins and latches the pages it will touch; when one
+//! is missing it returns [`Interrupt::Wait`], the caller drops it (no latch is left) and starts again after
+//! the wait. From the first changed byte on it waits for nothing: a miss is then served by a blocking read
+//! and counted (`Untorn_blocking_reads`), because giving up half of a change is not possible.
 //!
-//! Every method that changes bytes logs the same change. [`Mtr::commit`] appends the records to the redo log as one
-//! unit, enters the pages into the flush list under the log's mutex (so the list is in LSN order), stamps the end LSN
-//! into the pages and only then lets the latches go. Redo space is promised before the first page is latched.
+//! Every method that changes bytes logs the same change. [`Mtr::commit`] appends the records to the redo log
+//! as one unit, enters the pages into the flush list under the log's mutex (so the list is in LSN order),
+//! stamps the end LSN into the pages and only then lets the latches go. Redo space is promised before the
+//! first page is latched.
 //!
 //! Latch order of the engine: index pages from the root down and from left to right, undo pages, tablespace
-//! structure pages (0, extent descriptors, inodes), newly created pages; then the redo log's mutex, then the flush
-//! list's.
+//! structure pages (0, extent descriptors, inodes), newly created pages; then the redo log's mutex, then the
+//! flush list's.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -118,8 +119,8 @@ impl<'s> Mtr<'s> {
     /// Pins and X-latches a page. The same page again gives the same handle.
     ///
     /// # Errors
-    /// Before the first change [`Interrupt::Wait`] when the page has to be read; an error when it is damaged or not
-    /// there.
+    /// Before the first change [`Interrupt::Wait`] when the page has to be read; an error when it is damaged
+    /// or not there.
     ///
     /// # Panics
     /// When the page is held S-latched: a latch is not upgraded, take the stronger one first.
@@ -152,8 +153,8 @@ impl<'s> Mtr<'s> {
         self.latch(pin, Mode::Exclusive)
     }
 
-    /// Pins and S-latches a page to the end of the mini-transaction (or [`Mtr::release`]). A page held already, in
-    /// either mode, gives its handle.
+    /// Pins and S-latches a page to the end of the mini-transaction (or [`Mtr::release`]). A page held
+    /// already, in either mode, gives its handle.
     ///
     /// # Errors
     /// As [`Mtr::x`].
@@ -173,11 +174,12 @@ impl<'s> Mtr<'s> {
         }
     }
 
-    /// A page whose old contents do not matter: not read, X-latched, and [initialised](Mtr::init). The file must be
-    /// large enough (see [`PageStore::extend_space`]).
+    /// A page whose old contents do not matter: not read, X-latched, and [initialised](Mtr::init). The file
+    /// must be large enough (see [`PageStore::extend_space`]).
     ///
     /// # Errors
-    /// Before the first change [`Interrupt::Wait`] when no frame is free; an error when the page lies beyond the file.
+    /// Before the first change [`Interrupt::Wait`] when no frame is free; an error when the page lies beyond
+    /// the file.
     pub fn create(&mut self, page: PageId) -> Result<PageHandle, Interrupt> {
         let handle = match self.held(page) {
             Some(handle) => handle,
@@ -231,8 +233,8 @@ impl<'s> Mtr<'s> {
     #[inline]
     #[must_use]
     pub fn page(&self, handle: PageHandle) -> &[u8] {
-        // SAFETY: this mini-transaction holds pin and latch, and hands out no mutable reference; its changing methods
-        // need `&mut self`.
+        // SAFETY: this mini-transaction holds pin and latch, and hands out no mutable reference; its changing
+        // methods need `&mut self`.
         unsafe { self.frame(handle).bytes() }
     }
 
@@ -280,7 +282,8 @@ impl<'s> Mtr<'s> {
     /// Changes bytes and logs the change.
     ///
     /// # Panics
-    /// When the page is not X-latched, or the range does not lie inside the page. So do all methods that change.
+    /// When the page is not X-latched, or the range does not lie inside the page. So do all methods that
+    /// change.
     #[inline]
     pub fn write(&mut self, handle: PageHandle, offset: usize, bytes: &[u8]) {
         if bytes.is_empty() {
@@ -351,14 +354,14 @@ impl<'s> Mtr<'s> {
         records.free(id);
     }
 
-    /// Logs the size a tablespace has now, in pages (after [`PageStore::extend_space`]), so that recovery can make the
-    /// file as long again.
+    /// Logs the size a tablespace has now, in pages (after [`PageStore::extend_space`]), so that recovery can
+    /// make the file as long again.
     pub fn space_size(&mut self, space: u32, pages: u32) {
         self.records.get_or_insert_with(|| SPARE.take().unwrap_or_default()).space_size(space, pages);
     }
 
-    /// Notes that an operation failed after the first change: the drop that follows poisons the store, as it must,
-    /// but is no bug of the caller.
+    /// Notes that an operation failed after the first change: the drop that follows poisons the store, as it
+    /// must, but is no bug of the caller.
     pub(crate) fn note_failure(&mut self) {
         self.failed = true;
     }
@@ -386,7 +389,8 @@ impl<'s> Mtr<'s> {
         slot.let_go();
     }
 
-    /// Logs the changes as one unit and releases all pages. Returns the end LSN (without changes: the LSN of now).
+    /// Logs the changes as one unit and releases all pages. Returns the end LSN (without changes: the LSN of
+    /// now).
     pub fn commit(mut self) -> Lsn {
         let Some(records) = self.records.take() else { return self.store.redo.current() };
         let store = self.store;
@@ -425,8 +429,9 @@ impl<'s> Mtr<'s> {
 }
 
 impl Mtr<'_> {
-    /// Tells the buffer pool extension of the pages that become dirty now. Under their X latches and before the append,
-    /// so that nobody can offer the old version any more, and no checkpoint that passes this change is ahead of it.
+    /// Tells the buffer pool extension of the pages that become dirty now. Under their X latches and before
+    /// the append, so that nobody can offer the old version any more, and no checkpoint that passes this
+    /// change is ahead of it.
     fn invalidate_clean_copies(&self) {
         let mut tier = None;
         for slot in self.slots.iter().filter(|slot| slot.changed) {
@@ -460,7 +465,8 @@ impl Drop for Mtr<'_> {
     fn drop(&mut self) {
         let lost = self.has_changes();
         if lost {
-            // The pages in memory now differ from what the log can reproduce. Nothing may be written any more.
+            // The pages in memory now differ from what the log can reproduce. Nothing may be written any
+            // more.
             self.store.poison(
                 "internal error: a mini-transaction was given up after it had changed pages; \
                  pages in memory are not trusted any more",

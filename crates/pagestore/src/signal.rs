@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 pub(crate) struct Signal(Mutex<Event>);
 
 impl Signal {
-    /// The event that the next [`Signal::notify`] sets. Fetch it, look whether what you wait for is there, then wait.
+    /// The event that the next [`Signal::notify`] sets. Fetch it, look whether what you wait for is there,
+    /// then wait.
     pub(crate) fn event(&self) -> Event {
         self.0.lock().clone()
     }

@@ -1,7 +1,8 @@
 //! The page store: the pool, its tablespaces and its background tasks behind one handle.
 //!
-//! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's state; the
-//! redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are submitted to the storage.
+//! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's
+//! state; the redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are
+//! submitted to the storage.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -26,7 +27,8 @@ use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};
 use crate::space::stamp::{self, Stamp};
 use crate::status::PoolStatus;
 
-/// One per processor, at most four. Asked for once: the answer takes reading the limits of control groups from files.
+/// One per processor, at most four. Asked for once: the answer takes reading the limits of control groups
+/// from files.
 fn recovery_threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get().min(4)))
@@ -47,14 +49,15 @@ pub struct Options {
     pub old_blocks_pct: u8,
     /// `innodb_old_blocks_time`: milliseconds after its first access before an old page may become young.
     pub old_blocks_time_ms: u32,
-    /// `innodb_io_capacity_max`: optional cap on pages written per second, except when the redo log is nearly full.
+    /// `innodb_io_capacity_max`: optional cap on pages written per second, except when the redo log is nearly
+    /// full.
     pub io_capacity_max: Option<u32>,
     /// Threads that apply redo at recovery; 1 under the simulator.
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
-    /// Files that may have a descriptor at a time (`innodb_open_files`). The storage keeps to it; here it bounds how many files
-    /// are left unsynced until the next checkpoint, because these stay open.
+    /// Files that may have a descriptor at a time (`innodb_open_files`). The storage keeps to it; here it
+    /// bounds how many files are left unsynced until the next checkpoint, because these stay open.
     pub open_files: usize,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.
@@ -84,8 +87,8 @@ const APPLY_RATE_GUESS: u64 = 64 << 20;
 /// Entries of a page table that are looked at as quickly as one frame's descriptor.
 const TABLE_ENTRIES_PER_FRAME: u32 = 16;
 
-/// How long somebody may keep a page of a tablespace that is to be closed before that is said: whoever reads lets go
-/// within milliseconds, but an embedding program may have forgotten a cursor.
+/// How long somebody may keep a page of a tablespace that is to be closed before that is said: whoever reads
+/// lets go within milliseconds, but an embedding program may have forgotten a cursor.
 const PATIENCE_WITH_PINS: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Pages in memory and in files. Shared by reference count; see the module's essay.
@@ -125,7 +128,8 @@ pub struct PageStore {
     pub(crate) sync_over: Signal,
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
-    /// Bytes of log that recovery gets through in a second: measured by the last one, otherwise a cautious guess.
+    /// Bytes of log that recovery gets through in a second: measured by the last one, otherwise a cautious
+    /// guess.
     pub(crate) apply_rate: AtomicU64,
     pub(crate) stopping: AtomicBool,
     pub(crate) tier: TierPlace,
@@ -169,7 +173,8 @@ impl PageStore {
         let count = frames_of(options.pool_bytes, options.tier_bytes, options.page_size)?;
         let frames = Frames::allocate(count, options.page_size)?;
         let now = redo.current();
-        // From the first moment: the cleaner must not take a list that is still empty for "everything is written".
+        // From the first moment: the cleaner must not take a list that is still empty for "everything is
+        // written".
         let recovering = AtomicBool::new(redo.needs_scan());
         let store = Arc::new_cyclic(|this| PageStore {
             frames,
@@ -265,8 +270,8 @@ impl PageStore {
         self.now_ms.store((self.env.now().as_millis() as u32).max(1), Ordering::Relaxed);
     }
 
-    /// Creates a tablespace file of `pages` zero pages and opens it. Blocks for file I/O. The caller then fills in the
-    /// structure (`fsp::create_space_pages`).
+    /// Creates a tablespace file of `pages` zero pages and opens it. Blocks for file I/O. The caller then
+    /// fills in the structure (`fsp::create_space_pages`).
     ///
     /// # Errors
     /// When the file exists or cannot be made, or the id is in use.
@@ -275,8 +280,8 @@ impl PageStore {
         self.spaces.create(&**self.env.storage(), space, path, pages)
     }
 
-    /// Opens an existing tablespace file: page 0 must be valid, say this id, and have flags we know. Blocks for file
-    /// I/O.
+    /// Opens an existing tablespace file: page 0 must be valid, say this id, and have flags we know. Blocks
+    /// for file I/O.
     ///
     /// # Errors
     /// [`Error::Tablespace`] says what is wrong with the file.
@@ -286,8 +291,8 @@ impl PageStore {
         self.spaces.open(&**self.env.storage(), space, path)
     }
 
-    /// Makes an existing tablespace known, whose file is opened when its first page is wanted, and then has this mark or a later
-    /// one.
+    /// Makes an existing tablespace known, whose file is opened when its first page is wanted, and then has
+    /// this mark or a later one.
     ///
     /// # Errors
     /// When another one has this id.
@@ -295,7 +300,8 @@ impl PageStore {
         self.spaces.add(space, path, expected)
     }
 
-    /// The tablespaces whose first page since the start was written, or is about to be, since this was asked last.
+    /// The tablespaces whose first page since the start was written, or is about to be, since this was asked
+    /// last.
     pub fn take_first_writes(&self) -> Vec<u32> {
         std::mem::take(&mut *self.first_writes.lock())
     }
@@ -305,15 +311,16 @@ impl PageStore {
         self.first_writes.lock().push(space);
     }
 
-    /// Nothing changes the tablespace's file until this is taken back: it is being copied. For those that could, without the
-    /// tablespace's user.
+    /// Nothing changes the tablespace's file until this is taken back: it is being copied. For those that
+    /// could, without the tablespace's user.
     pub fn hold_still(&self, space: u32, still: bool) {
         if let Ok(space) = self.spaces.get(space) {
             space.hold_still(still);
         }
     }
 
-    /// Marks the tablespace's file. False when it must not be changed now; nothing happens when it was dropped.
+    /// Marks the tablespace's file. False when it must not be changed now; nothing happens when it was
+    /// dropped.
     ///
     /// # Errors
     /// [`Interrupt`] of the store.
@@ -328,7 +335,8 @@ impl PageStore {
             Err(Interrupt::Error(Error::NoSuchSpace(_))) => return Ok(true),
             Err(interrupt) => return Err(interrupt),
         };
-        // With page 0 latched: whoever wants the file to hold still latches it too, later, and flushes it then.
+        // With page 0 latched: whoever wants the file to hold still latches it too, later, and flushes it
+        // then.
         if entry.is_held_still() {
             return Ok(false);
         }
@@ -337,8 +345,8 @@ impl PageStore {
         Ok(true)
     }
 
-    /// The tablespace must not be used, and whoever wants a page of it is told why. For files of which it is known that they are
-    /// not what they should be.
+    /// The tablespace must not be used, and whoever wants a page of it is told why. For files of which it is
+    /// known that they are not what they should be.
     pub fn refuse_space(&self, space: u32, why: &str) {
         self.spaces.refuse(space, why);
     }
@@ -391,8 +399,9 @@ impl PageStore {
         self.spaces.rename(&**self.env.storage(), space, to)
     }
 
-    /// Forgets the tablespace's pages, dirty ones too, closes the file and removes it, unless it was never used and is known to be
-    /// another tablespace's. Nobody else may use the tablespace any more; pins on its pages are waited for.
+    /// Forgets the tablespace's pages, dirty ones too, closes the file and removes it, unless it was never
+    /// used and is known to be another tablespace's. Nobody else may use the tablespace any more; pins on its
+    /// pages are waited for.
     ///
     /// # Errors
     /// When it is not open or the file cannot be removed (it is closed all the same).
@@ -421,7 +430,8 @@ impl PageStore {
         Ok(())
     }
 
-    /// Writes the tablespace's dirty pages, forgets its pages and closes the file. Nobody else may use the tablespace.
+    /// Writes the tablespace's dirty pages, forgets its pages and closes the file. Nobody else may use the
+    /// tablespace.
     ///
     /// # Errors
     /// When it is not open, or writing fails.
@@ -445,8 +455,8 @@ impl PageStore {
         }
     }
 
-    /// The frames that hold pages of an open tablespace: all of those that were published before and are not moved
-    /// meanwhile.
+    /// The frames that hold pages of an open tablespace: all of those that were published before and are not
+    /// moved meanwhile.
     pub(crate) fn frames_of(&self, space: u32) -> Vec<FrameRef> {
         let Some(table) = self.spaces.directory.get(space) else { return Vec::new() };
         let (pages, frames) = (self.spaces.get(space).map_or(0, |space| space.pages()), self.free.end());
@@ -457,8 +467,8 @@ impl PageStore {
                 found.push(frame);
             }
         };
-        // Whatever is less to go through: a small table must not cost a look at every frame of a large pool. The page
-        // table has 4 bytes for each page, a frame's descriptor two lines of the cache.
+        // Whatever is less to go through: a small table must not cost a look at every frame of a large pool.
+        // The page table has 4 bytes for each page, a frame's descriptor two lines of the cache.
         if pages / TABLE_ENTRIES_PER_FRAME <= frames {
             table.for_each_frame(pages, look_at);
         } else {
@@ -523,7 +533,8 @@ impl PageStore {
         self.poison.get().cloned()
     }
 
-    /// Stops all changes from now on (after an internal fault above this crate). Reads go on. The first reason stays.
+    /// Stops all changes from now on (after an internal fault above this crate). Reads go on. The first
+    /// reason stays.
     pub fn poison(&self, reason: &str) {
         if self.poison.set(reason.into()).is_ok() {
             tracing::error!("no more changes: {reason}");
@@ -555,8 +566,9 @@ impl PageStore {
         Ok(())
     }
 
-    /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends before, it is not the
-    /// one: changes to come would get smaller LSNs than the page has, and a recovery would take them for applied.
+    /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends
+    /// before, it is not the one: changes to come would get smaller LSNs than the page has, and a recovery
+    /// would take them for applied.
     pub(crate) fn check_not_newer(&self, lsn: u64) -> Result<(), String> {
         let end = self.redo.current().0;
         if lsn <= end {

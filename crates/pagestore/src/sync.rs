@@ -1,5 +1,6 @@
-//! The atomics of the latch and pin protocols: the standard ones, or loom's when a model checks every interleaving
-//! (`RUSTFLAGS="--cfg loom" cargo test -p untorn-pagestore --lib loom_`; the rest of the crate is left out then).
+//! The atomics of the latch and pin protocols: the standard ones, or loom's when a model checks every
+//! interleaving (`RUSTFLAGS="--cfg loom" cargo test -p untorn-pagestore --lib loom_`; the rest of the crate
+//! is left out then).
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, Ordering};

@@ -427,7 +427,8 @@ impl fsp::Breath for Counted {
     }
 }
 
-/// What is done for each extent may be stopped at each, and comes to the same however often others get a turn.
+/// What is done for each extent may be stopped at each, and comes to the same however often others get a
+/// turn.
 #[test]
 fn the_check_gives_way_at_every_extent() {
     let fixture = Fixture::new(4096, fsp::INITIAL_PAGES);

@@ -1,8 +1,9 @@
 //! What a mini-transaction and a commit cost: `cargo bench -p untorn-redo`.
 //!
-//! `append` is the hot path of a mini-transaction (admission, copy, LSNs) while the log buffer has room; what it costs
-//! to write the groups to the file is left out, since a disk's bandwidth says nothing about this code. `commit` makes each mini-transaction durable in a file in the temporary directory; with more threads one sync
-//! serves several commits.
+//! `append` is the hot path of a mini-transaction (admission, copy, LSNs) while the log buffer has room; what
+//! it costs to write the groups to the file is left out, since a disk's bandwidth says nothing about this
+//! code. `commit` makes each mini-transaction durable in a file in the temporary directory; with more threads
+//! one sync serves several commits.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

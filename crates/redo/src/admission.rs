@@ -1,23 +1,24 @@
 //! The promise that there is room: in the circular file and in the log buffer.
 //!
-//! A mini-transaction is admitted before it changes its first page byte, and from then on it waits for nothing. The
-//! books are one sum, the end of the log plus all promises still open, and two limits that only grow (how far the file
-//! may be filled, and how much may lie unwritten in memory). Because end and promises are one number, a promise is one
-//! compare-and-swap: whatever happened in between, an unchanged sum means unchanged room. An append adds to the sum
-//! before its promise is given back, so the sum is never too low.
+//! A mini-transaction is admitted before it changes its first page byte, and from then on it waits for
+//! nothing. The books are one sum, the end of the log plus all promises still open, and two limits that only
+//! grow (how far the file may be filled, and how much may lie unwritten in memory). Because end and promises
+//! are one number, a promise is one compare-and-swap: whatever happened in between, an unchanged sum means
+//! unchanged room. An append adds to the sum before its promise is given back, so the sum is never too low.
 //!
-//! **Waking.** Who is refused waits in a queue. When room appears, those at its front are woken whose promises fit it, and
-//! at least one: each mini-transaction gives back some room, and if all of a thousand were woken for it, all but one
-//! would have been woken for nothing. Those who are woken try again like newcomers; who is refused again goes to the
-//! end, having said again what is short. The front may fit or not, so everyone comes to the front.
+//! **Waking.** Who is refused waits in a queue. When room appears, those at its front are woken whose
+//! promises fit it, and at least one: each mini-transaction gives back some room, and if all of a thousand
+//! were woken for it, all but one would have been woken for nothing. Those who are woken try again like
+//! newcomers; who is refused again goes to the end, having said again what is short. The front may fit or
+//! not, so everyone comes to the front.
 //!
-//! No wake-up is lost: who is refused enters the queue, raises the flag and then looks again; who makes room does so and
-//! then looks at the flag. A sequentially consistent fence between the two steps on both sides leaves no third order.
-//! Who goes away leaves the queue; who had been woken before passes that on ([`Ledger::leave`]). The loom models at the end
-//! of this file explore all of it.
+//! No wake-up is lost: who is refused enters the queue, raises the flag and then looks again; who makes room
+//! does so and then looks at the flag. A sequentially consistent fence between the two steps on both sides
+//! leaves no third order. Who goes away leaves the queue; who had been woken before passes that on
+//! ([`Ledger::leave`]). The loom models at the end of this file explore all of it.
 //!
-//! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a mini-transaction
-//! is either admitted before the end of the log is settled, or refused.
+//! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a
+//! mini-transaction is either admitted before the end of the log is settled, or refused.
 
 use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use disk::sync::{Mutex, Notice};
@@ -183,8 +184,8 @@ impl Ledger {
         (number, notice)
     }
 
-    /// Ends all promising while the log ends at `end`; before, the file limit was set to 0. When promises are open, the
-    /// notice is set as they are given back: try again then.
+    /// Ends all promising while the log ends at `end`; before, the file limit was set to 0. When promises are
+    /// open, the notice is set as they are given back: try again then.
     pub(crate) fn close(&self, end: u64) -> Result<(), Notice> {
         let take_all =
             || self.promised_end.compare_exchange(end, end + EVERYTHING, Ordering::AcqRel, Ordering::Acquire);
@@ -369,8 +370,8 @@ mod loom_tests {
         places.into_iter().for_each(|place| ledger.leave(place));
     }
 
-    /// Room for one at a time: the second is refused and must be woken by the first giving back (a lost wake-up is a
-    /// dead-lock that loom reports), and the limit holds in every interleaving.
+    /// Room for one at a time: the second is refused and must be woken by the first giving back (a lost
+    /// wake-up is a dead-lock that loom reports), and the limit holds in every interleaving.
     #[test]
     fn loom_no_wake_up_is_lost_between_two_who_share_room_for_one() {
         loom::model(|| {
@@ -389,7 +390,8 @@ mod loom_tests {
         });
     }
 
-    /// Three who need different room share what is enough for the largest alone; one of them goes away when refused.
+    /// Three who need different room share what is enough for the largest alone; one of them goes away when
+    /// refused.
     #[test]
     fn loom_the_queue_moves_on_when_somebody_goes_away() {
         let mut builder = loom::model::Builder::new();

@@ -1,12 +1,12 @@
 //! Moving the checkpoint, and closing the log.
 //!
-//! The cleaner says: everything that ended before this LSN is in the data files. The log then writes the other of its
-//! two checkpoint blocks, and only when that is durable frees the log before it. Recovery starts reading at a group
-//! boundary, so what is freed ends at the start of the group (or, since not every start is remembered, of an earlier
-//! one) that holds the checkpoint.
+//! The cleaner says: everything that ended before this LSN is in the data files. The log then writes the
+//! other of its two checkpoint blocks, and only when that is durable frees the log before it. Recovery starts
+//! reading at a group boundary, so what is freed ends at the start of the group (or, since not every start is
+//! remembered, of an earlier one) that holds the checkpoint.
 //!
-//! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves no
-//! half-done state, and two blocks are never written at once.
+//! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves
+//! no half-done state, and two blocks are never written at once.
 
 use crate::flush::flush_async;
 use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock};
@@ -16,9 +16,10 @@ use disk::{Event, Io, IoBuf, IoKind};
 use std::sync::Arc;
 
 impl RedoLog {
-    /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and frees the log
-    /// before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an older `lsn` does nothing.
-    /// Nor does any `lsn` while [`RedoLog::needs_scan`]: what is after the checkpoint found is not recovered yet.
+    /// Moves the checkpoint to `lsn` (every page change that ended before it is durable in its file) and
+    /// frees the log before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an
+    /// older `lsn` does nothing. Nor does any `lsn` while [`RedoLog::needs_scan`]: what is after the
+    /// checkpoint found is not recovered yet.
     pub async fn set_checkpoint(&self, lsn: Lsn) -> Result<()> {
         if self.needs_scan() {
             return Ok(());
@@ -43,15 +44,16 @@ impl RedoLog {
             };
             wait.wait().await;
         }
-        // Also when it was there already: who still wants room then waits for promises to be given back, and says so
-        // again if that is not enough.
+        // Also when it was there already: who still wants room then waits for promises to be given back, and
+        // says so again if that is not enough.
         self.renew_space_wanted();
         Ok(())
     }
 
-    /// Ends the log: waits for the mini-transactions admitted already, admits no other, writes and syncs everything. To be
-    /// called after the last checkpoint of an orderly shutdown. When that is past the last mini-transaction, the log is
-    /// marked as closed, with nothing to recover, and may have another size at the next start.
+    /// Ends the log: waits for the mini-transactions admitted already, admits no other, writes and syncs
+    /// everything. To be called after the last checkpoint of an orderly shutdown. When that is past the last
+    /// mini-transaction, the log is marked as closed, with nothing to recover, and may have another size at
+    /// the next start.
     pub async fn close(&self) -> Result<()> {
         if !self.admit_no_more().await? {
             return Ok(());
@@ -81,7 +83,8 @@ impl RedoLog {
         self.poisoned().map_or(Ok(()), Err)
     }
 
-    /// Settles where the log ends. False when there is nothing to close: it was closed before, or never scanned.
+    /// Settles where the log ends. False when there is nothing to close: it was closed before, or never
+    /// scanned.
     async fn admit_no_more(&self) -> Result<bool> {
         {
             let mut state = self.state.lock();

@@ -15,7 +15,8 @@ pub enum Error {
     /// A file operation failed.
     #[error(transparent)]
     Io(#[from] disk::Error),
-    /// An earlier write or sync of the log failed: nothing is acknowledged any more until a restart has recovered.
+    /// An earlier write or sync of the log failed: nothing is acknowledged any more until a restart has
+    /// recovered.
     #[error(
         "the redo log stopped after an error ({reason}); nothing more is made durable: repair the cause and restart the database, which recovers every acknowledged commit"
     )]

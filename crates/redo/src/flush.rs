@@ -1,8 +1,9 @@
 //! Group commit without a log-writer thread.
 //!
-//! Whoever finds the log idle seals the open group and starts its write; whoever comes while a write is under way
-//! joins the group that collects meanwhile, and the completion of the running write starts that group's write at once.
-//! Nobody has to be woken to lead, there is no fixed delay, and one sync serves all who queued:
+//! Whoever finds the log idle seals the open group and starts its write; whoever comes while a write is under
+//! way joins the group that collects meanwhile, and the completion of the running write starts that group's
+//! write at once. Nobody has to be woken to lead, there is no fixed delay, and one sync serves all who
+//! queued:
 //!
 //! ```text
 //! appends   a b c | d e f g h        | i j
@@ -10,11 +11,11 @@
 //!                                     ^ the completion of abc starts this one, then wakes a b c
 //! ```
 //!
-//! At most one group write is under way. That keeps the rule that a group's `flushed` field proves what was durable
-//! before it, and costs nothing: a device does not sync two groups faster than one.
+//! At most one group write is under way. That keeps the rule that a group's `flushed` field proves what was
+//! durable before it, and costs nothing: a device does not sync two groups faster than one.
 //!
-//! An error of a write or a sync stops the log: after a failed sync nobody knows what reached the disk, so it is never
-//! tried again, and every waiter gets the error.
+//! An error of a write or a sync stops the log: after a failed sync nobody knows what reached the disk, so it
+//! is never tried again, and every waiter gets the error.
 
 use crate::group;
 use crate::groups::Sealed;
@@ -54,8 +55,9 @@ impl RedoLog {
         }
     }
 
-    /// `Ok` when the log is written or durable up to `upto`; otherwise takes part in a group write and returns what to
-    /// wait for. Call again after the wait: the answer is then `Ok` or the error that stopped the log.
+    /// `Ok` when the log is written or durable up to `upto`; otherwise takes part in a group write and
+    /// returns what to wait for. Call again after the wait: the answer is then `Ok` or the error that stopped
+    /// the log.
     #[inline]
     pub fn flush(&self, upto: Lsn, how: Flush) -> std::result::Result<(), Interrupt> {
         if self.reached(upto, how) {
@@ -71,8 +73,8 @@ impl RedoLog {
         }
     }
 
-    /// The same for a thread that may block: it leads the group write itself when the log is idle. Not for background
-    /// tasks or completion callbacks.
+    /// The same for a thread that may block: it leads the group write itself when the log is idle. Not for
+    /// background tasks or completion callbacks.
     pub fn flush_blocking(&self, upto: Lsn, how: Flush) -> Result<()> {
         while !self.reached(upto, how) {
             match self.join_group(upto, how)? {
@@ -153,8 +155,8 @@ impl RedoLog {
         Some(GroupWrite { groups, layout: state.layout, epoch: state.epoch, upto, how })
     }
 
-    /// The last line of defence for "the log never overwrites what recovery needs": only an append without (enough)
-    /// admission can bring us here.
+    /// The last line of defence for "the log never overwrites what recovery needs": only an append without
+    /// (enough) admission can bring us here.
     fn stop_if_too_full(&self) -> Result<()> {
         let end = {
             let state = self.state.lock();

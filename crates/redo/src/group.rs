@@ -11,10 +11,11 @@
 //!        ..  zeros up to the next block boundary, where the next group begins
 //! ```
 //!
-//! A group starts on a block boundary and is padded to one, so a block that is durable is never written again, and no
-//! write needs a read. `lsn` and `epoch` together keep what an earlier lap, or an opening before a crash, left behind
-//! from being taken for the present: see the case analysis in [`crate::scan`]. `flushed` lets recovery tell a
-//! group that was being written when the power went (a clean end) from a group that had been durable (damage).
+//! A group starts on a block boundary and is padded to one, so a block that is durable is never written
+//! again, and no write needs a read. `lsn` and `epoch` together keep what an earlier lap, or an opening
+//! before a crash, left behind from being taken for the present: see the case analysis in [`crate::scan`].
+//! `flushed` lets recovery tell a group that was being written when the power went (a clean end) from a group
+//! that had been durable (damage).
 
 use crate::Lsn;
 
@@ -75,8 +76,8 @@ impl GroupHeader {
     }
 }
 
-/// The mini-transactions in the frames of a group, each with its first byte's distance from the group's start. A group with a good
-/// checksum always tiles; `None` as the last item says that it does not.
+/// The mini-transactions in the frames of a group, each with its first byte's distance from the group's
+/// start. A group with a good checksum always tiles; `None` as the last item says that it does not.
 pub(crate) fn frames(group: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     let mut at = HEADER;
     std::iter::from_fn(move || {

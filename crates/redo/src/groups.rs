@@ -1,13 +1,15 @@
 //! The log in memory: the group that collects, the full ones that wait for their write, and the append.
 //!
-//! A group has a buffer of its own that travels with its write and comes back, so memory under I/O is never written
-//! to and no `unsafe` is needed. Two buffers alternate in normal life: one is on its way to the disk while the other
-//! collects. Groups lie behind each other without a gap: the next one starts where the padding of the last one ends.
+//! A group has a buffer of its own that travels with its write and comes back, so memory under I/O is never
+//! written to and no `unsafe` is needed. Two buffers alternate in normal life: one is on its way to the disk
+//! while the other collects. Groups lie behind each other without a gap: the next one starts where the
+//! padding of the last one ends.
 //!
-//! [`Groups`] is guarded by the log's mutex; [`Ends`] are the positions that others read without it. An append moves
-//! both while it holds the mutex, so LSN order is the order in which the mutex was taken, and what an append calls
-//! before it lets go of it (entering pages into the flush list) happens in LSN order, too. The loom models at the end
-//! explore appenders against each other and against the writer that seals and takes groups away.
+//! [`Groups`] is guarded by the log's mutex; [`Ends`] are the positions that others read without it. An
+//! append moves both while it holds the mutex, so LSN order is the order in which the mutex was taken, and
+//! what an append calls before it lets go of it (entering pages into the flush list) happens in LSN order,
+//! too. The loom models at the end explore appenders against each other and against the writer that seals and
+//! takes groups away.
 
 use crate::Lsn;
 use crate::admission::Ledger;
@@ -102,7 +104,8 @@ impl Groups {
         self.used == 0 && self.sealed.is_empty()
     }
 
-    /// Appends the records of one mini-transaction; returns where it starts and ends, and whether a group became full.
+    /// Appends the records of one mini-transaction; returns where it starts and ends, and whether a group
+    /// became full.
     #[inline]
     pub(crate) fn append(&mut self, ends: &Ends, records: &[u8]) -> (Lsn, Lsn, bool) {
         let frame = FRAME + records.len();
@@ -165,8 +168,8 @@ impl Groups {
         }
     }
 
-    /// Prepares the open group for a frame of `bytes`. Returns by how many bytes the end of the log moved because a
-    /// full group was sealed.
+    /// Prepares the open group for a frame of `bytes`. Returns by how many bytes the end of the log moved
+    /// because a full group was sealed.
     fn make_room(&mut self, bytes: usize) -> u64 {
         let mut moved = 0;
         if self.used > 0 && self.used + bytes > self.buf.len() {
@@ -245,7 +248,8 @@ mod loom_tests {
             taken.iter().map(|group| (group.start, group.start.plus(group.padded as u64))).collect()
         }
 
-        /// After all threads: flush list in LSN order, extents disjoint, groups without gaps, books in balance.
+        /// After all threads: flush list in LSN order, extents disjoint, groups without gaps, books in
+        /// balance.
         fn check(&self, mut written: Vec<(Lsn, Lsn)>, appended: &[(Lsn, Lsn)]) {
             written.extend(self.write());
             written.sort_unstable();
@@ -292,7 +296,8 @@ mod loom_tests {
         });
     }
 
-    /// The buffer has room for one promise: the second appender goes on when the writer has made room, in every order.
+    /// The buffer has room for one promise: the second appender goes on when the writer has made room, in
+    /// every order.
     #[test]
     fn loom_an_appender_without_room_is_woken_by_the_writer() {
         model(|| {

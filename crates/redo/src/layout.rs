@@ -14,16 +14,17 @@
 //! 76 flags u32 (1: closed in order)               80 reach u64         88 owner u64
 //! ```
 //!
-//! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than that. So a
-//! recovery that finds both blocks whole need not look further for what the log may have lost ([`crate::scan`]). 0
-//! promises nothing; programs before this field wrote 0. [`crate::mark`] keeps the promise.
+//! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than
+//! that. So a recovery that finds both blocks whole need not look further for what the log may have lost
+//! ([`crate::scan`]). 0 promises nothing; programs before this field wrote 0. [`crate::mark`] keeps the
+//! promise.
 //!
-//! `owner` is a number of the data directory that the log belongs to: the log of another one must not be applied to this
-//! one's pages. 0 in logs written by programs before this field.
+//! `owner` is a number of the data directory that the log belongs to: the log of another one must not be
+//! applied to this one's pages. 0 in logs written by programs before this field.
 //!
-//! The blocks are written alternately, each with one more in `sequence`; the valid one with the higher sequence
-//! counts. What the older one would need is overwritten only after the newer one is durable. All fields lie in the first 512
-//! bytes, so a torn block is simply an invalid one.
+//! The blocks are written alternately, each with one more in `sequence`; the valid one with the higher
+//! sequence counts. What the older one would need is overwritten only after the newer one is durable. All
+//! fields lie in the first 512 bytes, so a torn block is simply an invalid one.
 
 use crate::group::{u32_at, u64_at};
 use crate::{Error, Lsn, Result};
@@ -79,9 +80,10 @@ impl Layout {
         FRONT + self.area
     }
 
-    /// How far the log may end behind the `flushed` of the newest checkpoint block; 0 for no such bound. A sixteenth of the
-    /// circle is read quickly. It is more where single mini-transactions are large, because there must always be room
-    /// for one of them; where that is half of the circle the bound is worth nothing.
+    /// How far the log may end behind the `flushed` of the newest checkpoint block; 0 for no such bound. A
+    /// sixteenth of the circle is read quickly. It is more where single mini-transactions are large, because
+    /// there must always be room for one of them; where that is half of the circle the bound is worth
+    /// nothing.
     pub(crate) fn reach(&self, buffer_size: usize) -> u64 {
         let largest = (self.usable() / 4).min(buffer_size as u64 / 2);
         let reach = (self.area / 16).max(REACH_MIN).max(3 * largest) & !(CHECKPOINT_BLOCK as u64 - 1);
@@ -93,8 +95,8 @@ impl Layout {
         Lsn(lsn.0.next_multiple_of(self.block))
     }
 
-    /// How far the log may grow beyond the start of what recovery needs. The rest absorbs what admissions do not
-    /// count (the padding of the open group) and leaves the cleaner some room.
+    /// How far the log may grow beyond the start of what recovery needs. The rest absorbs what admissions do
+    /// not count (the padding of the open group) and leaves the cleaner some room.
     pub(crate) fn usable(&self) -> u64 {
         self.area - self.area / 32 - 4 * self.block
     }
@@ -127,7 +129,8 @@ pub(crate) struct CheckpointBlock {
     pub scan_start: Lsn,
     /// The log was durable up to here when the block was written.
     pub flushed: Lsn,
-    /// While this block is the newest the log ends no further behind `flushed` than this; 0 for no such promise.
+    /// While this block is the newest the log ends no further behind `flushed` than this; 0 for no such
+    /// promise.
     pub reach: u64,
     /// Nothing was appended after `checkpoint`.
     pub closed: bool,
@@ -213,8 +216,8 @@ impl CheckpointBlock {
             && self.reach <= area
     }
 
-    /// The block in force: `front` is the first 8192 bytes of the file. If the other one is not the one before, the newest
-    /// may have been damaged: then this one's promise of a reach is not believed.
+    /// The block in force: `front` is the first 8192 bytes of the file. If the other one is not the one
+    /// before, the newest may have been damaged: then this one's promise of a reach is not believed.
     pub(crate) fn newest(front: &[u8], path: &Path) -> Result<CheckpointBlock> {
         let (first, second) = front.split_at(front.len().min(CHECKPOINT_BLOCK));
         let first = CheckpointBlock::decode(first, path)?;

@@ -1,19 +1,19 @@
 //! The redo log: what makes a commit durable with one write and one sync, and a crash harmless.
 //!
-//! Code above changes pages inside mini-transactions. The bytes a mini-transaction changed are [`records`], physical
-//! and page-addressed; [`RedoLog::append`] puts them into the log as one unit, which recovery applies wholly or not at
-//! all. An [`Lsn`] is a byte position in the stream of the log, so that "the log is durable up to this page's LSN" is
-//! one comparison.
+//! Code above changes pages inside mini-transactions. The bytes a mini-transaction changed are [`records`],
+//! physical and page-addressed; [`RedoLog::append`] puts them into the log as one unit, which recovery
+//! applies wholly or not at all. An [`Lsn`] is a byte position in the stream of the log, so that "the log is
+//! durable up to this page's LSN" is one comparison.
 //!
-//! Walk-through: a mini-transaction is admitted ([`RedoLog::admit`]: room in the log and in its buffer is promised
-//! before the first page byte changes), appended (a copy under a short mutex), and made durable by
+//! Walk-through: a mini-transaction is admitted ([`RedoLog::admit`]: room in the log and in its buffer is
+//! promised before the first page byte changes), appended (a copy under a short mutex), and made durable by
 //! [`RedoLog::flush`], which never blocks: either the log is there already or the caller gets a
-//! [`disk::Wait`] to await before it calls again. The cleaner moves the checkpoint with [`RedoLog::set_checkpoint`], which frees
-//! the oldest part of the circular file. After a crash [`RedoLog::scan`] gives back every mini-transaction since the
-//! checkpoint.
+//! [`disk::Wait`] to await before it calls again. The cleaner moves the checkpoint with
+//! [`RedoLog::set_checkpoint`], which frees the oldest part of the circular file. After a crash
+//! [`RedoLog::scan`] gives back every mini-transaction since the checkpoint.
 //!
-//! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: an archive, a
-//! replication stream, or InnoDB's redo format (that one differs between versions and forks anyway).
+//! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: an archive,
+//! a replication stream, or InnoDB's redo format (that one differs between versions and forks anyway).
 //!
 //! Differences from the first contract: calls that may find the log poisoned by an I/O error return
 //! `Result<_, Interrupt>` ([`Interrupt::Wait`] or [`Interrupt::Error`]) instead of an `Option<Wait>`.

@@ -1,11 +1,12 @@
 //! The log as a whole: its options, its positions, admission and append.
 //!
-//! Appending copies a mini-transaction into the open group ([`crate::groups`]) under one short mutex, which also orders
-//! LSNs. A full group is sealed and waits in a queue; room for that was promised by [`RedoLog::admit`].
+//! Appending copies a mini-transaction into the open group ([`crate::groups`]) under one short mutex, which
+//! also orders LSNs. A full group is sealed and waits in a queue; room for that was promised by
+//! [`RedoLog::admit`].
 //!
-//! Positions: `flushed <= written <= current`. The start of the open group is a block boundary; an empty log between
-//! two groups has `current` there, and the first append skips the header. So the end LSN of a mini-transaction is
-//! never the LSN of anything else.
+//! Positions: `flushed <= written <= current`. The start of the open group is a block boundary; an empty log
+//! between two groups has `current` there, and the first append skips the header. So the end LSN of a
+//! mini-transaction is never the LSN of anything else.
 
 use crate::admission::{Refusal, Short};
 use crate::group::{FRAME, HEADER};
@@ -20,22 +21,25 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Size in bytes of the circular file (`innodb_redo_log_capacity`, at least [`crate::CAPACITY_MIN`] for users). A
-    /// change takes effect when the log is opened after an orderly shutdown.
+    /// Size in bytes of the circular file (`innodb_redo_log_capacity`, at least [`crate::CAPACITY_MIN`] for
+    /// users). A change takes effect when the log is opened after an orderly shutdown.
     pub capacity: u64,
     /// Bytes of appended but unwritten log kept in memory (`innodb_log_buffer_size`).
     pub buffer_size: usize,
-    /// Bytes written with zeros when the log is created, and kept prepared ahead of its end until all of the file is.
+    /// Bytes written with zeros when the log is created, and kept prepared ahead of its end until all of the
+    /// file is.
     pub prewrite: u64,
-    /// Groups start on multiples of this: 512, or 4096 where direct I/O asks for it. Discovered at creation when `None`.
+    /// Groups start on multiples of this: 512, or 4096 where direct I/O asks for it. Discovered at creation
+    /// when `None`.
     pub block_size: Option<usize>,
-    /// Pause between the syncs in the background that bound the loss of `innodb_flush_log_at_trx_commit` 0 and 2
-    /// (`innodb_flush_log_at_timeout`).
+    /// Pause between the syncs in the background that bound the loss of `innodb_flush_log_at_trx_commit` 0
+    /// and 2 (`innodb_flush_log_at_timeout`).
     pub background_sync: std::time::Duration,
-    /// Number of the data directory, written into the log at its creation and each opening. [`RedoLog::owner`] says which one was
-    /// found. 0: none.
+    /// Number of the data directory, written into the log at its creation and each opening.
+    /// [`RedoLog::owner`] says which one was found. 0: none.
     pub owner: u64,
-    /// For a new log: the LSN it begins at or soon after. Above every LSN that pages of the directory may have.
+    /// For a new log: the LSN it begins at or soon after. Above every LSN that pages of the directory may
+    /// have.
     pub begin_at: Lsn,
     /// For a new log: the number of its first opening ([`RedoLog::epoch`]). Above those of a log it replaces.
     pub first_epoch: u32,
@@ -157,7 +161,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have yet.
+    /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have
+    /// yet.
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         let all_prepared = self.prepared >= self.layout.area;
         end.since(self.block.scan_start) <= self.layout.area
@@ -267,8 +272,8 @@ impl RedoLog {
         self.ends.ledger.set_file_limit(state.file_limit().0);
     }
 
-    /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of records.
-    /// The promise is kept until the [`Admission`] is dropped, which must be after the append.
+    /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of
+    /// records. The promise is kept until the [`Admission`] is dropped, which must be after the append.
     #[inline]
     pub fn admit(&self, bytes_max: usize) -> std::result::Result<Admission<'_>, Interrupt> {
         if let Some(error) = self.poisoned() {
@@ -318,9 +323,9 @@ impl RedoLog {
         (self.capacity() / 4).min(self.options.buffer_size as u64 / 2) as usize
     }
 
-    /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so that what
-    /// it does (entering pages into the flush list) happens in LSN order. Returns the end, which is the pages' new LSN.
-    /// Never waits: it needs an [`Admission`] of at least this size.
+    /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so
+    /// that what it does (entering pages into the flush list) happens in LSN order. Returns the end, which is
+    /// the pages' new LSN. Never waits: it needs an [`Admission`] of at least this size.
     ///
     /// # Panics
     /// When the log was opened and not scanned, or is closed; no [`Admission`] is given out then.
@@ -341,8 +346,8 @@ impl RedoLog {
         end
     }
 
-    /// Whether the log was opened and [`RedoLog::scan`] has not found its end yet. Until then its positions are those
-    /// of the checkpoint block, which the log's end may lie behind.
+    /// Whether the log was opened and [`RedoLog::scan`] has not found its end yet. Until then its positions
+    /// are those of the checkpoint block, which the log's end may lie behind.
     pub fn needs_scan(&self) -> bool {
         self.state.lock().phase == Phase::NeedsScan
     }
@@ -389,8 +394,8 @@ impl RedoLog {
         self.checkpoint.store(lsn.0, Ordering::Release);
     }
 
-    /// Keeps something, the lock of the directory say, for as long as anybody may write: everything that writes holds the log.
-    /// [`RedoLog::let_go`] gives it back before.
+    /// Keeps something, the lock of the directory say, for as long as anybody may write: everything that
+    /// writes holds the log. [`RedoLog::let_go`] gives it back before.
     pub fn keep(&self, what: Box<dyn Send + Sync>) {
         self.kept.lock().push(what);
     }
@@ -413,8 +418,8 @@ impl RedoLog {
         self.current().since(self.checkpoint_lsn())
     }
 
-    /// An event that is set when somebody waits for room in the file, so that the cleaner hurries. After a checkpoint
-    /// has advanced there is a fresh one: fetch it anew each time.
+    /// An event that is set when somebody waits for room in the file, so that the cleaner hurries. After a
+    /// checkpoint has advanced there is a fresh one: fetch it anew each time.
     pub fn space_wanted(&self) -> Event {
         self.space_wanted.lock().clone()
     }

@@ -1,9 +1,10 @@
 //! Creating and opening the file, and the two background tasks of a log.
 //!
-//! A new log is written under another name, synced and renamed, so that a file with the right name is always complete.
-//! Its first part is written with real zeros: a commit then overwrites allocated blocks, and its sync has no file
-//! metadata to write. The rest is prepared ahead of the log's end by a task; admissions never promise room that is not
-//! prepared, so the task cannot overwrite log. Once all of the circle exists the task ends.
+//! A new log is written under another name, synced and renamed, so that a file with the right name is always
+//! complete. Its first part is written with real zeros: a commit then overwrites allocated blocks, and its
+//! sync has no file metadata to write. The rest is prepared ahead of the log's end by a task; admissions
+//! never promise room that is not prepared, so the task cannot overwrite log. Once all of the circle exists
+//! the task ends.
 
 use crate::layout::{CAPACITY_FLOOR, CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
 use crate::log::{Found, Options, Phase, RedoLog, State};
@@ -71,8 +72,8 @@ impl RedoLog {
         check(&options)?;
         let path = dir.join(FILE_NAME);
         let file = env.storage().open(&path, OpenHow::EXISTING)?;
-        // What is read from here on must not vanish in a power cut after pages were recovered from it: an earlier
-        // process may have left it in the page cache, unsynced.
+        // What is read from here on must not vanish in a power cut after pages were recovered from it: an
+        // earlier process may have left it in the page cache, unsynced.
         file.sync_data()?;
         let length = file.len()?;
         if length < FRONT {
@@ -157,8 +158,9 @@ impl RedoLog {
                 }
             }
         }
-        // So that the size of the file is settled before the log needs it. By itself, because a sync of this file that fails
-        // is the log's end whatever the reason: it may have been told of the loss of a commit.
+        // So that the size of the file is settled before the log needs it. By itself, because a sync of this
+        // file that fails is the log's end whatever the reason: it may have been told of the loss of a
+        // commit.
         if let Err(error) = disk::sync_async(&**self.env.storage(), &self.file).await {
             self.stop(&error.to_string());
             return None;

@@ -1,7 +1,7 @@
 //! The records of one mini-transaction as bytes.
 //!
-//! A record is physical: these bytes of that page become this. Recovery can therefore apply the records of each page
-//! on its own, in parallel, and knows nothing of trees. The encoding, all varints being LEB128:
+//! A record is physical: these bytes of that page become this. Recovery can therefore apply the records of
+//! each page on its own, in parallel, and knows nothing of trees. The encoding, all varints being LEB128:
 //!
 //! ```text
 //! head      bits 7..5 kind: 1 Write, 2 Fill, 3 Move, 4 Init, 5 Free, 6 SpaceSize (0 is never valid)
@@ -14,9 +14,9 @@
 //! SpaceSize varint space, varint size in pages
 //! ```
 //!
-//! So a small change on the page touched before costs three bytes besides its contents. The writer also joins a write
-//! that continues or repeats the one before it, which a record's header and a page's counters do all the time.
-//! Decoding never panics and never reads outside its input, whatever the bytes are.
+//! So a small change on the page touched before costs three bytes besides its contents. The writer also joins
+//! a write that continues or repeats the one before it, which a record's header and a page's counters do all
+//! the time. Decoding never panics and never reads outside its input, whatever the bytes are.
 
 use page::PageId;
 use std::fmt;

@@ -1,29 +1,31 @@
 //! Reading the log after a crash: where it ends, and what is in it.
 //!
-//! The scan starts at the group the checkpoint block names and follows group after group while each is what was
-//! sealed: magic, its own position as LSN, checksum, and an epoch that does not go back. The first that is not ends the log. Why
-//! that is right, case by case:
+//! The scan starts at the group the checkpoint block names and follows group after group while each is what
+//! was sealed: magic, its own position as LSN, checksum, and an epoch that does not go back. The first that
+//! is not ends the log. Why that is right, case by case:
 //!
-//! - *The last group write was cut off.* Its groups were not durable, so nobody was told so. Some of them may be
-//!   whole on the disk behind a torn one; they are dropped with it, because the log is a prefix.
+//! - *The last group write was cut off.* Its groups were not durable, so nobody was told so. Some of them may
+//!   be whole on the disk behind a torn one; they are dropped with it, because the log is a prefix.
 //! - *What lies behind the end is of an earlier lap*: its LSN is lower than its position. Ended.
-//! - *What lies behind the end was dropped by an earlier recovery*, has the right LSN and checksum, and the log then grew
-//!   up to exactly its start: it has the epoch of an earlier opening, while the group before it has a later one.
-//!   Every opening takes a new epoch and makes it durable before it writes its first group. And when the checkpoint
-//!   has moved up to that very place, so that there is no group before it: the checkpoint block carries the lowest epoch that
-//!   may follow (`epoch floor`).
-//! - *A group that had been durable is damaged* (bit rot, a stray write): losing it and all after it would lose acknowledged
-//!   commits, so the log refuses to open. It is known to have been durable when the checkpoint block, or a valid group
-//!   further on, says that the log was flushed beyond its start. Such a group is searched for as far as the log may
-//!   have gone: up to `flushed + reach` of the checkpoint block, beyond which no group was ever written in this lap
-//!   ([`crate::mark`]). So this finds what a search of the whole circle would find. The whole circle is searched
-//!   where the block promises no reach, or where the other block is not the one before it: then a newer one may have
-//!   been damaged, with which the log went further.
-//! - *Damage that cannot be told from an end*: from some group on everything up to the end of the log is gone, all of it
-//!   behind the `flushed` of the checkpoint block, so that neither that block nor any whole group knows of it. The
-//!   groups written last are no proof of themselves: a group is proved by the first one that was sealed after its sync.
-//! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since: the group there has
-//!   the LSN of a later lap, and its `flushed` is beyond: refused as well.
+//! - *What lies behind the end was dropped by an earlier recovery*, has the right LSN and checksum, and the
+//!   log then grew up to exactly its start: it has the epoch of an earlier opening, while the group before it
+//!   has a later one. Every opening takes a new epoch and makes it durable before it writes its first group.
+//!   And when the checkpoint has moved up to that very place, so that there is no group before it: the
+//!   checkpoint block carries the lowest epoch that may follow (`epoch floor`).
+//! - *A group that had been durable is damaged* (bit rot, a stray write): losing it and all after it would
+//!   lose acknowledged commits, so the log refuses to open. It is known to have been durable when the
+//!   checkpoint block, or a valid group further on, says that the log was flushed beyond its start. Such a
+//!   group is searched for as far as the log may have gone: up to `flushed + reach` of the checkpoint block,
+//!   beyond which no group was ever written in this lap ([`crate::mark`]). So this finds what a search of the
+//!   whole circle would find. The whole circle is searched where the block promises no reach, or where the
+//!   other block is not the one before it: then a newer one may have been damaged, with which the log went
+//!   further.
+//! - *Damage that cannot be told from an end*: from some group on everything up to the end of the log is
+//!   gone, all of it behind the `flushed` of the checkpoint block, so that neither that block nor any whole
+//!   group knows of it. The groups written last are no proof of themselves: a group is proved by the first
+//!   one that was sealed after its sync.
+//! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since:
+//!   the group there has the LSN of a later lap, and its `flushed` is beyond: refused as well.
 
 use crate::group::{FRAME, GroupHeader, HEADER, frames};
 use crate::layout::{CheckpointBlock, FRONT, Layout};
@@ -53,9 +55,9 @@ pub struct ScanSummary {
 
 impl RedoLog {
     /// Recovery: reads every whole mini-transaction that ends after the checkpoint, in order, and calls
-    /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking. May be
-    /// repeated until the first append; afterwards the log goes on behind the last valid group. A log just created
-    /// needs none.
+    /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking.
+    /// May be repeated until the first append; afterwards the log goes on behind the last valid group. A log
+    /// just created needs none.
     pub fn scan<E: From<Error>>(
         &self,
         mut visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
@@ -141,7 +143,8 @@ impl RedoLog {
         Error::Damaged { path, offset: layout.physical(lsn), lsn, why: why.to_owned() }
     }
 
-    /// The end is known: takes a new epoch, and a new size if the setting asks for one and nothing stands against it.
+    /// The end is known: takes a new epoch, and a new size if the setting asks for one and nothing stands
+    /// against it.
     fn settle(&self, old: CheckpointBlock, summary: &mut ScanSummary, starts: &[Lsn]) -> Result<()> {
         let mut block = CheckpointBlock {
             sequence: old.sequence + 1,
@@ -270,8 +273,8 @@ impl Reader {
         Ok(self.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
     }
 
-    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`: as far as the log
-    /// can have gone.
+    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`: as far as
+    /// the log can have gone.
     fn find_proof(&mut self, end: Lsn, block: &CheckpointBlock) -> Result<Option<GroupHeader>> {
         let mut limit = self.scan_start.plus(self.layout.area);
         if block.reach > 0 {

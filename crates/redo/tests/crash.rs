@@ -1,5 +1,5 @@
-//! Crashes on the simulated machine: whatever a power cut leaves of unsynced writes, what was acknowledged is there,
-//! nothing is half there, and nothing of a dropped past comes back.
+//! Crashes on the simulated machine: whatever a power cut leaves of unsynced writes, what was acknowledged is
+//! there, nothing is half there, and nothing of a dropped past comes back.
 
 #![allow(clippy::unwrap_used)]
 
@@ -115,7 +115,8 @@ fn life_after_life_nothing_acknowledged_is_lost() {
     assert!(poisonings > seeds, "the power was cut, {poisonings} times");
 }
 
-/// Every call of one short life is the one at which the power goes, and what the cut leaves is tried in several ways.
+/// Every call of one short life is the one at which the power goes, and what the cut leaves is tried in
+/// several ways.
 #[test]
 fn a_crash_at_every_call_is_recovered() {
     let options = small();
@@ -139,7 +140,8 @@ fn a_crash_at_every_call_is_recovered() {
     }
 }
 
-/// The same with failing calls instead of a power cut: the log stops at the first, and never acknowledges after it.
+/// The same with failing calls instead of a power cut: the log stops at the first, and never acknowledges
+/// after it.
 #[test]
 fn a_failing_call_stops_the_log_for_good() {
     let options = small();
@@ -182,7 +184,8 @@ fn after_an_error_every_caller_gets_it_and_the_disk_is_left_alone() {
     assert!(log.flushed() < end);
 }
 
-/// The checker can see a loss: whoever takes "written" for durable loses acknowledged work in some of these cuts.
+/// The checker can see a loss: whoever takes "written" for durable loses acknowledged work in some of these
+/// cuts.
 #[test]
 fn negative_control_taking_written_for_durable_is_detected() {
     let load = Load { acknowledge_at: Flush::Write, ..LOAD };
@@ -213,8 +216,8 @@ fn many_committers_share_a_sync() {
     assert!(truth.lock().acknowledged <= log.flushed());
 }
 
-/// A group dropped by one recovery is whole on the disk and has the right LSN, and the log grows exactly up to it: it
-/// must not come back. Built by hand, because chance rarely finds it.
+/// A group dropped by one recovery is whole on the disk and has the right LSN, and the log grows exactly up
+/// to it: it must not come back. Built by hand, because chance rarely finds it.
 #[test]
 fn a_dropped_group_does_not_come_back_behind_one_of_the_same_length() {
     for checkpoint_between in [false, true] {
@@ -222,7 +225,8 @@ fn a_dropped_group_does_not_come_back_behind_one_of_the_same_length() {
         let path = dir().join("#untorn_redo");
         let mut random = Random::new(2);
         let mut truth = Truth::default();
-        // Two groups in one opening; then the first is torn, as if both had been under way when the power went.
+        // Two groups in one opening; then the first is torn, as if both had been under way when the power
+        // went.
         let (simulated, env) = environment(1, Some(disk));
         let log = recover(&env, &dir(), small(), &mut truth).unwrap();
         let first = log.current();
@@ -260,7 +264,8 @@ fn a_dropped_group_does_not_come_back_behind_one_of_the_same_length() {
     }
 }
 
-/// A damaged newer checkpoint block leads back to the older one, whose log was overwritten since: refused, not "empty".
+/// A damaged newer checkpoint block leads back to the older one, whose log was overwritten since: refused,
+/// not "empty".
 #[test]
 fn a_damaged_checkpoint_block_does_not_make_the_log_look_empty() {
     let mut truth = Truth::default();
@@ -279,8 +284,8 @@ fn a_damaged_checkpoint_block_does_not_make_the_log_look_empty() {
     simulated.shutdown();
 }
 
-/// The cleaner of an engine that is just opening may ask for a checkpoint at what looks like the log's end. What is
-/// before it has not been recovered yet, so the checkpoint must stay, on the disk, too.
+/// The cleaner of an engine that is just opening may ask for a checkpoint at what looks like the log's end.
+/// What is before it has not been recovered yet, so the checkpoint must stay, on the disk, too.
 #[test]
 fn a_checkpoint_asked_for_before_the_scan_does_not_move() {
     let disk = created(&small());

@@ -93,7 +93,8 @@ impl Machine {
     }
 }
 
-/// Damage of any size at any place is refused, if a group that was sealed after what it hit had become durable is whole.
+/// Damage of any size at any place is refused, if a group that was sealed after what it hit had become
+/// durable is whole.
 #[test]
 fn damage_anywhere_in_the_log_is_refused() {
     for seed in 1..4 {
@@ -183,8 +184,8 @@ fn the_rest_of_the_circle_is_not_read() {
     assert!(machine_of(true) > 100);
 }
 
-/// The promise of the checkpoint blocks: the log never ends further behind the newest of them, whether somebody asks for
-/// durability or not; and nobody waits for ever because of it.
+/// The promise of the checkpoint blocks: the log never ends further behind the newest of them, whether
+/// somebody asks for durability or not; and nobody waits for ever because of it.
 #[test]
 fn the_log_never_goes_further_than_its_newest_block_says() {
     for how in [Flush::Sync, Flush::Write] {

@@ -149,7 +149,8 @@ fn the_size_changes_after_an_orderly_shutdown_only() {
     recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
 }
 
-/// The last checkpoint is where the last mini-transaction ends; the group it is in is padded when it is written.
+/// The last checkpoint is where the last mini-transaction ends; the group it is in is padded when it is
+/// written.
 #[test]
 fn a_checkpoint_at_the_last_mini_transaction_closes_the_log() {
     let (env, place) = (environment(), Place::new("close"));

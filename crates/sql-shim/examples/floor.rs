@@ -1,5 +1,5 @@
-//! The floor of the server: every statement is answered with the same row, so what is measured is sockets, protocol and
-//! runtime alone.
+//! The floor of the server: every statement is answered with the same row, so what is measured is sockets,
+//! protocol and runtime alone.
 //!
 //! `cargo run --release --example floor -- [port] [threads] [socket]`, then for instance
 //! `sysbench oltp_point_select --mysql-host=127.0.0.1 --mysql-port=… --mysql-user=root --tables=1 run`.

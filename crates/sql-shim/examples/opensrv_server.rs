@@ -1,8 +1,9 @@
 //! Serves a database through the crate `opensrv-mysql`, on 127.0.0.1 and one thread.
 //!
-//! `cargo run --features opensrv --example opensrv_server -- --datadir=DIR --port=3308 [any other option of untorn]`,
-//! then for instance `mariadb -h127.0.0.1 -P3308 -uroot`, or sysbench with `--db-ps-mode=disable`. SIGINT and SIGTERM
-//! close the database cleanly. What this way in cannot do is in the text of the module `sql_shim::opensrv`.
+//! `cargo run --features opensrv --example opensrv_server -- --datadir=DIR --port=3308 [any other option of
+//! untorn]`, then for instance `mariadb -h127.0.0.1 -P3308 -uroot`, or sysbench with `--db-ps-mode=disable`.
+//! SIGINT and SIGTERM close the database cleanly. What this way in cannot do is in the text of the module
+//! `sql_shim::opensrv`.
 #![recursion_limit = "256"]
 
 use std::error::Error;

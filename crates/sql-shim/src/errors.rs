@@ -1,8 +1,8 @@
 //! MySQL's error numbers, their SQLSTATEs and message texts, in one table.
 //!
-//! Clients branch on the number and on the SQLSTATE, and a good part of them on the text, so all three are MySQL 8.0's.
-//! [`error`] takes the number and the arguments of its template; a number that is missing in the table is a bug here,
-//! not a panic: it gets SQLSTATE HY000.
+//! Clients branch on the number and on the SQLSTATE, and a good part of them on the text, so all three are
+//! MySQL 8.0's. [`error`] takes the number and the arguments of its template; a number that is missing in the
+//! table is a bug here, not a panic: it gets SQLSTATE HY000.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ macro_rules! error_table {
             #[doc = concat!("Error ", stringify!($code), ": ", $template)]
             pub const $name: u16 = $code;
         )*
-        /// Number, symbol, SQLSTATE and template (`%` stands for an argument) of every error this server raises.
+        /// Number, symbol, SQLSTATE and template (`%` stands for an argument) of every error this server
+        /// raises.
         pub const ERRORS: &[(u16, &str, &[u8; 5], &str)] = &[$(($code, stringify!($name), $state, $template),)*];
     };
 }

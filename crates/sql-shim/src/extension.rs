@@ -1,9 +1,10 @@
 //! The buffer pool extension as the server shows it: settings, SET GLOBAL, status rows. The view is
 //! `information_schema.UNTORN_BPE`.
 //!
-//! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the directories that the
-//! command line or the option file named: `untorn_bpe_dir` (several with `;` between them), or where their `untorn_bpe_file` lies. Nowhere else, and in
-//! the data directory under one name only. That a file there is ours, and nobody's else, is seen to by the tier itself.
+//! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the
+//! directories that the command line or the option file named: `untorn_bpe_dir` (several with `;` between
+//! them), or where their `untorn_bpe_file` lies. Nowhere else, and in the data directory under one name only.
+//! That a file there is ours, and nobody's else, is seen to by the tier itself.
 
 use std::fs;
 use std::io;
@@ -58,8 +59,8 @@ impl Place {
         Place { datadir, directories }
     }
 
-    /// Whether the file may be used at all: a regular file under one name, or none yet, and not among the tables. A
-    /// directory that is not there (a disk that is not mounted) is found out by opening.
+    /// Whether the file may be used at all: a regular file under one name, or none yet, and not among the
+    /// tables. A directory that is not there (a disk that is not mounted) is found out by opening.
     ///
     /// # Errors
     /// Why not.
@@ -111,8 +112,8 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// Checks what was given at start, and names the directory for SQL if that was not done. `given_file` is what the
-/// command line and the option file say; another value was left by SET PERSIST.
+/// Checks what was given at start, and names the directory for SQL if that was not done. `given_file` is what
+/// the command line and the option file say; another value was left by SET PERSIST.
 ///
 /// # Errors
 /// Why the server cannot start with it.
@@ -129,7 +130,8 @@ pub fn settle(variables: &GlobalVariables, given_file: &str) -> Result<(), Strin
     outcome.map_err(|why| format!("untorn_bpe_file={now}: {why}"))
 }
 
-/// Lets SET GLOBAL act on the tier. The work is done in the background, and what came of it is in `Untorn_bpe_state`.
+/// Lets SET GLOBAL act on the tier. The work is done in the background, and what came of it is in
+/// `Untorn_bpe_state`.
 pub fn connect(server: &Server, database: &Database) {
     let on = |name: &str, act: fn(&Database, &crate::variables::Value)| {
         let database = database.clone();
@@ -231,7 +233,8 @@ mod tests {
         ] {
             assert!(!allowed(refused), "{refused}");
         }
-        // Named at start, the data directory has one name for it; and what SET PERSIST left is no name given at start.
+        // Named at start, the data directory has one name for it; and what SET PERSIST left is no name given
+        // at start.
         assert!(place.check(Path::new(NAME_IN_DATADIR)).is_ok());
         assert!(place.check(Path::new("shop/item.ibd")).is_err());
         assert!(place.check(Path::new("/dev/null")).is_err());

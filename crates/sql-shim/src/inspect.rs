@@ -1,7 +1,7 @@
 //! The command `untorn inspect`: what a file of a data directory says, for people.
 //!
-//! `untorn inspect catalog DIRECTORY` prints the catalog of a stopped or crashed directory as JSON, and what is damaged in it.
-//! It changes nothing.
+//! `untorn inspect catalog DIRECTORY` prints the catalog of a stopped or crashed directory as JSON, and what
+//! is damaged in it. It changes nothing.
 
 use std::io::{self, Write as _};
 use std::path::Path;

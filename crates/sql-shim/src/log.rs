@@ -12,8 +12,8 @@ struct Lines {
     level: Level,
 }
 
-/// Starts logging: `UNTORN_LOG` chooses `error`, `warn`, `info` (the default), `debug` or `trace`. Called once; later
-/// calls do nothing.
+/// Starts logging: `UNTORN_LOG` chooses `error`, `warn`, `info` (the default), `debug` or `trace`. Called
+/// once; later calls do nothing.
 pub fn start() {
     let level = std::env::var("UNTORN_LOG").ok().and_then(|name| name.parse().ok()).unwrap_or(Level::INFO);
     // An embedding program may have set a subscriber of its own; it is the one to use then.

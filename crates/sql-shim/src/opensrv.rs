@@ -1,35 +1,38 @@
 //! The same SQL sessions behind the crate `opensrv-mysql`, for programs that serve with that crate already.
 //!
-//! `opensrv-mysql` wants a shim that is `Send` and whose futures are; a session is neither (it stays on one thread for
-//! life). So a connection is two parts with a channel between them:
+//! `opensrv-mysql` wants a shim that is `Send` and whose futures are; a session is neither (it stays on one
+//! thread for life). So a connection is two parts with a channel between them:
 //!
 //! ```text
 //!   AsyncMysqlIntermediary -> OpensrvSession --- Request ---> SessionDriver -> SessionService
 //!   (opensrv-mysql, Send)     (the shim)     <-- batches ---  (one thread)
 //! ```
 //!
-//! [`OpensrvServer::serve`] runs both in one future, on one thread; a program with its own intermediary takes the parts
-//! from [`OpensrvServer::connect`] and may run the shim wherever it likes. Rows cross in batches through a channel that
-//! holds one, so a slow client slows its statement down, and memory stays bounded by two batches.
+//! [`OpensrvServer::serve`] runs both in one future, on one thread; a program with its own intermediary takes
+//! the parts from [`OpensrvServer::connect`] and may run the shim wherever it likes. Rows cross in batches
+//! through a channel that holds one, so a slow client slows its statement down, and memory stays bounded by
+//! two batches.
 //!
 //! Invariants:
-//! - No statement reaches a session before `authenticate` said yes: the driver has no session until then, and the shim
-//!   ends the connection.
-//! - A dropped shim closes the requests; the driver then finishes its statement and closes the session (rollback).
+//! - No statement reaches a session before `authenticate` said yes: the driver has no session until then, and
+//!   the shim ends the connection.
+//! - A dropped shim closes the requests; the driver then finishes its statement and closes the session
+//!   (rollback).
 //! - A killed or idle connection ends the driver; `serve` then drops the intermediary and with it the socket.
 //!
 //! What `opensrv-mysql` 0.7 cannot carry, and what is done about it:
 //! - Logins: `mysql_native_password` only, or an account without a password from this machine. Accounts of
 //!   `caching_sha2_password` with a password are refused.
-//! - Prepared statements: the crate mis-reads the parameters of an execution that does not repeat their types, and does
-//!   not say so. A statement with parameters therefore executes once; further executions are error 1295. Text statements
-//!   (`sysbench --db-ps-mode=disable`) have no such limit.
-//! - The client's capabilities stay inside the crate: no FOUND_ROWS, no several statements in one, no IGNORE_SPACE,
-//!   and no interactive time-out. The crate answers COM_FIELD_LIST, and says OK to COM_RESET_CONNECTION,
-//!   COM_CHANGE_USER, COM_SET_OPTION, COM_STATISTICS and others without doing anything: connection pools that rely on a
-//!   reset must not use this way in.
-//! - Columns lose schema, length, charset and decimals; results lose status flags, warnings and the info text; errors
-//!   numbered outside 1000..=1885 arrive as 1105 with their message. Statements have to be UTF-8, or the connection ends.
+//! - Prepared statements: the crate mis-reads the parameters of an execution that does not repeat their
+//!   types, and does not say so. A statement with parameters therefore executes once; further executions are
+//!   error 1295. Text statements (`sysbench --db-ps-mode=disable`) have no such limit.
+//! - The client's capabilities stay inside the crate: no FOUND_ROWS, no several statements in one, no
+//!   IGNORE_SPACE, and no interactive time-out. The crate answers COM_FIELD_LIST, and says OK to
+//!   COM_RESET_CONNECTION, COM_CHANGE_USER, COM_SET_OPTION, COM_STATISTICS and others without doing anything:
+//!   connection pools that rely on a reset must not use this way in.
+//! - Columns lose schema, length, charset and decimals; results lose status flags, warnings and the info
+//!   text; errors numbered outside 1000..=1885 arrive as 1105 with their message. Statements have to be
+//!   UTF-8, or the connection ends.
 //! - No local socket of its own, no TLS, no io_uring.
 
 mod cells;
@@ -86,8 +89,8 @@ impl<F: SessionFactory> OpensrvServer<F> {
         Self { server, factory, counters, one_thread: PhantomData }
     }
 
-    /// The two parts of a connection that comes from `peer` (`host` as SHOW PROCESSLIST has it), or error 1040. The
-    /// driver is to be polled on one thread until it ends, whatever becomes of the shim.
+    /// The two parts of a connection that comes from `peer` (`host` as SHOW PROCESSLIST has it), or
+    /// error 1040. The driver is to be polled on one thread until it ends, whatever becomes of the shim.
     pub fn connect(&self, peer: Peer, host: &str) -> Result<(OpensrvSession, SessionDriver<F>), SqlError> {
         let max = self.server.variables.max_connections();
         let now_ms = self.server.clock.advance();
@@ -116,7 +119,8 @@ impl<F: SessionFactory> OpensrvServer<F> {
     /// Carries a connection from greeting to end.
     ///
     /// # Errors
-    /// The stream's, `PermissionDenied` for a refused login, `ConnectionAborted` for a killed or silent connection.
+    /// The stream's, `PermissionDenied` for a refused login, `ConnectionAborted` for a killed or silent
+    /// connection.
     pub async fn serve<R, W>(&self, reader: R, mut writer: W, peer: Peer, host: &str) -> io::Result<()>
     where
         R: AsyncRead + Send + Unpin,
@@ -222,7 +226,8 @@ impl OpensrvSession {
     /// Who the client is, if its response to our salt proves it.
     fn identify(&self, user: &[u8], salt: &[u8; SALT_BYTES], response: &[u8]) -> Option<Identity> {
         let accounts = &self.server.accounts;
-        // An empty response proves nothing in any method, so that an account without a password may have either.
+        // An empty response proves nothing in any method, so that an account without a password may have
+        // either.
         let plugin = if response.is_empty() {
             let account = accounts.find(&String::from_utf8_lossy(user), &self.peer);
             account.map_or(DEFAULT_PLUGIN, |account| account.plugin())
@@ -342,7 +347,8 @@ impl<W: AsyncWrite + Send + Unpin> AsyncMysqlShim<W> for OpensrvSession {
     }
 }
 
-/// Copies the parameters of an execution. The crate panics over malformed ones; the client gets error 1210 instead.
+/// Copies the parameters of an execution. The crate panics over malformed ones; the client gets error 1210
+/// instead.
 fn owned(params: ParamParser<'_>) -> Result<Vec<OwnedParam>, SqlError> {
     let read = catch_unwind(AssertUnwindSafe(|| {
         params.into_iter().map(|param| OwnedParam::read(param.value.into_inner(), param.coltype)).collect()

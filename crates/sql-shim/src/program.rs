@@ -1,7 +1,8 @@
 //! The `untorn serve` command: from arguments to a running server and back to a closed database.
 //!
-//! The SQL layer comes in through [`Engine`]: it opens the database with the decided options and hands back a session
-//! factory, what to print, and how to close. Everything else (variables, accounts, sockets, signals) is here.
+//! The SQL layer comes in through [`Engine`]: it opens the database with the decided options and hands back a
+//! session factory, what to print, and how to close. Everything else (variables, accounts, sockets, signals)
+//! is here.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -51,8 +52,8 @@ fn say_about(what: &str, line: &str) {
     say(&format!("{what:<16} {line}"));
 }
 
-/// What the opening found and decided, one line about each thing: what was said before it is not said again, and what was
-/// asked for stands beside what came of it.
+/// What the opening found and decided, one line about each thing: what was said before it is not said again,
+/// and what was asked for stands beside what came of it.
 fn report(found: &[(&'static str, String)], options: &ServerOptions) {
     for (what, line) in found {
         if options.decisions.iter().any(|(said, _)| said == what) {

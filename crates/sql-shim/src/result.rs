@@ -1,17 +1,17 @@
 //! The seam between the wire and the SQL session.
 //!
-//! A session turns statements into calls on a [`ResultSink`]; it never sees a packet. The sink is generic, not
-//! `dyn`, so that a row goes from the page to the socket buffer through inlined calls. One response is
+//! A session turns statements into calls on a [`ResultSink`]; it never sees a packet. The sink is generic,
+//! not `dyn`, so that a row goes from the page to the socket buffer through inlined calls. One response is
 //!
 //! ```text
 //!   ok | error | columns (row_begin value* row_end)* rows_end | columns ... error
 //! ```
 //!
 //! and a command with several statements is several responses, all but the last with `more_results` set.
-//! Values arrive in the order of the columns, one call for each; the sink decides between the text and the binary
-//! encoding, so integers and temporal values stay typed up to the last moment. A value whose call does not match the
-//! declared column type is converted by the sink where MySQL's protocol needs it (binary rows), so that a session may
-//! answer any column with `bytes`, but typed calls are the fast way.
+//! Values arrive in the order of the columns, one call for each; the sink decides between the text and the
+//! binary encoding, so integers and temporal values stay typed up to the last moment. A value whose call does
+//! not match the declared column type is converted by the sink where MySQL's protocol needs it (binary rows),
+//! so that a session may answer any column with `bytes`, but typed calls are the fast way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -342,7 +342,8 @@ pub trait ResultSink {
         false
     }
     /// Lets the bytes gathered so far go to the client once there are many; awaits the client taking them
-    /// (back-pressure). Call it between rows with no latch held. An error means the client is gone: stop the statement.
+    /// (back-pressure). Call it between rows with no latch held. An error means the client is gone: stop the
+    /// statement.
     fn flush_if_full(&mut self) -> impl Future<Output = io::Result<()>>;
 }
 

@@ -1,8 +1,8 @@
 //! What the wire needs of a SQL session.
 //!
-//! The connection loop is generic over [`SessionFactory`]: the real one holds the open database and the plan cache, the
-//! measuring one answers with canned rows, tests bring their own. A session belongs to one connection and one thread,
-//! so nothing here has to be `Send`.
+//! The connection loop is generic over [`SessionFactory`]: the real one holds the open database and the plan
+//! cache, the measuring one answers with canned rows, tests bring their own. A session belongs to one
+//! connection and one thread, so nothing here has to be `Send`.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +19,8 @@ pub trait SessionFactory: Send + Sync + 'static {
     fn open(&self, connection: &Arc<Connection>) -> Self::Session;
 }
 
-/// One session. Every answer goes to the sink; the `io::Error` that comes back is the sink's (the client is gone).
+/// One session. Every answer goes to the sink; the `io::Error` that comes back is the sink's (the client is
+/// gone).
 pub trait SessionService {
     /// The session's side of a prepared statement.
     type Plan: 'static;
@@ -44,14 +45,15 @@ pub trait SessionService {
         table: &[u8],
         pattern: &[u8],
     ) -> impl Future<Output = Result<Arc<ResultColumns>, SqlError>>;
-    /// COM_RESET_CONNECTION and the first half of COM_CHANGE_USER: rolls back, unlocks, drops temporary tables, user
-    /// variables and session settings.
+    /// COM_RESET_CONNECTION and the first half of COM_CHANGE_USER: rolls back, unlocks, drops temporary
+    /// tables, user variables and session settings.
     fn reset(&mut self) -> impl Future<Output = ()>;
     /// The connection ends: rolls back. Called exactly once, also after errors.
     fn close(&mut self) -> impl Future<Output = ()>;
     /// Bits of [`crate::result::status_flag`] as of now.
     fn status_flags(&self) -> u16;
-    /// Seconds a silent client keeps its connection (`wait_timeout`, or `interactive_timeout` of an interactive one).
+    /// Seconds a silent client keeps its connection (`wait_timeout`, or `interactive_timeout` of an
+    /// interactive one).
     fn idle_timeout_seconds(&self) -> u64 {
         28_800
     }

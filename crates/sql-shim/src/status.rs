@@ -1,7 +1,7 @@
 //! SHOW STATUS counters: one set per runtime thread, summed on demand.
 //!
-//! A counter is written by one thread only, so counting is a plain load and store without a bus lock; readers see
-//! values that are a moment old.
+//! A counter is written by one thread only, so counting is a plain load and store without a bus lock; readers
+//! see values that are a moment old.
 
 pub mod averages;
 

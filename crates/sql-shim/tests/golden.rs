@@ -1,8 +1,9 @@
 //! Golden scripts: SQL and the expected results in one file, run through a session without sockets.
 //!
-//! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A result is
-//! its column names and rows with `|` between the fields, `OK n` with the affected rows, or the error as clients see
-//! it; a text of several statements has several, one behind the other. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
+//! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A
+//! result is its column names and rows with `|` between the fields, `OK n` with the affected rows, or the
+//! error as clients see it; a text of several statements has several, one behind the other. With
+//! `GOLDEN=write` in the environment the files are rewritten from what the server says.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

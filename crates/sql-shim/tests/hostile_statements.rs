@@ -1,4 +1,5 @@
-//! Statements that once took hours, gigabytes or the process, and statements that once ran outside of all rules.
+//! Statements that once took hours, gigabytes or the process, and statements that once ran outside of all
+//! rules.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

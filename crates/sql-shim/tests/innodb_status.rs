@@ -106,7 +106,8 @@ fn rates_are_of_the_time_since_the_last_printout() {
     let inserts = |text: &str| number_before(text, " inserts/s");
     let first = status(&mut client);
     assert!(inserts(&first) > 0.0, "{first}");
-    // Nothing was inserted in the second before: that takes a printout to count from which is younger than the inserts.
+    // Nothing was inserted in the second before: that takes a printout to count from which is younger than
+    // the inserts.
     status_when(&mut client, |text| inserts(text) == 0.0);
     for id in 10..30 {
         client.run(&format!("INSERT INTO d.t VALUES ({id}, 0)")).unwrap();
@@ -123,7 +124,8 @@ fn rates_are_of_the_time_since_the_last_printout() {
 fn transactions_are_listed_with_their_locks_session_and_statement() {
     let (engine, mut one) = shop();
     let (mut other, mut third) = (engine.root(), engine.root());
-    // Each changes a row of its own first: a transaction that has changed nothing has no id yet, and is not listed.
+    // Each changes a row of its own first: a transaction that has changed nothing has no id yet, and is not
+    // listed.
     for (client, id) in [(&mut one, 1), (&mut other, 2)] {
         client.run("BEGIN").unwrap();
         client.run(&format!("UPDATE d.t SET n = 1 WHERE id = {id}")).unwrap();

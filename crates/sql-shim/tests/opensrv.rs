@@ -1,5 +1,5 @@
-//! Unmodified programs against a database served by way of `opensrv-mysql`: needs the packages `mariadb-client` and
-//! `sysbench`.
+//! Unmodified programs against a database served by way of `opensrv-mysql`: needs the packages
+//! `mariadb-client` and `sysbench`.
 #![recursion_limit = "256"]
 #![cfg(feature = "opensrv")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]

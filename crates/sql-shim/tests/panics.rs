@@ -1,4 +1,5 @@
-//! A panic in a statement: the connection ends with an error, everything it held is given back, the others go on.
+//! A panic in a statement: the connection ends with an error, everything it held is given back, the others go
+//! on.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -214,8 +214,8 @@ fn login_failures() {
     assert_eq!(error_code(&try_login(native::PLUGIN, b"no", None)), 1045);
     assert_eq!(error_code(&try_login(native::PLUGIN, b"", None)), 1045);
     assert_eq!(error_code(&try_login("root", b"", Some("missing"))), 1049);
-    // An account without a password, and nobody of that name: as a known name without a remembered password, whichever
-    // of the two methods the name seems to have.
+    // An account without a password, and nobody of that name: as a known name without a remembered password,
+    // whichever of the two methods the name seems to have.
     assert_eq!(try_login("root", b"pw", None), [1, 4]);
     assert_eq!(try_login(sha2_password::PLUGIN, b"pw", None), [1, 4]);
     let nobody = try_login("nobody", b"pw", None);

@@ -1,5 +1,5 @@
-//! Clients that do not read what they asked for: whichever way a reply takes, it is given up after `net_write_timeout` or with
-//! a kill, and locks and read views go with it.
+//! Clients that do not read what they asked for: whichever way a reply takes, it is given up after
+//! `net_write_timeout` or with a kill, and locks and read views go with it.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Statements as deep, as long and as wide as they are accepted, and deeper: a result or an error, never the end of the
-//! process. The threads are the server's own, so this is also what its stack was measured by.
+//! Statements as deep, as long and as wide as they are accepted, and deeper: a result or an error, never the
+//! end of the process. The threads are the server's own, so this is also what its stack was measured by.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -219,7 +219,8 @@ fn a_corrupt_page_is_named() {
     environment.shutdown();
 }
 
-/// The client was told that its transaction is not committed: neither the next statement nor the next COMMIT commits it.
+/// The client was told that its transaction is not committed: neither the next statement nor the next COMMIT
+/// commits it.
 #[test]
 fn a_commit_that_failed_is_not_made_up_for() {
     let (engine, environment, trouble) = start("commit");

@@ -46,8 +46,9 @@ fn set_of_a_variable_without_effect_warns() {
     engine.finish();
 }
 
-/// What stock clients, connectors and dumps send by themselves: mysqldump and mariadb-dump as recorded, Connector/J,
-/// MariaDB Connector/J, Connector/Python, PyMySQL, Go's driver, Django, Rails, phpMyAdmin, and the head and tail of a dump.
+/// What stock clients, connectors and dumps send by themselves: mysqldump and mariadb-dump as recorded,
+/// Connector/J, MariaDB Connector/J, Connector/Python, PyMySQL, Go's driver, Django, Rails, phpMyAdmin, and
+/// the head and tail of a dump.
 const BY_CLIENTS: &[&str] = &[
     "/*!40100 SET @@SQL_MODE='' */",
     "/*!40103 SET TIME_ZONE='+00:00' */",

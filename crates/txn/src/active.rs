@@ -1,11 +1,11 @@
 //! The active set: transaction ids, who is active, and the order of commits.
 //!
-//! One counter gives transaction ids and commit numbers. A bound above it is kept in the undo tablespace and raised
-//! (through the log) before the counter reaches it, so that no number is used twice after a crash.
+//! One counter gives transaction ids and commit numbers. A bound above it is kept in the undo tablespace and
+//! raised (through the log) before the counter reaches it, so that no number is used twice after a crash.
 //!
-//! A commit is in three steps: take a number ([`ActiveSet::begin_commit`]), write it to the undo log (the commit mark), leave
-//! the set ([`ActiveSet::end`]), which makes the changes visible to new views. Purge must not go beyond
-//! the smallest number of a commit that is between the first and the last step.
+//! A commit is in three steps: take a number ([`ActiveSet::begin_commit`]), write it to the undo log (the
+//! commit mark), leave the set ([`ActiveSet::end`]), which makes the changes visible to new views. Purge must
+//! not go beyond the smallest number of a commit that is between the first and the last step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,8 +113,8 @@ impl ActiveSet {
         Some(number)
     }
 
-    /// Takes a number that belongs to no transaction: no view made before sees it, every one made from now on does
-    /// (kept views are given up, as after a commit). `None`: the bound must be raised first.
+    /// Takes a number that belongs to no transaction: no view made before sees it, every one made from now on
+    /// does (kept views are given up, as after a commit). `None`: the bound must be raised first.
     pub fn birth(&self) -> Option<u64> {
         let mut numbers = self.numbers.lock();
         if numbers.next >= numbers.bound {
@@ -127,7 +127,8 @@ impl ActiveSet {
         Some(number)
     }
 
-    /// The transaction has ended. `before` runs under the mutex, so that what it publishes is there for every later snapshot.
+    /// The transaction has ended. `before` runs under the mutex, so that what it publishes is there for every
+    /// later snapshot.
     pub fn end(&self, id: u64, commit_number: Option<u64>, before: impl FnOnce()) {
         let mut numbers = self.numbers.lock();
         before();

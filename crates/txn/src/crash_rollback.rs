@@ -1,20 +1,22 @@
 //! Rolling back, while clients are served, what had not committed when the engine stopped.
 //!
-//! Such a transaction goes on as if its session had just left: its id is active, so nobody sees its changes and whoever
-//! wants a row that it changed waits for it, until its rollback has come to that row's end. The tables it changed are
+//! Such a transaction goes on as if its session had just left: its id is active, so nobody sees its changes
+//! and whoever wants a row that it changed waits for it, until its rollback has come to that row's end. The
+//! tables it changed are
 //! [held](TableSource::hold), so that their definitions stay until then.
 //!
-//! Which tables those are stands in its log. Short logs are gone through before the first client comes; for a long one
-//! (a killed UPDATE of everything) that is done in the background as well, and all tables are held meanwhile.
-//! Transactions with short logs are rolled back first: their rows are free soon.
+//! Which tables those are stands in its log. Short logs are gone through before the first client comes; for a
+//! long one (a killed UPDATE of everything) that is done in the background as well, and all tables are held
+//! meanwhile. Transactions with short logs are rolled back first: their rows are free soon.
 //!
-//! A stop in between loses little: the log is cut behind what has been undone, again and again, and the next start
-//! goes on there. A log that is damaged leaves its transaction as it is, and the others go on.
+//! A stop in between loses little: the log is cut behind what has been undone, again and again, and the next
+//! start goes on there. A log that is damaged leaves its transaction as it is, and the others go on.
 //!
-//! What may be different another time is **tried again**, for as long as the engine runs and at each start: a full disk, a read that failed, a
-//! table whose file is not there. Such a transaction stays unfinished, so that nobody takes what it left in that table for committed
-//! when the file is put back. Its other tables are rolled back meanwhile. That table is not held, so that it can be dropped or
-//! discarded, which ends the matter too.
+//! What may be different another time is **tried again**, for as long as the engine runs and at each start: a
+//! full disk, a read that failed, a table whose file is not there. Such a transaction stays unfinished, so
+//! that nobody takes what it left in that table for committed when the file is put back. Its other tables are
+//! rolled back meanwhile. That table is not held, so that it can be dropped or discarded, which ends the
+//! matter too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +151,8 @@ impl Job {
         }
     }
 
-    /// Before another try: holds those of its tables again that can be used now; the others are not to be touched.
+    /// Before another try: holds those of its tables again that can be used now; the others are not to be
+    /// touched.
     fn hold_again(&mut self, tables: &dyn TableSource, unreached: &mut Unreached) {
         for table in &self.survey.tables {
             if self.holds.contains_key(table) {

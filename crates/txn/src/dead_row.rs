@@ -45,8 +45,9 @@ pub(crate) async fn remove_row(
     remove_record(system, &table.clustered, key, |record| Ok(is_dead(record)), &chains).await.map(drop)
 }
 
-/// As [`remove_row`], and before it the index entries that nobody needs. For a row that a rollback has made delete-marked
-/// again: purge may have passed by while the row was alive, or not. `view` sees the deletion, as every open view does.
+/// As [`remove_row`], and before it the index entries that nobody needs. For a row that a rollback has made
+/// delete-marked again: purge may have passed by while the row was alive, or not. `view` sees the deletion,
+/// as every open view does.
 pub(crate) async fn remove_row_and_entries(
     system: &System,
     table: &Table,

@@ -22,8 +22,8 @@ fn cut(value: &[u8], bytes: Option<u16>, characters: Option<u16>) -> &[u8] {
     &value[..end]
 }
 
-/// Makes the entry of index `secondary` for the row whose clustered fields `field` gives. Values stored off-page are read as far
-/// as their prefix is needed.
+/// Makes the entry of index `secondary` for the row whose clustered fields `field` gives. Values stored
+/// off-page are read as far as their prefix is needed.
 pub(crate) fn build_entry<'f>(
     table: &Table,
     secondary: &Secondary,
@@ -53,8 +53,8 @@ fn bytes_needed(part: &SecondaryField) -> usize {
     [of_characters, of_bytes].into_iter().flatten().min().unwrap_or(usize::MAX)
 }
 
-/// Reads the first bytes of an off-page value, `enough` or more. An index has short prefixes of long columns, so this is
-/// the first page of the chain, and reading it again after a wait costs nothing.
+/// Reads the first bytes of an off-page value, `enough` or more. An index has short prefixes of long columns,
+/// so this is the first page of the chain, and reading it again after a wait costs nothing.
 fn read_external(
     table: &Table,
     prefix: &[u8],

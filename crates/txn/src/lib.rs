@@ -12,15 +12,15 @@
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
-//! mini-transaction -> entries of secondary indexes, one each -> commit mark in the undo log -> redo flush. Later purge removes the
-//! delete-marked entries when no view needs the old version.
+//! mini-transaction -> entries of secondary indexes, one each -> commit mark in the undo log -> redo flush.
+//! Later purge removes the delete-marked entries when no view needs the old version.
 //!
-//! Nothing here blocks a thread on anything but short latches: synchronous steps return what they wait for, asynchronous
-//! functions await it and repeat the step.
+//! Nothing here blocks a thread on anything but short latches: synchronous steps return what they wait for,
+//! asynchronous functions await it and repeat the step.
 //!
-//! Additions to the first contract: [`fetch_external`] takes the table; [`Transaction::end_statement`] gives up the read view of a
-//! READ COMMITTED or autocommit statement; every operation takes itself back when it fails; [`Error::Deadlock`]
-//! means that the transaction has been rolled back already.
+//! Additions to the first contract: [`fetch_external`] takes the table; [`Transaction::end_statement`] gives
+//! up the read view of a READ COMMITTED or autocommit statement; every operation takes itself back when it
+//! fails; [`Error::Deadlock`] means that the transaction has been rolled back already.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,15 +1,17 @@
 //! Read views: which transactions' changes a consistent read sees.
 //!
-//! A view is made under the mutex of the active set. Making one costs a lock and a copy, so a session keeps its last
-//! view and takes it again while the system's **version** (a counter that moves whenever a transaction with changes
-//! ends) has not moved: transactions that began meanwhile have ids above the view's limit, so the answer to every
-//! visibility question is the same. That path touches no shared cache line for writing but the session's own slot.
+//! A view is made under the mutex of the active set. Making one costs a lock and a copy, so a session keeps
+//! its last view and takes it again while the system's **version** (a counter that moves whenever a
+//! transaction with changes ends) has not moved: transactions that began meanwhile have ids above the view's
+//! limit, so the answer to every visibility question is the same. That path touches no shared cache line for
+//! writing but the session's own slot.
 //!
 //! Purge must not remove what an open view needs. Each session publishes the version of its open view in a
-//! [`ViewSlot`]. Purge takes a snapshot (a view of its own) and may use it once no open view is older than that:
-//! then every open or future view sees all that the snapshot sees. The session stores its slot first and checks the version
-//! afterwards, purge takes its snapshot first and reads the slots afterwards, all sequentially consistent: so either
-//! purge sees the slot, or the session sees that the version has moved on and makes a new view.
+//! [`ViewSlot`]. Purge takes a snapshot (a view of its own) and may use it once no open view is older than
+//! that: then every open or future view sees all that the snapshot sees. The session stores its slot first
+//! and checks the version afterwards, purge takes its snapshot first and reads the slots afterwards, all
+//! sequentially consistent: so either purge sees the slot, or the session sees that the version has moved on
+//! and makes a new view.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

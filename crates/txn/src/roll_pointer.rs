@@ -1,7 +1,7 @@
 //! DB_ROLL_PTR: where the undo record is that leads to the previous version of a row.
 //!
-//! 56 bits as in InnoDB: bit 55 insert flag, bits 48-54 undo slot (modulo 128; for people, the page says it all), bits 16-47 page of
-//! the undo tablespace, bits 0-15 offset of the undo record in it.
+//! 56 bits as in InnoDB: bit 55 insert flag, bits 48-54 undo slot (modulo 128; for people, the page says it
+//! all), bits 16-47 page of the undo tablespace, bits 0-15 offset of the undo record in it.
 
 /// A decoded roll pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

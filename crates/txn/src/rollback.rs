@@ -1,15 +1,17 @@
 //! Taking changes back: a statement, a savepoint, a whole transaction, or what a crash left unfinished.
 //!
-//! Undo records are applied from the newest backwards. A record concerns its row only while the row's DB_TRX_ID and DB_ROLL_PTR say
-//! that it was the last change; otherwise it has been undone already. So rollback can be repeated, which is
-//! what happens when a crash interrupts it. Of one record first the secondary entries are put right, then the row.
+//! Undo records are applied from the newest backwards. A record concerns its row only while the row's
+//! DB_TRX_ID and DB_ROLL_PTR say that it was the last change; otherwise it has been undone already. So
+//! rollback can be repeated, which is what happens when a crash interrupts it. Of one record first the
+//! secondary entries are put right, then the row.
 //!
-//! Off-page values of the version that goes have undo records of their own, older than the row's: their chains are freed
-//! when no row refers to them any more, and struck out of the record, so that they are freed once.
+//! Off-page values of the version that goes have undo records of their own, older than the row's: their
+//! chains are freed when no row refers to them any more, and struck out of the record, so that they are freed
+//! once.
 //!
-//! A row that goes back to a delete-marked version whose deletion everybody sees goes altogether, as purge may have passed by
-//! while it was alive. That is part of undoing the record, so that a crash in between loses nothing. If the deletion
-//! is not seen by all, its log has not been purged and purge will do it.
+//! A row that goes back to a delete-marked version whose deletion everybody sees goes altogether, as purge
+//! may have passed by while it was alive. That is part of undoing the record, so that a crash in between
+//! loses nothing. If the deletion is not seen by all, its log has not been purged and purge will do it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,8 +43,9 @@ use crate::version::{Overlay, Version};
 /// Finds a table by its id; `None`: it was dropped. An error: it cannot be used now.
 pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Result<Option<Arc<Table>>, Error> + Sync);
 
-/// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old versions needs them.
-/// With `locks_stay` a row whose change was its lock keeps a lock of that owner's. Returns the number of records.
+/// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old
+/// versions needs them. With `locks_stay` a row whose change was its lock keeps a lock of that owner's.
+/// Returns the number of records.
 pub(crate) async fn roll_back(
     system: &Arc<System>,
     log: &mut UndoLog,
@@ -66,7 +69,8 @@ pub(crate) async fn roll_back(
     Ok(rollback.undone)
 }
 
-/// Tables that a rollback could not use. Those of their records that it meets first must be undone first, so it leaves all of them alone.
+/// Tables that a rollback could not use. Those of their records that it meets first must be undone first, so
+/// it leaves all of them alone.
 #[derive(Default)]
 pub(crate) struct Unreached {
     pub tables: BTreeSet<u64>,
@@ -81,7 +85,8 @@ impl Unreached {
     }
 }
 
-/// A rollback under way. It goes on in turns, so that whoever shares its thread gets on as well, and purge between two turns.
+/// A rollback under way. It goes on in turns, so that whoever shares its thread gets on as well, and purge
+/// between two turns.
 pub(crate) struct RollBack {
     mark: LogMark,
     /// What is to be undone next ends here.
@@ -109,10 +114,11 @@ impl RollBack {
         }
     }
 
-    /// Undoes some records; true at the end. A long log is cut now and then, so that a crash need not undo all again.
+    /// Undoes some records; true at the end. A long log is cut now and then, so that a crash need not undo
+    /// all again.
     ///
-    /// With a table that cannot be used the others are rolled back all the same. The log is not cut any more, and the end is that
-    /// table's error: the rollback must be repeated, and finds most of it done.
+    /// With a table that cannot be used the others are rolled back all the same. The log is not cut any more,
+    /// and the end is that table's error: the rollback must be repeated, and finds most of it done.
     pub async fn turn(
         &mut self,
         system: &Arc<System>,
@@ -259,9 +265,9 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Rolls back a transaction whose session has gone. Until that is done, its row locks and its uses of tables last:
-/// what they protect is still changing. A rollback that fails is tried again, for as long as another try could
-/// end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
+/// Rolls back a transaction whose session has gone. Until that is done, its row locks and its uses of tables
+/// last: what they protect is still changing. A rollback that fails is tried again, for as long as another
+/// try could end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
     let Abandoned { owner, mut log, tables, kept } = abandoned;
     let slot = system.views.register();
@@ -444,7 +450,8 @@ impl Change<'_, '_> {
             return Ok(Outcomes::Skipped);
         }
         if let Some(owner) = self.locks_stay.filter(|_| !self.undo.old_deleted) {
-            // DB_TRX_ID goes back to another transaction's, and with it the lock that it was. The leaf is X-latched.
+            // DB_TRX_ID goes back to another transaction's, and with it the lock that it was. The leaf is
+            // X-latched.
             self.system.locks.make_explicit(&owner.current(), self.system.locks.target_of(record));
         }
         if self.undo.kind == UndoKind::DeleteMark {

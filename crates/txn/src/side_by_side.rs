@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs the futures side by side until all are over, or one has failed: then the others are dropped where they are.
+/// Runs the futures side by side until all are over, or one has failed: then the others are dropped where
+/// they are.
 pub(crate) async fn side_by_side<F, E>(futures: impl IntoIterator<Item = F>) -> Result<(), E>
 where
     F: Future<Output = Result<(), E>>,

@@ -1,7 +1,7 @@
 //! One moment that several transactions read at.
 //!
-//! A snapshot is a read view with a slot of its own, so purge keeps what it sees for as long as it lives. A transaction that
-//! begins in it copies the view and publishes the same version; it may outlive the snapshot.
+//! A snapshot is a read view with a slot of its own, so purge keeps what it sees for as long as it lives. A
+//! transaction that begins in it copies the view and publishes the same version; it may outlive the snapshot.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

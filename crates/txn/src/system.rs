@@ -38,15 +38,16 @@ pub struct Options {
     pub undo_path: PathBuf,
     /// `innodb_deadlock_detect`.
     pub deadlock_detect: bool,
-    /// Whether the purge task runs in the background (tests may drive it with [`TransactionSystem::purge_all`]).
+    /// Whether the purge task runs in the background (tests may drive it with
+    /// [`TransactionSystem::purge_all`]).
     pub background_purge: bool,
     /// `innodb_purge_threads`: tasks that purge the records of a batch side by side.
     pub purge_threads: usize,
     /// `innodb_lock_wait_timeout` of new transactions.
     pub lock_wait_timeout: Duration,
-    /// `innodb_force_recovery`: above 0 rows cannot be changed; from 2 on nothing is purged, from 3 on unfinished transactions stay
-    /// as they are (readers do not see their changes), from 4 on no page is changed, from 5 on undo logs are not
-    /// read: all changes count as committed.
+    /// `innodb_force_recovery`: above 0 rows cannot be changed; from 2 on nothing is purged, from 3 on
+    /// unfinished transactions stay as they are (readers do not see their changes), from 4 on no page is
+    /// changed, from 5 on undo logs are not read: all changes count as committed.
     pub forced_recovery: u8,
     /// `innodb_undo_log_truncate`.
     pub undo_log_truncate: bool,
@@ -87,8 +88,8 @@ pub struct Status {
     pub next_trx_id: u64,
     /// Transactions with an id that have not ended.
     pub active: usize,
-    /// Committed undo logs not yet purged (History list length); after a start with a long history without those not looked at
-    /// yet.
+    /// Committed undo logs not yet purged (History list length); after a start with a long history without
+    /// those not looked at yet.
     pub history_length: u64,
     /// Commits of transactions that changed something.
     pub commits: u64,
@@ -215,8 +216,8 @@ impl System {
 }
 
 impl TransactionSystem {
-    /// A number for a table or index that is made now, from what is committed now: read views that are open do not
-    /// see it ([`crate::Error::TableChanged`]), those made from now on do.
+    /// A number for a table or index that is made now, from what is committed now: read views that are open
+    /// do not see it ([`crate::Error::TableChanged`]), those made from now on do.
     ///
     /// # Errors
     /// Storage errors.
@@ -290,8 +291,9 @@ impl TransactionSystem {
         Ok(TransactionSystem(Arc::new(system)))
     }
 
-    /// Begins to roll back what had not committed before a crash, and to purge, both in the background. Call once, when the
-    /// catalog is loaded; until then nothing may be changed. Afterwards clients may be served: see [`Self::rolled_back`].
+    /// Begins to roll back what had not committed before a crash, and to purge, both in the background. Call
+    /// once, when the catalog is loaded; until then nothing may be changed. Afterwards clients may be served:
+    /// see [`Self::rolled_back`].
     ///
     /// # Errors
     /// Storage errors.
@@ -327,7 +329,8 @@ impl TransactionSystem {
         &self.0.store
     }
 
-    /// Purges everything no open read view needs, now. Returns the number of undo records purged. While somebody keeps purge
+    /// Purges everything no open read view needs, now. Returns the number of undo records purged. While
+    /// somebody keeps purge
     /// [paused](Self::pause_purge) that is nothing.
     ///
     /// # Errors
@@ -336,8 +339,8 @@ impl TransactionSystem {
         Purge::run_to_end(&self.0).await
     }
 
-    /// Removes every delete-marked record of a tree that nobody uses and no undo log knows of, with its off-page values.
-    /// Returns how many there were.
+    /// Removes every delete-marked record of a tree that nobody uses and no undo log knows of, with its
+    /// off-page values. Returns how many there were.
     ///
     /// # Errors
     /// Storage errors and damaged pages.

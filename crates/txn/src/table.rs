@@ -1,7 +1,7 @@
 //! What transactions know of a table: its trees, and which table column sits where in them.
 //!
-//! The catalog builds a [`Table`] and shares it; DDL builds a new one. Column numbers are the table's (0-based, in
-//! declaration order); rows are given and read by them, in InnoDB's storage encoding.
+//! The catalog builds a [`Table`] and shares it; DDL builds a new one. Column numbers are the table's
+//! (0-based, in declaration order); rows are given and read by them, in InnoDB's storage encoding.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -52,8 +52,8 @@ pub struct Secondary {
     pub user_fields: usize,
     /// Whether `user_fields` without NULL may occur once only.
     pub unique: bool,
-    /// Number of its making ([`crate::TransactionSystem::birth_number`]); 0: before the system was opened. It was
-    /// built of what was committed then, and has nothing of older versions.
+    /// Number of its making ([`crate::TransactionSystem::birth_number`]); 0: before the system was opened. It
+    /// was built of what was committed then, and has nothing of older versions.
     pub born: u64,
 }
 
@@ -97,7 +97,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Puts a table together. `clustered_columns` must name every column once, the key first, then DB_TRX_ID and DB_ROLL_PTR.
+    /// Puts a table together. `clustered_columns` must name every column once, the key first, then DB_TRX_ID
+    /// and DB_ROLL_PTR.
     ///
     /// # Panics
     /// When the column lists contradict each other (a bug of the catalog).
@@ -194,7 +195,8 @@ pub type TableHold = Arc<dyn Send + Sync>;
 
 /// Where recovery and purge find tables. The catalog implements it.
 pub trait TableSource: Send + Sync {
-    /// The table with this id, or `None` when it was dropped, or cannot be used: nothing is purged in it then.
+    /// The table with this id, or `None` when it was dropped, or cannot be used: nothing is purged in it
+    /// then.
     fn table(&self, id: u64) -> Option<Arc<Table>>;
 
     /// The table with this id, to undo what was done to it; `None` when it was dropped.
@@ -205,7 +207,8 @@ pub trait TableSource: Send + Sync {
         Ok(self.table(id))
     }
 
-    /// Holds a table for the rollback, after a start, of what changed it. `None`: there is no such table, or definitions do not change.
+    /// Holds a table for the rollback, after a start, of what changed it. `None`: there is no such table, or
+    /// definitions do not change.
     ///
     /// # Errors
     /// Its definition is being changed.

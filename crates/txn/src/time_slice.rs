@@ -1,17 +1,19 @@
 //! How long a task keeps its thread.
 //!
-//! Many connections share a runtime thread, and a task that does not return to the runtime keeps all of them waiting,
-//! logins and KILL included. So every loop whose length the data decides counts its work in a [`TimeSlice`]: a unit is
-//! about a row looked at, compared or copied. The clock is read every [`UNITS_PER_LOOK`] units, and when the task has
-//! worked for [`SLICE`] it lets others run and a new slice begins.
+//! Many connections share a runtime thread, and a task that does not return to the runtime keeps all of them
+//! waiting, logins and KILL included. So every loop whose length the data decides counts its work in a
+//! [`TimeSlice`]: a unit is about a row looked at, compared or copied. The clock is read every
+//! [`UNITS_PER_LOOK`] units, and when the task has worked for [`SLICE`] it lets others run and a new slice
+//! begins.
 //!
-//! The slice belongs to the session and outlives a single scan: a join that opens a scan for every outer row, or a caller
-//! that pauses its scan after every row, gives way as often as one long scan does. Whoever polls a statement says so
-//! with [`TimeSlice::begin`]; a task that nobody announces (a program that embeds the engine) begins a slice whenever it has
-//! given way. A statement that ends before its first look never reads the clock.
+//! The slice belongs to the session and outlives a single scan: a join that opens a scan for every outer row,
+//! or a caller that pauses its scan after every row, gives way as often as one long scan does. Whoever polls
+//! a statement says so with [`TimeSlice::begin`]; a task that nobody announces (a program that embeds the
+//! engine) begins a slice whenever it has given way. A statement that ends before its first look never reads
+//! the clock.
 //!
-//! The slice also carries the order to stop: work that one session does through several transactions (an index build
-//! reads through one of its own) shares the slice and hence the kill.
+//! The slice also carries the order to stop: work that one session does through several transactions (an
+//! index build reads through one of its own) shares the slice and hence the kill.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -66,7 +68,8 @@ impl TimeSlice {
         self.look_at.store(UNITS_PER_LOOK, Ordering::Relaxed);
     }
 
-    /// Counts work. `true`: the slice is over, or the task is to stop; call [`TimeSlice::give_way`] before going on.
+    /// Counts work. `true`: the slice is over, or the task is to stop; call [`TimeSlice::give_way`] before
+    /// going on.
     #[inline]
     #[must_use]
     pub fn spend(&self, units: u32) -> bool {
@@ -94,7 +97,8 @@ impl TimeSlice {
         now.saturating_sub(began) >= SLICE.as_nanos() as u64
     }
 
-    /// Counts heavy work that is about to be done and cannot stop in the middle: the clock starts with it, and the next
+    /// Counts heavy work that is about to be done and cannot stop in the middle: the clock starts with it,
+    /// and the next
     /// [`spend`](TimeSlice::spend) sees that the slice is over.
     pub fn announce(&self, units: u32) {
         let spent = self.units.load(Ordering::Relaxed).saturating_add(units);
@@ -163,7 +167,8 @@ mod tests {
         let slice = TimeSlice::new(environment.clone());
         slice.begin();
         let mut units = 0;
-        // Each unit takes 10 microseconds: the first look starts the clock, so the slice may be longer by that much.
+        // Each unit takes 10 microseconds: the first look starts the clock, so the slice may be longer by
+        // that much.
         while !slice.spend(1) {
             units += 1;
             environment.advance(Duration::from_micros(10));

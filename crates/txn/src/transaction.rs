@@ -1,15 +1,16 @@
 //! One transaction at a time per session.
 //!
-//! A [`Transaction`] costs nothing until it is used: the read view comes with the first consistent read, id and undo
-//! slot with the first change. The object is reused from one transaction to the next without allocation.
+//! A [`Transaction`] costs nothing until it is used: the read view comes with the first consistent read, id
+//! and undo slot with the first change. The object is reused from one transaction to the next without
+//! allocation.
 //!
-//! **Any future may be dropped at any await.** An operation marks where it began (`unfinished`) and takes the mark away
-//! when it has ended; what follows first undoes all behind a mark that is still there. So half an operation is
-//! never read on, built on or committed. What an operation holds besides, a guard gives back: a commit number, a wait
-//! for a lock, a pin of purge. Locks stay, as after a statement that failed.
+//! **Any future may be dropped at any await.** An operation marks where it began (`unfinished`) and takes the
+//! mark away when it has ended; what follows first undoes all behind a mark that is still there. So half an
+//! operation is never read on, built on or committed. What an operation holds besides, a guard gives back: a
+//! commit number, a wait for a lock, a pin of purge. Locks stay, as after a statement that failed.
 //!
-//! A deadlock takes the whole transaction back. It says so to the operation that closed the circle, and once more
-//! ([`Error::RolledBack`]) to everything that follows until `rollback`, `begin` or
+//! A deadlock takes the whole transaction back. It says so to the operation that closed the circle, and once
+//! more ([`Error::RolledBack`]) to everything that follows until `rollback`, `begin` or
 //! [`Transaction::acknowledge_rollback`]: a caller who went on would commit half of what it meant to.
 
 use std::any::Any;
@@ -96,7 +97,8 @@ impl KillHandle {
     }
 }
 
-/// A session's transaction: reusable, one at a time. Dropped while active, it is rolled back in the background.
+/// A session's transaction: reusable, one at a time. Dropped while active, it is rolled back in the
+/// background.
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     system: TransactionSystem,
@@ -231,8 +233,9 @@ impl Transaction {
         if killed { Err(Error::Killed) } else { Ok(()) }
     }
 
-    /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it every
-    /// statement must be ended by one of them (autocommit). Costs nothing: an id is taken at the first change.
+    /// Starts a transaction that lasts to [`Transaction::commit`] or [`Transaction::rollback`]. Without it
+    /// every statement must be ended by one of them (autocommit). Costs nothing: an id is taken at the first
+    /// change.
     pub fn begin(&mut self) {
         let ended = !self.begun && self.log.is_none();
         debug_assert!(ended || self.unfinished.is_some(), "the transaction before has not ended");
@@ -242,7 +245,8 @@ impl Transaction {
         self.rolled_back = false;
     }
 
-    /// As `begin`, if that has not been called, and opens the read view now (WITH CONSISTENT SNAPSHOT; only under REPEATABLE READ).
+    /// As `begin`, if that has not been called, and opens the read view now (WITH CONSISTENT SNAPSHOT; only
+    /// under REPEATABLE READ).
     pub fn begin_with_snapshot(&mut self) {
         if !self.begun {
             self.begin();
@@ -252,8 +256,8 @@ impl Transaction {
         }
     }
 
-    /// As `begin`, REPEATABLE READ, with the read view of a moment that has passed. False, and nothing is begun, if it is a moment of
-    /// another database.
+    /// As `begin`, REPEATABLE READ, with the read view of a moment that has passed. False, and nothing is
+    /// begun, if it is a moment of another database.
     #[must_use]
     pub fn begin_in(&mut self, snapshot: &Snapshot) -> bool {
         if !snapshot.is_of(&self.system) {
@@ -353,8 +357,8 @@ impl Transaction {
         self.unfinished.unwrap_or_else(end)
     }
 
-    /// Undoes all changes made since `mark`. Locks stay, as in InnoDB: a changed row that nobody but its change kept
-    /// locked gets a lock of its own.
+    /// Undoes all changes made since `mark`. Locks stay, as in InnoDB: a changed row that nobody but its
+    /// change kept locked gets a lock of its own.
     ///
     /// # Errors
     /// Storage errors and damaged pages.
@@ -387,7 +391,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// What was done since the mark is undone before anything else is: for an operation of several steps that was cut.
+    /// What was done since the mark is undone before anything else is: for an operation of several steps that
+    /// was cut.
     pub fn cut_back_to(&mut self, mark: UndoMark) {
         let further = |cut: UndoMark| if cut.0.records < mark.0.records { cut } else { mark };
         if !self.rolled_back && self.log.is_some() {
@@ -412,7 +417,8 @@ impl Transaction {
     /// Storage errors and damaged pages.
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool, Error> {
         let Some(position) = self.find_savepoint(name) else { return Ok(false) };
-        // Before anything is undone: should that fail or be cut, the places of later ones are in the middle of nothing.
+        // Before anything is undone: should that fail or be cut, the places of later ones are in the middle
+        // of nothing.
         self.savepoints.truncate(position + 1);
         self.rollback_to(self.savepoints[position].1).await?;
         Ok(true)
@@ -425,9 +431,10 @@ impl Transaction {
         true
     }
 
-    /// Commits. When the commit itself fails nothing is committed and the transaction goes on; when only the wait for
-    /// durability fails, the engine is poisoned and a restart will tell. Dropped before it is complete, it has either
-    /// not begun, or everything is committed and what is missing is the wait for durability.
+    /// Commits. When the commit itself fails nothing is committed and the transaction goes on; when only the
+    /// wait for durability fails, the engine is poisoned and a restart will tell. Dropped before it is
+    /// complete, it has either not begun, or everything is committed and what is missing is the wait for
+    /// durability.
     ///
     /// # Errors
     /// [`Error::RolledBack`]; storage errors.
@@ -452,7 +459,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits in memory and in the log buffer. Returns the LSN that must become durable, if anything was changed.
+    /// Commits in memory and in the log buffer. Returns the LSN that must become durable, if anything was
+    /// changed.
     async fn commit_in_memory(&mut self) -> Result<Option<Lsn>, Error> {
         self.settle().await?;
         if self.rolled_back {
@@ -466,7 +474,8 @@ impl Transaction {
         };
         let changed = log.records > 0;
         let number = CommitNumber::take(&system).await?;
-        // The log stays where it is until the mark is written: should the caller drop this future, it can be rolled back.
+        // The log stays where it is until the mark is written: should the caller drop this future, it can be
+        // rolled back.
         let committed = retry(|| log.commit(&system.undo, number.number)).await?;
         // No await from here on: it is committed.
         let lsn = changed.then(|| system.store.redo().current());
@@ -488,7 +497,8 @@ impl Transaction {
         Ok(lsn)
     }
 
-    /// What is common to every end: locks, view, savepoints. Of very many locks a rest is left to be released.
+    /// What is common to every end: locks, view, savepoints. Of very many locks a rest is left to be
+    /// released.
     fn finish(&mut self) -> Option<Release> {
         let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
@@ -508,16 +518,16 @@ impl Transaction {
     /// Rolls back everything and releases the locks.
     ///
     /// # Errors
-    /// Storage errors and damaged pages: the transaction then stays as it is, locks included. Call it again, or drop
-    /// the transaction, which leaves it to the background.
+    /// Storage errors and damaged pages: the transaction then stays as it is, locks included. Call it again,
+    /// or drop the transaction, which leaves it to the background.
     pub async fn rollback(&mut self) -> Result<(), Error> {
         self.roll_back_all().await?;
         self.rolled_back = false;
         Ok(())
     }
 
-    /// Rolls back everything because a wait for something else than a row would close a circle. As after a deadlock of row
-    /// locks, what follows says so.
+    /// Rolls back everything because a wait for something else than a row would close a circle. As after a
+    /// deadlock of row locks, what follows says so.
     ///
     /// # Errors
     /// As [`Transaction::rollback`].
@@ -543,8 +553,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Undoes what is left of an operation or a rollback whose future was dropped. All that waits does so by itself first;
-    /// [`crate::get`] cannot.
+    /// Undoes what is left of an operation or a rollback whose future was dropped. All that waits does so by
+    /// itself first; [`crate::get`] cannot.
     ///
     /// # Errors
     /// Storage errors and damaged pages.
@@ -561,8 +571,8 @@ impl Transaction {
         }
     }
 
-    /// Before an operation: nothing half done is left of the ones before, and the transaction is not one that a
-    /// deadlock has ended.
+    /// Before an operation: nothing half done is left of the ones before, and the transaction is not one that
+    /// a deadlock has ended.
     #[inline]
     pub(crate) async fn begin_operation(&mut self) -> Result<(), Error> {
         if self.unfinished.is_some() {
@@ -593,18 +603,20 @@ impl Transaction {
         }
     }
 
-    /// Whether something of it is still to be undone or committed: its locks, and whatever protects its tables, must last.
+    /// Whether something of it is still to be undone or committed: its locks, and whatever protects its
+    /// tables, must last.
     pub fn has_log(&self) -> bool {
         self.log.is_some()
     }
 
-    /// What must last until the transaction, should it be dropped before its end, has been rolled back in the background.
+    /// What must last until the transaction, should it be dropped before its end, has been rolled back in the
+    /// background.
     pub fn keep_for_rollback(&mut self, kept: Box<dyn Any + Send + Sync>) {
         self.kept = Some(kept);
     }
 
-    /// Before a change: id and undo slot, the table is remembered, and where the operation begins. To be ended by
-    /// [`Self::end_change`].
+    /// Before a change: id and undo slot, the table is remembered, and where the operation begins. To be
+    /// ended by [`Self::end_change`].
     pub(crate) async fn begin_change(&mut self, table: &Arc<Table>) -> Result<UndoMark, Error> {
         self.begin_operation().await?;
         if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
@@ -641,7 +653,8 @@ impl Transaction {
         }
     }
 
-    /// Ends what [`Self::begin_change`] began. An operation that failed half-way is taken back, and its error passed on.
+    /// Ends what [`Self::begin_change`] began. An operation that failed half-way is taken back, and its error
+    /// passed on.
     pub(crate) async fn end_change(
         &mut self,
         mark: UndoMark,
@@ -676,7 +689,8 @@ impl Transaction {
         }
     }
 
-    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a full lock table.
+    /// Waits for a row lock. A deadlock rolls the whole transaction back before it is reported, and so does a
+    /// full lock table.
     pub(crate) async fn wait_for_lock(&mut self, wait: LockWait) -> Result<(), Error> {
         self.let_go_of_undo_page();
         let env = self.inner().env.clone();
@@ -732,8 +746,8 @@ impl Drop for Transaction {
     }
 }
 
-/// Releases the locks of a transaction that had very many, with turns for other tasks. Everything else of its end is done: should the
-/// future be dropped, they are released at once.
+/// Releases the locks of a transaction that had very many, with turns for other tasks. Everything else of its
+/// end is done: should the future be dropped, they are released at once.
 async fn release_rest(rest: Option<Release>) {
     let Some(mut rest) = rest else { return };
     while rest.step() {

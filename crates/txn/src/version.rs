@@ -1,21 +1,23 @@
 //! Older versions of a row.
 //!
-//! A version is the record on the page with an [`Overlay`]: the fields that undo records give back, from the newest change to
-//! the version wanted. What no change touched is read from the page itself. The record's leaf stays latched meanwhile: the record's
-//! DB_ROLL_PTR and what it leads to belong together only as long as nobody can roll the change back.
+//! A version is the record on the page with an [`Overlay`]: the fields that undo records give back, from the
+//! newest change to the version wanted. What no change touched is read from the page itself. The record's
+//! leaf stays latched meanwhile: the record's DB_ROLL_PTR and what it leads to belong together only as long
+//! as nobody can roll the change back.
 //!
-//! An undo record is there as long as some view may need it: the walk goes from a version that the view does not
-//! see to its undo record, and undo logs of transactions that a view does not see are not purged.
+//! An undo record is there as long as some view may need it: the walk goes from a version that the view does
+//! not see to its undo record, and undo logs of transactions that a view does not see are not purged.
 //!
-//! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of the leaf and
-//! comes back. It does not begin anew then: the overlay keeps what was found so far. Where the record has the very same bytes
-//! still, and no transaction was rolled back in part and goes on, the next try goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
-//! *anchor* and on from there: the first version that is not by the record's last writer. That one was committed, so it stays
-//! as it is and in the chain. So the chain is walked once however many pages it has, and only the page that was waited for last
-//! is pinned.
+//! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of
+//! the leaf and comes back. It does not begin anew then: the overlay keeps what was found so far. Where the
+//! record has the very same bytes still, and no transaction was rolled back in part and goes on, the next try
+//! goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
+//! *anchor* and on from there: the first version that is not by the record's last writer. That one was
+//! committed, so it stays as it is and in the chain. So the chain is walked once however many pages it has,
+//! and only the page that was waited for last is pinned.
 //!
-//! The end of such a walk is kept as well. Who asked for it may have to wait for other pages next and then asks again: in a
-//! small pool those pages and the chain's would drive each other out for ever.
+//! The end of such a walk is kept as well. Who asked for it may have to wait for other pages next and then
+//! asks again: in a small pool those pages and the chain's would drive each other out for ever.
 
 use std::sync::atomic::Ordering;
 
@@ -137,7 +139,8 @@ impl Overlay {
         self.deleted = record.is_deleted();
     }
 
-    /// No walk is gone on with: the statement has ended. Long ones are not kept for a session that may do nothing for days.
+    /// No walk is gone on with: the statement has ended. Long ones are not kept for a session that may do
+    /// nothing for days.
     pub fn forget(&mut self) {
         self.paused = None;
         if self.bytes.capacity() > TIDY {
@@ -242,7 +245,8 @@ impl Overlay {
         }));
     }
 
-    /// Begins at the record, or where a walk from the same bytes stopped; returns one that is to be joined at its anchor.
+    /// Begins at the record, or where a walk from the same bytes stopped; returns one that is to be joined at
+    /// its anchor.
     fn resume(
         &mut self,
         space: &UndoSpace,
@@ -251,7 +255,8 @@ impl Overlay {
     ) -> Option<Box<Paused>> {
         self.start(record);
         let mut walk = paused?;
-        // What is rolled back to a savepoint and done again may leave the very bytes, and other versions behind them.
+        // What is rolled back to a savepoint and done again may leave the very bytes, and other versions
+        // behind them.
         if walk.cut_back != space.cut_back.load(Ordering::SeqCst) || walk.image != image(record) {
             return if walk.anchor.is_some() { Some(walk) } else { walk.beyond };
         }
@@ -366,8 +371,8 @@ fn older(space: &UndoSpace, overlay: &mut Overlay) -> Result<bool, Interrupt> {
     Ok(true)
 }
 
-/// Goes back from `record` (on a latched leaf) to the first version at which `stop` says so; false: there is none. Repeat it
-/// after a wait with the same overlay and view; `stop` must have the same answers then.
+/// Goes back from `record` (on a latched leaf) to the first version at which `stop` says so; false: there is
+/// none. Repeat it after a wait with the same overlay and view; `stop` must have the same answers then.
 pub(crate) fn walk_back(
     space: &UndoSpace,
     record: RecordRef<'_>,
@@ -415,7 +420,8 @@ pub(crate) fn walk_back(
     }
 }
 
-/// Finds the version of `record` (on a latched leaf) that `view` shows. Repeat it after a wait with the same overlay.
+/// Finds the version of `record` (on a latched leaf) that `view` shows. Repeat it after a wait with the same
+/// overlay.
 pub(crate) fn find_visible(
     space: &UndoSpace,
     record: RecordRef<'_>,

@@ -1,4 +1,5 @@
-//! Futures dropped at any await, transactions dropped at any time: rows and indexes agree afterwards, nothing leaks.
+//! Futures dropped at any await, transactions dropped at any time: rows and indexes agree afterwards, nothing
+//! leaks.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -166,7 +167,8 @@ fn a_partial_rollback_cut_anywhere_is_finished_by_commit() {
             read_far_and_wide(&mut session).await;
             let undone = for_polls(session.trx.rollback_to_savepoint("s"), 1 + polls as usize % 6).await;
             cut += usize::from(undone.is_none());
-            // A savepoint behind the one that was gone back to names a place that is no end of anything any more.
+            // A savepoint behind the one that was gone back to names a place that is no end of anything any
+            // more.
             assert!(!session.trx.rollback_to_savepoint("later").await.unwrap());
             session.commit().await;
             for (id, row) in ids.iter().zip(&before) {
@@ -261,7 +263,8 @@ fn a_purge_dropped_anywhere_is_over_when_a_pause_begins() {
             read_far_and_wide(&mut session).await;
             for_polls(world.system.purge_all(), 4 + round as usize).await;
         });
-        // Mini-transactions, not the log's end: that moves on by what a write of the log fills its last block with.
+        // Mini-transactions, not the log's end: that moves on by what a write of the log fills its last block
+        // with.
         let appends = || world.redo.status().appends;
         let before = appends();
         let pause = world.run(world.system.pause_purge());
@@ -356,7 +359,8 @@ fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
     });
 }
 
-/// What a crash left unfinished is rolled back when the disk can be read again; whoever closes the engine does not wait for that.
+/// What a crash left unfinished is rolled back when the disk can be read again; whoever closes the engine
+/// does not wait for that.
 #[test]
 fn a_rollback_after_a_start_outlasts_reads_that_fail() {
     for closes in [false, true] {
@@ -467,7 +471,8 @@ fn a_rollback_that_failed_is_tried_again() {
     world.check();
 }
 
-/// A table dropped under a rollback (which only a start's can meet) takes its rows with it; the rest is undone.
+/// A table dropped under a rollback (which only a start's can meet) takes its rows with it; the rest is
+/// undone.
 #[test]
 fn a_rollback_passes_over_a_table_that_is_gone() {
     let world = World::new(510);

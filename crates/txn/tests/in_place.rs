@@ -1,5 +1,5 @@
-//! Changes that leave every field where it is: written over the record, found behind the last one without a descent, and
-//! as safe as any other.
+//! Changes that leave every field where it is: written over the record, found behind the last one without a
+//! descent, and as safe as any other.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -150,7 +150,8 @@ fn a_page_that_was_merged_away_is_not_written_to() {
         for center in &centers {
             session.begin();
             session.set_n(*center, Some(-1)).await.unwrap();
-            // All around it goes, so that what is left moves to another page. The old one keeps its bytes, freed.
+            // All around it goes, so that what is left moves to another page. The old one keeps its bytes,
+            // freed.
             other.begin();
             for id in
                 (center - 200..center + 200).filter(|id| id % 2 == 0 && ![*center, center + 2].contains(id))
@@ -198,7 +199,8 @@ fn rows_deleted_in_order_need_no_descents() {
             let order: Vec<i32> = if forward { ids().collect() } else { ids().rev().collect() };
             let before = requests();
             for id in order {
-                // Not the entries of the other indexes, which are looked for as well: of those there are as many either way.
+                // Not the entries of the other indexes, which are looked for as well: of those there are as
+                // many either way.
                 session.delete(id).await.unwrap();
             }
             counts.push(requests() - before);
@@ -227,8 +229,8 @@ async fn contents(session: &mut Session) -> Model {
     rows
 }
 
-/// Columns of the same and of other lengths, NULLs, the same column twice, beside deletions; back to savepoints, old views,
-/// crashes.
+/// Columns of the same and of other lengths, NULLs, the same column twice, beside deletions; back to
+/// savepoints, old views, crashes.
 #[test]
 fn any_change_is_what_the_model_says() {
     for seed in 610..622 {

@@ -113,7 +113,8 @@ fn information_does_not_flow_in_circles() {
     world.run(a.commit());
 }
 
-/// OTV: observed transaction vanishes. From READ COMMITTED on a view shows a transaction wholly or not at all.
+/// OTV: observed transaction vanishes. From READ COMMITTED on a view shows a transaction wholly or not at
+/// all.
 #[test]
 fn observed_transactions_do_not_vanish() {
     for level in [ReadCommitted, RepeatableRead] {
@@ -138,7 +139,8 @@ fn observed_transactions_do_not_vanish() {
     }
 }
 
-/// PMP: predicate-many-preceders, for reads. A view per statement shows the new row, one per transaction does not.
+/// PMP: predicate-many-preceders, for reads. A view per statement shows the new row, one per transaction does
+/// not.
 #[test]
 fn predicates_read_from_the_view() {
     for level in [ReadCommitted, RepeatableRead] {

@@ -97,7 +97,8 @@ fn at_repeatable_read_every_row_is_waited_for() {
     assert_eq!(found.unwrap(), [2]);
 }
 
-/// The caller pauses at a row with a long column, to fetch that; the scan goes on and must not lock what follows.
+/// The caller pauses at a row with a long column, to fetch that; the scan goes on and must not lock what
+/// follows.
 #[test]
 fn one_row_by_its_key_is_all_that_is_locked_though_the_scan_pauses_there() {
     let world = World::new(34);
@@ -150,7 +151,8 @@ fn a_backward_scan_guards_the_gap_above_its_range_across_leaves() {
     }
 }
 
-/// Whoever deleted a row may bring it back. What changes a row by its key must not say before that there is none.
+/// Whoever deleted a row may bring it back. What changes a row by its key must not say before that there is
+/// none.
 #[test]
 fn a_change_waits_for_a_deletion_that_is_not_committed() {
     type Operation = for<'s> fn(&'s mut Session) -> Boxed<'s, Result<(), Error>>;
@@ -197,8 +199,8 @@ fn a_change_that_changes_nothing_locks_the_row() {
     assert_eq!(world.system.status().locks, 0);
 }
 
-/// The row is in, and its insertion waits in one index for another transaction, while a scan looks once more at the row's entry in
-/// the next index: deleted, and locked by the scan.
+/// The row is in, and its insertion waits in one index for another transaction, while a scan looks once more
+/// at the row's entry in the next index: deleted, and locked by the scan.
 #[test]
 fn an_entry_that_a_scan_has_locked_does_not_come_to_life_again() {
     let world = World::new(39);

@@ -132,7 +132,8 @@ fn rolled_back_and_failed_changes_give_their_pages_back() {
     assert_eq!(world.run(session.read_v(2)).unwrap(), value(50_000, 3));
 }
 
-/// Freeing a long value takes several mini-transactions before its row goes; a crash between them leaves a row whose value is cut.
+/// Freeing a long value takes several mini-transactions before its row goes; a crash between them leaves a
+/// row whose value is cut.
 #[test]
 fn a_value_that_is_being_freed_is_no_damage_and_a_cut_one_of_a_live_row_is() {
     let world = small_world(402);

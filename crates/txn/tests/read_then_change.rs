@@ -1,5 +1,5 @@
-//! A row locked by its key and changed at once: the change goes straight to where the read found the row, and only if
-//! nothing there has changed.
+//! A row locked by its key and changed at once: the change goes straight to where the read found the row, and
+//! only if nothing there has changed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! The undo tablespace: as many transactions as there are sessions, history that is not in memory, rollback beside
-//! clients, and purge that a crash or a damaged page does not end.
+//! The undo tablespace: as many transactions as there are sessions, history that is not in memory, rollback
+//! beside clients, and purge that a crash or a damaged page does not end.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -32,7 +32,8 @@ fn overwrite(world: &World, page: u32, at: usize, bytes: &[u8]) {
     }));
 }
 
-/// Many more transactions with changes at a time than one directory page has slots; some end each way, some are cut off by a crash.
+/// Many more transactions with changes at a time than one directory page has slots; some end each way, some
+/// are cut off by a crash.
 #[test]
 fn thousands_of_transactions_can_have_changes_at_a_time() {
     const SESSIONS: i32 = 2100;
@@ -120,7 +121,8 @@ fn a_directory_of_an_earlier_version_is_taken_over() {
     }
 }
 
-/// A session changes one row again and again (but for the first time, when it finds what it writes), and nobody purges.
+/// A session changes one row again and again (but for the first time, when it finds what it writes), and
+/// nobody purges.
 fn gather_history(world: &World, commits: i32) {
     let mut session = world.session();
     world.run(async {
@@ -331,7 +333,8 @@ fn a_damaged_undo_page_does_not_end_purge() {
         }
     });
     assert_eq!(world.system.status().history_length, 2);
-    // The first log begins on the first undo page with a committed log; its first record's length becomes nonsense.
+    // The first log begins on the first undo page with a committed log; its first record's length becomes
+    // nonsense.
     let log = (4..20).find(|page| {
         world.run(again(|| {
             let page = world.store.read(undo_page(*page))?;
@@ -426,8 +429,8 @@ fn a_version_chain_longer_than_the_pool_is_walked_once() {
     }
 }
 
-/// An index entry goes only after the versions of its row were looked at, and its page is merged with another one: neither drives
-/// the other's pages out of a small pool.
+/// An index entry goes only after the versions of its row were looked at, and its page is merged with another
+/// one: neither drives the other's pages out of a small pool.
 #[test]
 fn a_rollback_ends_though_its_versions_do_not_fit_into_the_pool() {
     let world = World::with(561, 1 << 20, PageSize::new(4096).unwrap(), false);

@@ -1,4 +1,5 @@
-//! The undo tablespace gives room back: while clients work, whatever fails, and over crashes at any moment of it.
+//! The undo tablespace gives room back: while clients work, whatever fails, and over crashes at any moment of
+//! it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -110,7 +111,8 @@ fn what_a_large_transaction_needed_is_given_back_while_others_work() {
     world.check();
 }
 
-/// By itself, in the background, with the page cleaner at its own pace; and the file system's end of a cut is waited for by a growth.
+/// By itself, in the background, with the page cleaner at its own pace; and the file system's end of a cut is
+/// waited for by a growth.
 #[test]
 fn the_background_truncates_without_being_asked() {
     let world = world(601, 8 << 20, true);
@@ -165,8 +167,8 @@ fn a_snapshot_reads_what_it_must_over_a_truncation() {
     check_undo(&world);
 }
 
-/// Each call to the disk in the last part of a truncation fails: either the engine stops all changes, as after any failed write
-/// or sync, or it goes on, and truncates another time.
+/// Each call to the disk in the last part of a truncation fails: either the engine stops all changes, as
+/// after any failed write or sync, or it goes on, and truncates another time.
 #[test]
 fn a_cut_that_fails_leaves_the_tablespace_usable() {
     let until_cut = |fault: Option<Fault>| {
@@ -252,7 +254,8 @@ fn moments_of_truncations(world: &World) -> Vec<(Moment, u64)> {
     std::mem::take(&mut *moments.lock())
 }
 
-/// Rows that were committed durably cannot be told apart here from those that were not; that all agree, and that undo is whole, can.
+/// Rows that were committed durably cannot be told apart here from those that were not; that all agree, and
+/// that undo is whole, can.
 #[test]
 fn a_crash_at_any_moment_of_a_truncation_loses_nothing() {
     let first = world(605, 2 << 20, false);

@@ -70,7 +70,8 @@ async fn replace(session: &mut Session, by: By, own_id: i32) -> Result<(), Error
     Ok(())
 }
 
-/// All of them wait for one holder, which then lets go. With S locks first all would get the row together and want X.
+/// All of them wait for one holder, which then lets go. With S locks first all would get the row together and
+/// want X.
 #[test]
 fn sessions_that_wait_for_one_row_upsert_it_one_after_the_other() {
     const SESSIONS: i32 = 8;
@@ -118,8 +119,8 @@ fn sessions_that_wait_for_one_row_upsert_it_one_after_the_other() {
     }
 }
 
-/// The entry of a row that was replaced before is still there, delete-marked. Who puts that row in again and waits for its turn must not
-/// be waited for at that entry by the one whose turn it is.
+/// The entry of a row that was replaced before is still there, delete-marked. Who puts that row in again and
+/// waits for its turn must not be waited for at that entry by the one whose turn it is.
 #[test]
 fn who_waits_for_its_turn_is_waited_for_by_nobody() {
     for replaces in [false, true] {
@@ -172,7 +173,8 @@ fn threads_upsert_one_row_without_a_deadlock() {
                     let system = &engine.system;
                     scope.spawn(move || {
                         for round in 0..ROUNDS {
-                            // Some ids come once, others again and again: those entries are delete-marked when they come.
+                            // Some ids come once, others again and again: those entries are delete-marked
+                            // when they come.
                             let own_id = if thread % 2 == 0 { thread } else { thread + THREADS * round };
                             let result = match replaces {
                                 true => block_on(replace(&mut session, by, own_id)),
@@ -257,7 +259,8 @@ fn waiting_for_an_entry_does_not_keep_its_holder_from_its_key() {
     }
 }
 
-/// A deleted entry stands before the live one of the same key, which a locking read by that key must find at every level.
+/// A deleted entry stands before the live one of the same key, which a locking read by that key must find at
+/// every level.
 #[test]
 fn a_unique_key_is_found_behind_its_deleted_entry() {
     for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {

@@ -2,9 +2,9 @@
 //! durable.
 //!
 //! What differs from seed to seed: page size, pool, redo log, doublewrite files, what the disk says of atomic
-//! writes and when it refuses them, and whether there is a buffer pool extension. One with a tier has a pool that its
-//! data does not fit into, so that pages come and go; for some of those the disk under the tier lies all the
-//! time, in the history and in what is recovered.
+//! writes and when it refuses them, and whether there is a buffer pool extension. One with a tier has a pool
+//! that its data does not fit into, so that pages come and go; for some of those the disk under the tier lies
+//! all the time, in the history and in what is recovered.
 
 use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
@@ -271,7 +271,8 @@ impl History {
         }
     }
 
-    /// What the buffer pool extension counted and what its disk did, if that lies; nothing of a history that failed.
+    /// What the buffer pool extension counted and what its disk did, if that lies; nothing of a history that
+    /// failed.
     pub fn account(&self, plan: &Plan) -> Option<Account> {
         let comparable = plan.tier_lie().is_some() && self.failure.is_none();
         if comparable { Account::of(plan, self) } else { None }

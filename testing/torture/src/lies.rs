@@ -3,15 +3,15 @@
 //! The disk knows which reads of the tier's file were [false](FalseRead); the tier says what it found wrong.
 //! The two know nothing of each other, and have to agree:
 //!
-//! - A read of a slot by someone who wants its page: the file was asked for exactly what had been stored there,
-//!   so it is false if and only if the comparison fails, and then the buffer pool goes to the data file. Those
-//!   are equal, to the one: false reads of slots, and the buffer pool's fallbacks without those for reads that
-//!   failed.
+//! - A read of a slot by someone who wants its page: the file was asked for exactly what had been stored
+//!   there, so it is false if and only if the comparison fails, and then the buffer pool goes to the data
+//!   file. Those are equal, to the one: false reads of slots, and the buffer pool's fallbacks without those
+//!   for reads that failed.
 //! - Of these the tier counts a mismatch of its kind, unless the entry went while its slot was read
 //!   ("overtaken"): what came back is then nobody's loss, and no kind is counted.
-//! - A region that is cleaned is read as a whole, and of its slots only those are compared that were hit and fit
-//!   into what may be saved. What is wrong in the others nobody looks at, so here the false slots are an upper
-//!   bound.
+//! - A region that is cleaned is read as a whole, and of its slots only those are compared that were hit and
+//!   fit into what may be saved. What is wrong in the others nobody looks at, so here the false slots are an
+//!   upper bound.
 
 use crate::history::{History, Plan};
 use disk::FalseRead;

@@ -1,9 +1,10 @@
 //! Rivals: actors that make, rename, empty, fill and drop tables of the *same* names.
 //!
 //! Nobody owns these tables, so no actor knows alone what must be there. What is known is every statement's
-//! beginning and answer. [`Worlds`] keeps every state the names can be in: each statement happens at one instant
-//! between its beginning and its answer, with the outcome it was answered with, and a crash may fall before or
-//! after that instant. (Herlihy, Wing: *Linearizability*, 1990.) When no state is left, an answer was wrong.
+//! beginning and answer. [`Worlds`] keeps every state the names can be in: each statement happens at one
+//! instant between its beginning and its answer, with the outcome it was answered with, and a crash may fall
+//! before or after that instant. (Herlihy, Wing: *Linearizability*, 1990.) When no state is left, an answer
+//! was wrong.
 //!
 //! Each table carries the number of its CREATE in the name of a column and in every row. A table whose rows
 //! have another number lies in another's file.

@@ -503,8 +503,8 @@ async fn maintain(stage: &Stage, switches: bool, seed: u64) -> Result<(), Error>
     }
 }
 
-/// Switches the buffer pool extension off and on, gives it other sizes and moves it to another file and back, over and
-/// over. Each takes as long as it takes: the next may come before it is in force.
+/// Switches the buffer pool extension off and on, gives it other sizes and moves it to another file and back,
+/// over and over. Each takes as long as it takes: the next may come before it is in force.
 pub async fn tier_mover(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {

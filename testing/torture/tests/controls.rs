@@ -36,7 +36,8 @@ fn must_be_noticed(sabotage: Sabotage) {
     println!("{sabotage:?}: {} {:?}", failure.replay, failure.what);
 }
 
-/// Runs histories with a buffer pool extension, and the states that crashes of them leave, until something is found.
+/// Runs histories with a buffer pool extension, and the states that crashes of them leave, until something is
+/// found.
 fn first_failure_with_tier(tier: TierPlan) -> Option<(u64, Failure)> {
     (1..=TIER_HISTORIES).find_map(|seed| {
         let plan = Plan::new(seed).with_tier(tier);

@@ -1,5 +1,5 @@
-//! The disk under the buffer pool extension lies, the whole engine works on it: no false page is served, and each is
-//! counted.
+//! The disk under the buffer pool extension lies, the whole engine works on it: no false page is served, and
+//! each is counted.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use untorn_torture::explore::{Effort, Explorer};

@@ -1,4 +1,5 @@
-//! A disk that returns what was not stored: never served, each counted. And a control that the check would notice.
+//! A disk that returns what was not stored: never served, each counted. And a control that the check would
+//! notice.
 
 use std::path::Path;
 

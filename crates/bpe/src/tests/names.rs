@@ -1,4 +1,5 @@
-//! Names that lead to somebody else's file: through links, and because the file was exchanged between the look and the use.
+//! Names that lead to somebody else's file: through links, and because the file was exchanged between the
+//! look and the use.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -122,8 +122,8 @@ fn off_removes_the_files_and_on_starts_empty() {
     assert_eq!((moved.outcome(), world.status().state), (Ok(()), State::On));
 }
 
-/// A fault at any of the tier's calls: it is off, pages come from the data files, checkpoints go on; and it comes back
-/// when asked to.
+/// A fault at any of the tier's calls: it is off, pages come from the data files, checkpoints go on; and it
+/// comes back when asked to.
 #[test]
 fn any_error_switches_it_off_and_nothing_else() {
     let mut failed = 0;
@@ -232,8 +232,8 @@ fn is_suspended_while_it_is_not_faster() {
     assert!(now > Duration::ZERO);
 }
 
-/// Suspended for long it keeps as many pages as a small share of the memory allowed can describe, current ones; it has its
-/// size again when it is used again.
+/// Suspended for long it keeps as many pages as a small share of the memory allowed can describe, current
+/// ones; it has its size again when it is used again.
 #[test]
 fn a_long_suspension_gives_the_memory_of_the_tables_back() {
     let mut world = World::new(710, 900, options(16));
@@ -282,8 +282,8 @@ fn a_long_suspension_gives_the_memory_of_the_tables_back() {
     world.look_at_all().unwrap();
 }
 
-/// A warm tier beside idle data files is put on trial, not suspended: for a moment nothing is found, pages are taken and
-/// dropped as always, and it goes on when the data files turn out to be slow without it.
+/// A warm tier beside idle data files is put on trial, not suspended: for a moment nothing is found, pages
+/// are taken and dropped as always, and it goes on when the data files turn out to be slow without it.
 #[test]
 fn during_a_trial_nothing_is_found_and_pages_are_taken() {
     let mut world = World::new(701, 100, options(8));

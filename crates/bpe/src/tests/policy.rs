@@ -51,8 +51,8 @@ fn a_second_touch_is_asked_for_once_it_is_full() {
     assert_eq!(refused, [1, 1, 1, 1]);
 }
 
-/// FIFO with a second chance: what is hit in every round survives any number of rounds, what is not goes in its turn,
-/// and the copying is bounded.
+/// FIFO with a second chance: what is hit in every round survives any number of rounds, what is not goes in
+/// its turn, and the copying is bounded.
 #[test]
 fn pages_that_are_hit_stay_and_others_go() {
     let world = World::new(2, 1, options(8));
@@ -154,8 +154,8 @@ fn nothing_is_served_before_recovery_has_ended() {
     assert!(tier.find(id).is_some());
 }
 
-/// A tier of `regions` that holds `pages` pages of the model, a third of which are read again and again, and all of which
-/// are changed now and then. Returns the world and how many of the last looks found the page.
+/// A tier of `regions` that holds `pages` pages of the model, a third of which are read again and again, and
+/// all of which are changed now and then. Returns the world and how many of the last looks found the page.
 fn change_and_come_back(seed: u64, regions: usize, pages: u32, options: Options) -> (World, f64) {
     let mut world = World::new(seed, pages, options);
     let all = world.all();
@@ -187,8 +187,8 @@ fn change_and_come_back(seed: u64, regions: usize, pages: u32, options: Options)
     (world, ratio)
 }
 
-/// Where pages are changed the tier compacts: as long as they fit into half of it, none is lost but for the moment that it is
-/// on its way.
+/// Where pages are changed the tier compacts: as long as they fit into half of it, none is lost but for the
+/// moment that it is on its way.
 #[test]
 fn pages_that_fill_half_of_it_stay_whatever_is_changed() {
     let (regions, slots) = (32, 32 * SLOTS_PER_REGION as u32);
@@ -218,7 +218,8 @@ fn what_is_saved_counts_in_the_budget() {
     assert!(saved > 4.0 * REGION_BYTES as f64, "{saved} bytes saved of {data}");
 }
 
-/// One region after the other is cleaned until enough are free, without an offer or a look of the keeper between.
+/// One region after the other is cleaned until enough are free, without an offer or a look of the keeper
+/// between.
 #[test]
 fn cleaning_goes_on_by_itself() {
     let mut world = World::new(9, 16 * SLOTS_PER_REGION as u32, options(12));
@@ -243,7 +244,8 @@ fn cleaning_goes_on_by_itself() {
     assert_eq!((status.regions_cleaned, status.pages_saved), (2, SLOTS_PER_REGION as u64));
 }
 
-/// A batch of page writes ends, and all of its pages come at once: a large tier that is full of holes takes them.
+/// A batch of page writes ends, and all of its pages come at once: a large tier that is full of holes takes
+/// them.
 #[test]
 fn a_burst_finds_room_in_a_tier_that_is_being_changed() {
     const REGIONS: usize = 256;

@@ -1,5 +1,5 @@
-//! Restarts: histories with crashes at any point, where a page served afterwards must be the current one; and single cases
-//! of when a map is taken and when it is not.
+//! Restarts: histories with crashes at any point, where a page served afterwards must be the current one; and
+//! single cases of when a map is taken and when it is not.
 
 use std::path::Path;
 
@@ -211,8 +211,8 @@ fn a_foreign_or_damaged_map_is_not_taken() {
     }
 }
 
-/// Whatever the name leads to: without our mark, or with another directory's, not a byte of it changes, at a start, when the
-/// tier moves there and when it is switched off.
+/// Whatever the name leads to: without our mark, or with another directory's, not a byte of it changes, at a
+/// start, when the tier moves there and when it is switched off.
 #[test]
 fn a_file_of_somebody_else_is_left_as_it_is() {
     type Spoil = fn(&World, &mut Options);

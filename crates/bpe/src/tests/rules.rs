@@ -1,5 +1,5 @@
-//! The rules by which an entry of the kept map stays current, one by one. Each case is made so that without its rule the
-//! tier serves an old version of a page, and the model says so.
+//! The rules by which an entry of the kept map stays current, one by one. Each case is made so that without
+//! its rule the tier serves an old version of a page, and the model says so.
 
 use std::path::Path;
 
@@ -54,7 +54,8 @@ fn a_map_that_reads_differently_the_second_time_serves_no_old_page() {
     assert!((1..60).contains(&warm), "{warm} of 60 starts were warm: both have to come up");
 }
 
-/// The number of the run. Twice over the log has lost what the map had seen, and then LSNs are used for other changes.
+/// The number of the run. Twice over the log has lost what the map had seen, and then LSNs are used for other
+/// changes.
 #[test]
 fn a_map_of_the_run_before_the_last_serves_no_old_page() {
     for seed in 10..20 {
@@ -76,8 +77,8 @@ fn a_map_of_the_run_before_the_last_serves_no_old_page() {
     }
 }
 
-/// A tier that was opened, and a crash before it had written a map of its own: the old map is of the run before the last,
-/// though no run was without the tier.
+/// A tier that was opened, and a crash before it had written a map of its own: the old map is of the run
+/// before the last, though no run was without the tier.
 #[test]
 fn starts_that_crash_at_once_make_the_tier_cold_and_not_stale() {
     for seed in 20..50 {
@@ -155,7 +156,8 @@ fn a_page_dropped_for_a_wrong_read_does_not_come_back() {
     looks_through(&mut world, "after the restart");
 }
 
-/// What a smaller tier has no room for: the cut may be lost in the crash, and with it the old bytes are there again.
+/// What a smaller tier has no room for: the cut may be lost in the crash, and with it the old bytes are there
+/// again.
 #[test]
 fn what_was_cut_off_does_not_come_back_with_a_larger_tier() {
     for seed in 70..90 {

@@ -1,4 +1,5 @@
-//! The model: pages with versions, which of them are in the pool, a redo log, a checkpoint, and what a crash leaves.
+//! The model: pages with versions, which of them are in the pool, a redo log, a checkpoint, and what a crash
+//! leaves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -142,7 +143,8 @@ impl World {
         self.pages[&id].lsn()
     }
 
-    /// Brings a page into the pool: from the tier, where it is compared with the model, or from its data file.
+    /// Brings a page into the pool: from the tier, where it is compared with the model, or from its data
+    /// file.
     pub(super) fn access(&mut self, id: PageId) -> Result<(), String> {
         if self.pages[&id].in_pool {
             return Ok(());
@@ -194,7 +196,8 @@ impl World {
         Ok(())
     }
 
-    /// Changes a page that comes into the pool without anything else happening meanwhile, as from its data file.
+    /// Changes a page that comes into the pool without anything else happening meanwhile, as from its data
+    /// file.
     pub(super) fn change_unread(&mut self, id: PageId) {
         self.pages.get_mut(&id).unwrap().in_pool = true;
         self.tier.invalidate(id);

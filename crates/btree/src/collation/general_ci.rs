@@ -1,6 +1,6 @@
-//! Weights of `utf8mb4_general_ci` for the planes of the Basic Multilingual Plane in which they differ from the code
-//! point. The numbers are what a server returns for `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` of each code
-//! point. Every code point outside the BMP weighs 0xFFFD.
+//! Weights of `utf8mb4_general_ci` for the planes of the Basic Multilingual Plane in which they differ from
+//! the code point. The numbers are what a server returns for `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` of
+//! each code point. Every code point outside the BMP weighs 0xFFFD.
 
 /// Weights of code points `plane << 8 ..`, or `None` where each code point is its own weight.
 pub(super) fn plane(plane: u32) -> Option<&'static [u16; 256]> {

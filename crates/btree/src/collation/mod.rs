@@ -1,8 +1,8 @@
 //! String order: the collations the engine knows, all of them PAD SPACE.
 //!
 //! A PAD SPACE collation compares as if the shorter string were padded with spaces: `'a' = 'a '`, and a
-//! string is above its extension by a control character. Malformed UTF-8 is compared byte by byte from where it
-//! starts, so that there always is an order.
+//! string is above its extension by a control character. Malformed UTF-8 is compared byte by byte from where
+//! it starts, so that there always is an order.
 
 mod general_ci;
 mod swedish_ci;

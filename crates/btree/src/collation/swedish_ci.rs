@@ -1,4 +1,5 @@
-//! Weights of `latin1_swedish_ci`, one per byte: what a server returns for `WEIGHT_STRING(c COLLATE latin1_swedish_ci)`.
+//! Weights of `latin1_swedish_ci`, one per byte: what a server returns for `WEIGHT_STRING(c COLLATE
+//! latin1_swedish_ci)`.
 
 #[rustfmt::skip]
 pub(super) static WEIGHTS: [u8; 256] = [

@@ -70,8 +70,8 @@ impl PageBuilder {
         header::fits_empty(self.image.len(), self.n_recs() + 1, self.data_size() + size + reserve)
     }
 
-    /// Appends a record given by all its bytes and the position of the origin in them. It must fit. Info bits and status are
-    /// kept.
+    /// Appends a record given by all its bytes and the position of the origin in them. It must fit. Info bits
+    /// and status are kept.
     pub fn append(&mut self, bytes: &[u8], extra: usize) {
         assert!(self.fits(bytes.len(), 0), "a record was appended to a full page");
         let start = self.heap_top;
@@ -104,8 +104,8 @@ impl PageBuilder {
         self.origins.first().map(|origin| RecordRef::new(&self.image, usize::from(*origin), def))
     }
 
-    /// Links the records, makes the directory and fills in the header. `sequential` says that the next insert is expected
-    /// behind the last record.
+    /// Links the records, makes the directory and fills in the header. `sequential` says that the next insert
+    /// is expected behind the last record.
     pub fn finish(&mut self, sequential: bool) -> &mut Vec<u8> {
         let mut at = header::INFIMUM;
         for origin in &self.origins {

@@ -70,8 +70,8 @@ pub fn delete_record(editor: &mut impl PageEditor, def: &IndexDef, origin: usize
     Ok(())
 }
 
-/// Brings the group of `slot`, which has become too small, back to at least four records: it takes one from the next group, or
-/// joins it. Returns whether the slot is gone.
+/// Brings the group of `slot`, which has become too small, back to at least four records: it takes one from
+/// the next group, or joins it. Returns whether the slot is gone.
 fn balance(
     editor: &mut impl PageEditor,
     slot: usize,
@@ -95,8 +95,8 @@ fn balance(
     Ok(true)
 }
 
-/// Removes all records from `first` on. They are added to the free list as they are linked, so little is logged however
-/// many they are.
+/// Removes all records from `first` on. They are added to the free list as they are linked, so little is
+/// logged however many they are.
 pub fn delete_from(editor: &mut impl PageEditor, def: &IndexDef, first: usize) -> Result<(), Malformed> {
     let page = editor.bytes();
     let predecessor = previous_record(page, first)?;

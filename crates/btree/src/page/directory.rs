@@ -1,8 +1,8 @@
 //! The page directory: an array of record origins, growing down from the trailer.
 //!
-//! Slot i is at `P - 8 - 2(i+1)`. Slot 0 is infimum, the last slot is supremum. Each slot points at the *last*
-//! record of its group, and that record's `n_owned` is the size of the group: 1 for infimum, 1 to 8 for supremum,
-//! 4 to 8 for all others.
+//! Slot i is at `P - 8 - 2(i+1)`. Slot 0 is infimum, the last slot is supremum. Each slot points at the
+//! *last* record of its group, and that record's `n_owned` is the size of the group: 1 for infimum, 1 to 8
+//! for supremum, 4 to 8 for all others.
 
 use pagestore::page::u16_at;
 
@@ -30,7 +30,8 @@ pub fn slot(page: &[u8], slot: usize) -> usize {
     }
 }
 
-/// The last record of the group that `origin` belongs to, and how many records are from `origin` to it, inclusive.
+/// The last record of the group that `origin` belongs to, and how many records are from `origin` to it,
+/// inclusive.
 pub fn owner_of(page: &[u8], origin: usize) -> Result<(usize, u8), Malformed> {
     let mut at = origin;
     for distance in 1..=OWNED_MAX + 1 {
@@ -47,9 +48,9 @@ const SLOTS_AT_ONCE: usize = 16;
 
 /// Number of the slot that points at `owner`.
 ///
-/// Deletes and steps backward ask this for every record, and a page of short records has hundreds of slots: they are
-/// compared in blocks, without a branch for each. From the last slot on: supremum is the most frequent owner (ascending
-/// inserts).
+/// Deletes and steps backward ask this for every record, and a page of short records has hundreds of slots:
+/// they are compared in blocks, without a branch for each. From the last slot on: supremum is the most
+/// frequent owner (ascending inserts).
 pub fn slot_pointing_at(page: &[u8], owner: usize) -> Result<usize, Malformed> {
     const MISSING: Malformed = Malformed("a record that owns others is not in the directory");
     let n_slots = header::n_dir_slots(page);
@@ -82,8 +83,8 @@ pub(super) fn write_n_owned(editor: &mut impl PageEditor, origin: usize, n_owned
     editor.write(origin - 5, &[byte]);
 }
 
-/// Makes room for a new slot `number` by moving the slots from it on (towards lower addresses) and points it at
-/// `origin`. `n_slots` is the number of slots before.
+/// Makes room for a new slot `number` by moving the slots from it on (towards lower addresses) and points it
+/// at `origin`. `n_slots` is the number of slots before.
 pub(super) fn add_slot(editor: &mut impl PageEditor, n_slots: usize, number: usize, origin: usize) {
     let len = editor.bytes().len();
     let lowest = slot_address(len, n_slots - 1);

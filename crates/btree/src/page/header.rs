@@ -208,8 +208,8 @@ impl HeapFields {
         }
     }
 
-    /// Writes the fields that differ from the page as one range: the fields are neighbours, and one range costs less
-    /// redo than several records.
+    /// Writes the fields that differ from the page as one range: the fields are neighbours, and one range
+    /// costs less redo than several records.
     pub(crate) fn store(&self, editor: &mut impl super::PageEditor) {
         let words = [
             self.n_dir_slots,

@@ -1,8 +1,8 @@
 //! Rewriting much of a page at once.
 //!
-//! A structure change is worked out on a copy of the page; then only the bytes that differ are written (and so logged).
-//! Left alone are what the page store stamps (checksum, LSN, trailer), the page's identity, and the unused bytes between
-//! heap and directory.
+//! A structure change is worked out on a copy of the page; then only the bytes that differ are written (and
+//! so logged). Left alone are what the page store stamps (checksum, LSN, trailer), the page's identity, and
+//! the unused bytes between heap and directory.
 
 use std::ops::Range;
 

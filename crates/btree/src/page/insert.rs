@@ -12,8 +12,8 @@ struct Room {
     fields: HeapFields,
 }
 
-/// Finds contiguous room for `size` bytes: the head of the free list if it is large enough, else the top of the heap.
-/// Only the head is looked at, as InnoDB does: anything more is the work of a reorganisation.
+/// Finds contiguous room for `size` bytes: the head of the free list if it is large enough, else the top of
+/// the heap. Only the head is looked at, as InnoDB does: anything more is the work of a reorganisation.
 fn find_room(page: &[u8], def: &IndexDef, size: usize) -> Result<Option<Room>, Malformed> {
     let mut fields = HeapFields::read(page);
     if let Some(free) = header::free(page) {
@@ -53,8 +53,8 @@ fn note_direction(fields: &mut HeapFields, predecessor: usize, successor: usize,
     fields.last_insert = origin as u16;
 }
 
-/// Inserts `record` behind the record at `predecessor`. Returns its origin, or `None`, with nothing changed, when there is no
-/// contiguous room for it.
+/// Inserts `record` behind the record at `predecessor`. Returns its origin, or `None`, with nothing changed,
+/// when there is no contiguous room for it.
 pub fn insert_record(
     editor: &mut impl PageEditor,
     def: &IndexDef,

@@ -4,11 +4,11 @@
 //!   FIL header | page header | infimum | supremum | heap of records → free ← directory | FIL trailer
 //! ```
 //!
-//! Records are linked in key order from infimum to supremum; the directory points at every fourth to eighth of them.
-//! Deleted records form a free list. The functions here work on bytes: they read a `&[u8]` and change it through a
-//! [`PageEditor`], which in production logs every change (a page of a mini-transaction) and in tests is a plain array.
-//! Each function first reads and checks all it needs and only then changes the first byte, so that on a damaged page
-//! ([`Malformed`]) nothing has happened.
+//! Records are linked in key order from infimum to supremum; the directory points at every fourth to eighth
+//! of them. Deleted records form a free list. The functions here work on bytes: they read a `&[u8]` and
+//! change it through a [`PageEditor`], which in production logs every change (a page of a mini-transaction)
+//! and in tests is a plain array. Each function first reads and checks all it needs and only then changes the
+//! first byte, so that on a damaged page ([`Malformed`]) nothing has happened.
 
 pub mod builder;
 pub mod delete;

@@ -1,4 +1,5 @@
-//! Everything that must hold on one page, checked: what `CHECK TABLE` does per page, and what MySQL does on import.
+//! Everything that must hold on one page, checked: what `CHECK TABLE` does per page, and what MySQL does on
+//! import.
 
 use std::cmp::Ordering;
 

@@ -65,8 +65,8 @@ impl<'a> FieldWalk<'a> {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// `nth(field)` of a walk that has not begun, when all fields before are fixed and NOT NULL and end at `offset`: they
-    /// have no length bytes.
+    /// `nth(field)` of a walk that has not begun, when all fields before are fixed and NOT NULL and end at
+    /// `offset`: they have no length bytes.
     pub(crate) fn after_fixed(&mut self, field: usize, offset: u16) -> Option<Extent> {
         self.field = field.min(self.end);
         self.data = self.data.wrapping_add(usize::from(offset));

@@ -7,8 +7,8 @@
 //!
 //! A record has no description of itself: without the [`crate::IndexDef`] it is opaque. Reading is done in
 //! place through [`RecordRef`], which never allocates and never panics on bytes of a damaged page: a field
-//! that would lie outside the page reads as empty. Writing goes through a [`RecordBuffer`] that is filled once
-//! and copied into the page.
+//! that would lie outside the page reads as empty. Writing goes through a [`RecordBuffer`] that is filled
+//! once and copied into the page.
 
 pub mod build;
 pub mod header;

@@ -13,8 +13,8 @@ pub const PAGES: u32 = 24;
 pub const SPACES: [u32; 2] = [1, 2];
 pub const DATA: &str = "data";
 
-/// The page checksum of MySQL 8.0 (`innodb_checksum_algorithm=crc32`): header and body, stored twice, and the low half
-/// of the LSN in the trailer.
+/// The page checksum of MySQL 8.0 (`innodb_checksum_algorithm=crc32`): header and body, stored twice, and the
+/// low half of the LSN in the trailer.
 pub fn checksum(image: &[u8]) -> u32 {
     crc32c::crc32c(&image[4..26]) ^ crc32c::crc32c(&image[38..PAGE - 8])
 }

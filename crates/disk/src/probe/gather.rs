@@ -13,8 +13,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What the kernel says about writes to the file at `path`, or to a new file in the directory at `path` (one without
-/// a name is made for asking, and nothing is left behind).
+/// What the kernel says about writes to the file at `path`, or to a new file in the directory at `path` (one
+/// without a name is made for asking, and nothing is left behind).
 ///
 /// # Errors
 /// When there is nothing at `path`, it cannot be opened, or it is neither a file nor a directory.
@@ -67,8 +67,8 @@ fn gather(
     })
 }
 
-/// How long what is below a file is taken for the same: long enough for a start that opens thousands of files (sysfs and
-/// the list of mounts are slow to read), too short for a volume that moves.
+/// How long what is below a file is taken for the same: long enough for a start that opens thousands of files
+/// (sysfs and the list of mounts are slow to read), too short for a volume that moves.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What is below the files of one mount.
@@ -104,8 +104,8 @@ fn mount_of(id: Option<u64>, device: (u32, u32)) -> Option<Mount> {
     mounts::find(&std::fs::read_to_string("/proc/self/mountinfo").ok()?, id, device)
 }
 
-/// The block device of a mount. File systems that span devices have a made-up number (major 0); for those, the device
-/// node that was mounted.
+/// The block device of a mount. File systems that span devices have a made-up number (major 0); for those,
+/// the device node that was mounted.
 fn block_device(mount: &Mount) -> (u32, u32) {
     let node = || {
         let node = std::fs::metadata(&mount.source).ok()?;

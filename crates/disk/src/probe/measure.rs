@@ -1,7 +1,9 @@
-//! A short measurement of page writes and syncs in a directory, for whoever asks what a verdict is worth there.
+//! A short measurement of page writes and syncs in a directory, for whoever asks what a verdict is worth
+//! there.
 //!
-//! The file it writes has lost its name before the first byte is written, so nothing is left behind however the
-//! measurement ends. Its blocks are filled with zeros first: writes into them allocate nothing, as in a tablespace.
+//! The file it writes has lost its name before the first byte is written, so nothing is left behind however
+//! the measurement ends. Its blocks are filled with zeros first: writes into them allocate nothing, as in a
+//! tablespace.
 
 use crate::real::{RealOptions, RealStorage};
 use crate::{AlignedBuf, Error, File, IoBuf, IoKind, OpenHow, Random, Result, Storage, block_on, submit_one};
@@ -42,8 +44,8 @@ pub struct Latency {
     pub longest_us: f64,
 }
 
-/// Writes and syncs pages of `page_bytes` bytes in a file of its own in `directory`, through the same I/O as the engine,
-/// one at a time. Each kind of operation takes `time` at most.
+/// Writes and syncs pages of `page_bytes` bytes in a file of its own in `directory`, through the same I/O as
+/// the engine, one at a time. Each kind of operation takes `time` at most.
 ///
 /// # Errors
 /// When the file cannot be made, written or synced. A refused atomic write is a result.

@@ -1,18 +1,18 @@
 //! Whether the pages of a file are ever torn: facts, and the verdict that follows from them.
 //!
-//! A page is torn when a crash leaves a part of its old bytes and a part of its new ones. Some storage cannot do that:
-//! a device that promises to take writes of a page whole (`Hardware`), or a file system that writes the page
-//! elsewhere and then changes one pointer in its journal (`FileSystem`, XFS since Linux 6.16). There, a page is written
-//! once; everywhere else the doublewrite protects it.
+//! A page is torn when a crash leaves a part of its old bytes and a part of its new ones. Some storage cannot
+//! do that: a device that promises to take writes of a page whole (`Hardware`), or a file system that writes
+//! the page elsewhere and then changes one pointer in its journal (`FileSystem`, XFS since Linux 6.16).
+//! There, a page is written once; everywhere else the doublewrite protects it.
 //!
 //! Two halves, kept apart so that the rule can be tested with facts of machines nobody has at hand:
-//! - [`facts`] gathers what the kernel says about one file: `statx` of the very file, its mount, and the block device
-//!   under it with everything that device is made of (`sysfs.rs`).
+//! - [`facts`] gathers what the kernel says about one file: `statx` of the very file, its mount, and the
+//!   block device under it with everything that device is made of (`sysfs.rs`).
 //! - [`verdict`] is a pure function of those facts and the page size (`rule.rs`).
 //!
-//! Nothing here is stored (but the devices below a mount, for a second): a file may be restored by a copy, a volume moved,
-//! a kernel updated. The verdict belongs to an open file, and even then the kernel has the last word: page writes carry
-//! `RWF_ATOMIC`, and one that it cannot keep whole is refused
+//! Nothing here is stored (but the devices below a mount, for a second): a file may be restored by a copy, a
+//! volume moved, a kernel updated. The verdict belongs to an open file, and even then the kernel has the last
+//! word: page writes carry `RWF_ATOMIC`, and one that it cannot keep whole is refused
 //! ([`Error::is_atomic_refusal`](crate::Error::is_atomic_refusal)), not torn.
 
 mod gather;
@@ -39,7 +39,8 @@ pub enum Atomic {
     /// By the device itself.
     #[serde(rename = "atomic-hw")]
     Hardware,
-    /// By the file system, which remaps blocks in its journal: safe, but about as dear as a doublewrite; measure.
+    /// By the file system, which remaps blocks in its journal: safe, but about as dear as a doublewrite;
+    /// measure.
     #[serde(rename = "atomic-fs")]
     FileSystem,
     /// By nobody: the page needs the doublewrite.
@@ -62,13 +63,14 @@ impl fmt::Display for Atomic {
 pub struct Verdict {
     /// By whom pages are written whole.
     pub atomic: Atomic,
-    /// Whether writes carry `RWF_ATOMIC` ([`IoKind::Write`](crate::IoKind) with `atomic: true`), so that the kernel
-    /// refuses what it cannot keep whole. False where nobody writes pages whole, and where a page is no larger than
-    /// the unit that an NVMe device never tears although the kernel or the file system does not know the flag: there
-    /// a plain write is whole, provided that each page is written by a write of its own.
+    /// Whether writes carry `RWF_ATOMIC` ([`IoKind::Write`](crate::IoKind) with `atomic: true`), so that the
+    /// kernel refuses what it cannot keep whole. False where nobody writes pages whole, and where a page is
+    /// no larger than the unit that an NVMe device never tears although the kernel or the file system does
+    /// not know the flag: there a plain write is whole, provided that each page is written by a write of its
+    /// own.
     pub flagged: bool,
-    /// Bytes of the longest write that is kept whole: a power of two, a page or more (the write has to begin at a multiple of
-    /// its own length); 0 where nobody writes pages whole.
+    /// Bytes of the longest write that is kept whole: a power of two, a page or more (the write has to begin
+    /// at a multiple of its own length); 0 where nobody writes pages whole.
     pub longest: u64,
     /// A sentence with the facts it rests on.
     pub reason: String,
@@ -89,7 +91,8 @@ pub struct Facts {
     pub path: PathBuf,
     /// Release of the running kernel (`uname -r`).
     pub kernel: String,
-    /// Type of the file system as in /proc/self/mountinfo (`xfs`); `unknown` when the mount is not visible from here.
+    /// Type of the file system as in /proc/self/mountinfo (`xfs`); `unknown` when the mount is not visible
+    /// from here.
     pub file_system: String,
     /// Where it is mounted.
     pub mount_point: Option<PathBuf>,
@@ -97,14 +100,16 @@ pub struct Facts {
     pub mount_source: Option<String>,
     /// Bytes of a file system block (`statfs`); 0 when it does not tell.
     pub block_bytes: u32,
-    /// Whether the file system shares extents between files, which XFS needs for atomic writes of its own. `None` where
-    /// that cannot be asked.
+    /// Whether the file system shares extents between files, which XFS needs for atomic writes of its own.
+    /// `None` where that cannot be asked.
     pub reflink: Option<bool>,
     /// Whether the page cache can be bypassed.
     pub direct_io: DirectIo,
-    /// Atomic writes to this file; `None` when the kernel or the file system does not answer (`STATX_WRITE_ATOMIC`).
+    /// Atomic writes to this file; `None` when the kernel or the file system does not answer
+    /// (`STATX_WRITE_ATOMIC`).
     pub atomic: Option<AtomicFacts>,
-    /// The mounted block device; `None` for file systems without one (tmpfs, NFS) and where sysfs does not show it.
+    /// The mounted block device; `None` for file systems without one (tmpfs, NFS) and where sysfs does not
+    /// show it.
     pub device: Option<Device>,
 }
 
@@ -112,7 +117,8 @@ pub struct Facts {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectIo {
-    /// Allowed, with memory and offsets at multiples of so many bytes (0: the kernel does not tell, `STATX_DIOALIGN`).
+    /// Allowed, with memory and offsets at multiples of so many bytes (0: the kernel does not tell,
+    /// `STATX_DIOALIGN`).
     Aligned {
         /// Memory.
         memory: u32,
@@ -131,8 +137,8 @@ pub struct AtomicFacts {
     pub unit_min: u32,
     /// Greatest length; 0: none at all.
     pub unit_max: u32,
-    /// Greatest length done without the file system's own means; 0 from ext4, from kernels before 6.16, and from XFS
-    /// on a device that has no atomic writes.
+    /// Greatest length done without the file system's own means; 0 from ext4, from kernels before 6.16, and
+    /// from XFS on a device that has no atomic writes.
     pub unit_max_opt: u32,
     /// Pieces of memory one write may come from.
     pub segments_max: u32,
@@ -156,8 +162,8 @@ pub struct Device {
     pub start: u64,
     /// Bytes of a logical block, the smallest unit of a transfer.
     pub logical_block: u32,
-    /// Bytes of a physical block. Linux takes care that an NVMe device never tears one (it is limited to the device's
-    /// atomic write unit at power fail).
+    /// Bytes of a physical block. Linux takes care that an NVMe device never tears one (it is limited to the
+    /// device's atomic write unit at power fail).
     pub physical_block: u32,
     /// Whether it turns.
     pub rotational: bool,

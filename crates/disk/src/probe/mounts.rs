@@ -19,8 +19,8 @@ pub(crate) fn find(mountinfo: &str, id: Option<u64>, device: (u32, u32)) -> Opti
     numbered.or_else(|| mounts.iter().rev().find(|mount| mount.device == device)).cloned()
 }
 
-/// `36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda1 rw`: number, parent, device, root, point, options,
-/// any number of tags, a dash, type, source, options of the file system.
+/// `36 35 98:0 /root /point rw,noatime master:1 - ext4 /dev/sda1 rw`: number, parent, device, root, point,
+/// options, any number of tags, a dash, type, source, options of the file system.
 fn parse(line: &str) -> Option<Mount> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut mount = mount.split(' ');

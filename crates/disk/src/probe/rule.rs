@@ -1,15 +1,16 @@
 //! The rule: from facts to a verdict. No I/O.
 //!
-//! The order of the questions matters. `statx` says which lengths the kernel accepts with `RWF_ATOMIC`, but not by
-//! whom: XFS reports a large `unit_max` on any device, because it can remap blocks in its journal. The device did it
-//! only when `unit_max_opt` reaches the page, or, where that field is 0 (ext4, which uses hardware alone; kernels
-//! before 6.16; and XFS on a device without atomic writes, the trap), when the limits of the mounted block device
-//! reach it. A file system that merely passes the answer of another one on (overlay) is not believed.
+//! The order of the questions matters. `statx` says which lengths the kernel accepts with `RWF_ATOMIC`, but
+//! not by whom: XFS reports a large `unit_max` on any device, because it can remap blocks in its journal. The
+//! device did it only when `unit_max_opt` reaches the page, or, where that field is 0 (ext4, which uses
+//! hardware alone; kernels before 6.16; and XFS on a device without atomic writes, the trap), when the limits
+//! of the mounted block device reach it. A file system that merely passes the answer of another one on
+//! (overlay) is not believed.
 //!
-//! Without the flag there is one case left: a page no larger than what an NVMe device never tears. Linux limits
-//! `physical_block_size` of NVMe devices to their atomic write unit at power fail, "because file systems assume that
-//! writing a physical block is atomic" (drivers/nvme/host/core.c). No other kind of disk has such a promise behind the
-//! number: SCSI and virtio devices report what they are told to.
+//! Without the flag there is one case left: a page no larger than what an NVMe device never tears. Linux
+//! limits `physical_block_size` of NVMe devices to their atomic write unit at power fail, "because file
+//! systems assume that writing a physical block is atomic" (drivers/nvme/host/core.c). No other kind of disk
+//! has such a promise behind the number: SCSI and virtio devices report what they are told to.
 
 use crate::probe::{Atomic, AtomicFacts, Device, DeviceKind, DirectIo, Facts, QueueLimits, Verdict};
 

@@ -32,7 +32,8 @@ pub(crate) fn ask(file: BorrowedFd<'_>) -> std::io::Result<Told> {
         device: (told.stx_dev_major, told.stx_dev_minor),
         mount: knows(libc::STATX_MNT_ID).then_some(told.stx_mnt_id),
         direct: knows(libc::STATX_DIOALIGN).then_some((told.stx_dio_mem_align, told.stx_dio_offset_align)),
-        // A kernel that does not know `unit_max_opt` leaves it 0, as the structure was when it was handed over.
+        // A kernel that does not know `unit_max_opt` leaves it 0, as the structure was when it was handed
+        // over.
         atomic: knows(libc::STATX_WRITE_ATOMIC).then_some(AtomicFacts {
             unit_min: told.stx_atomic_write_unit_min,
             unit_max: told.stx_atomic_write_unit_max,
@@ -51,8 +52,8 @@ pub(crate) fn block_bytes(file: BorrowedFd<'_>) -> u32 {
     if result == 0 { u32::try_from(told.f_bsize).unwrap_or(0) } else { 0 }
 }
 
-/// `struct xfs_fsop_geom_v1` (fs/xfs/libxfs/xfs_fs.h) as far as the flags: eight numbers of 4 bytes, four of 8, the
-/// UUID, three more of 4.
+/// `struct xfs_fsop_geom_v1` (fs/xfs/libxfs/xfs_fs.h) as far as the flags: eight numbers of 4 bytes, four of
+/// 8, the UUID, three more of 4.
 #[repr(C)]
 struct XfsGeometry {
     numbers: [u32; 8],

@@ -1,9 +1,10 @@
 //! Block devices as `/sys` shows them, from the mounted one down to the disks.
 //!
-//! A partition is a directory in that of its disk, and the disk has the queue. Device-mapper volumes and arrays list what
-//! they are made of under `slaves/`. A loop device names its file, which lies on a file system of its own, on a device of
-//! its own. The kernel stacks the limits of atomic writes itself (a volume that begins at an odd place has none); what is
-//! below is gathered to explain that, and for devices whose sectors are the answer.
+//! A partition is a directory in that of its disk, and the disk has the queue. Device-mapper volumes and
+//! arrays list what they are made of under `slaves/`. A loop device names its file, which lies on a file
+//! system of its own, on a device of its own. The kernel stacks the limits of atomic writes itself (a volume
+//! that begins at an odd place has none); what is below is gathered to explain that, and for devices whose
+//! sectors are the answer.
 //!
 //! The root of the tree is a parameter, so that recorded trees can be read like the live one.
 

@@ -1,10 +1,10 @@
 //! Real time and the background threads.
 //!
-//! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log), several named
-//! `untorn-workers` those that change pages (purge, rollback): as many as there are processors, two at least, so that
-//! a long rollback does not keep purge waiting, and eight at most. They are apart because a worker may block on a page
-//! latch whose holder waits for the cleaner. One named
-//! `untorn-files` runs what may block for files (statements that change definitions).
+//! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log),
+//! several named `untorn-workers` those that change pages (purge, rollback): as many as there are processors,
+//! two at least, so that a long rollback does not keep purge waiting, and eight at most. They are apart
+//! because a worker may block on a page latch whose holder waits for the cleaner. One named `untorn-files`
+//! runs what may block for files (statements that change definitions).
 
 use crate::environment::TaskFuture;
 use crate::executor::{Next, Scheduler, Sleep};
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Settings of a [`RealEnvironment`].
 #[derive(Clone, Debug, Default)]
 pub struct RealOptions {
-    /// Forces a backend; `None` tries io_uring first (environment variable `UNTORN_IO=threads` forces threads).
+    /// Forces a backend; `None` tries io_uring first (environment variable `UNTORN_IO=threads` forces
+    /// threads).
     pub backend: Option<Backend>,
     /// Never bypass the page cache.
     pub buffered: bool,
@@ -74,15 +75,16 @@ impl RealEnvironment {
         self.real_storage.backend()
     }
 
-    /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive until this
-    /// is called. Requests under way still complete.
+    /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive
+    /// until this is called. Requests under way still complete.
     pub fn shutdown(&self) {
         self.blocking.stop();
         self.workers.stop();
         self.scheduler.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // A task that drops the last reference to its own environment cannot join itself; its thread ends anyway.
+            // A task that drops the last reference to its own environment cannot join itself; its thread ends
+            // anyway.
             if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
                 tracing::error!("a background thread had panicked");
             }

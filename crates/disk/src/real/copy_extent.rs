@@ -1,11 +1,12 @@
-//! How much XFS allocates for a copy-on-write: by default 128 KiB around every page that is written atomically.
+//! How much XFS allocates for a copy-on-write: by default 128 KiB around every page that is written
+//! atomically.
 //!
-//! XFS writes a page atomically into newly allocated blocks and then exchanges them for the old ones. What it allocates
-//! beyond the page waits in memory for writes of the neighbours, which seldom come before the page itself is written again; the
-//! rest lies in pieces between them, so that a write of several pages is cut at each of its ends, and every piece costs
-//! log. Asked to allocate no more than what is written, it does less of all this, though it still allocates up to the next piece
-//! (seen on Linux 6.18): `oltp_write_only` with atomic writes on a
-//! disk capped at 3000 requests/s made 654 instead of 618 transactions per second.
+//! XFS writes a page atomically into newly allocated blocks and then exchanges them for the old ones. What it
+//! allocates beyond the page waits in memory for writes of the neighbours, which seldom come before the page
+//! itself is written again; the rest lies in pieces between them, so that a write of several pages is cut at
+//! each of its ends, and every piece costs log. Asked to allocate no more than what is written, it does less
+//! of all this, though it still allocates up to the next piece (seen on Linux 6.18): `oltp_write_only` with
+//! atomic writes on a disk capped at 3000 requests/s made 654 instead of 618 transactions per second.
 //!
 //! The hint stays with the file's inode; whoever reads or writes the file does so as before.
 
@@ -40,8 +41,8 @@ fn call(file: BorrowedFd<'_>, request: libc::c_ulong, attributes: &mut Attribute
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Asks for copies of whole blocks of `bytes`, the file system's block size, and no more; unless somebody has asked for
-/// something before.
+/// Asks for copies of whole blocks of `bytes`, the file system's block size, and no more; unless somebody has
+/// asked for something before.
 pub(crate) fn ask_for_exact_copies(file: BorrowedFd<'_>, bytes: u32) -> std::io::Result<()> {
     let mut attributes = Attributes::default();
     call(file, GET, &mut attributes)?;

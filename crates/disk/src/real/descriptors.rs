@@ -2,12 +2,14 @@
 //!
 //! A database has as many files as tables, and a process has a limit of descriptors. A file opened as
 //! [closable](crate::OpenHow::closable) stays the same [`File`](crate::File) whether it has a descriptor or not; whoever
-//! transfers takes the descriptor for as long as the transfer lasts, and it is opened again by its name when it was closed.
+//! transfers takes the descriptor for as long as the transfer lasts, and it is opened again by its name when
+//! it was closed.
 //!
-//! What must not be lost with a descriptor: requests under way (they hold it), and the error of a sync to come. A kernel tells
-//! a descriptor of a failed write-back, and may forget the failure with the last of them; so a file is closed only when
-//! everything written to it was synced since, and never again after a sync that failed. Where all files are in that state
-//! the limit is exceeded for a while: those who write bound how much they leave unsynced.
+//! What must not be lost with a descriptor: requests under way (they hold it), and the error of a sync to
+//! come. A kernel tells a descriptor of a failed write-back, and may forget the failure with the last of
+//! them; so a file is closed only when everything written to it was synced since, and never again after a
+//! sync that failed. Where all files are in that state the limit is exceeded for a while: those who write
+//! bound how much they leave unsynced.
 
 use std::collections::VecDeque;
 use std::io;
@@ -103,7 +105,8 @@ pub(crate) struct Closable {
     identity: Identity,
     /// Since it was looked at last.
     used: AtomicBool,
-    /// Writes that are over, and how many of them a sync covers. A write with a sync of its own that went well is in neither.
+    /// Writes that are over, and how many of them a sync covers. A write with a sync of its own that went
+    /// well is in neither.
     written: AtomicU64,
     synced: AtomicU64,
     sync_failed: AtomicBool,
@@ -203,8 +206,8 @@ impl Closable {
         self.slot.lock().descriptor.is_some()
     }
 
-    /// Closes it unless it was used since the last look, or is being used, or something in it is not synced. True when
-    /// it was open and is closed now.
+    /// Closes it unless it was used since the last look, or is being used, or something in it is not synced.
+    /// True when it was open and is closed now.
     fn close_if_idle(&self) -> bool {
         if self.used.swap(false, Ordering::Relaxed) {
             return false;
@@ -236,7 +239,8 @@ impl Drop for Closable {
     }
 }
 
-/// Device and number of a file, and when it was made: a file system gives the number of a removed file to the next one.
+/// Device and number of a file, and when it was made: a file system gives the number of a removed file to the
+/// next one.
 type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(file: &std::fs::File) -> io::Result<Identity> {
@@ -361,7 +365,8 @@ mod tests {
         assert!(error.to_string().contains("another file"), "{error}");
     }
 
-    /// The file system gives the number of a removed file to the next one: only when they were made tells them apart.
+    /// The file system gives the number of a removed file to the next one: only when they were made tells
+    /// them apart.
     #[test]
     fn a_file_of_the_same_number_is_another_one() {
         let place = Place::new("descriptors-number");

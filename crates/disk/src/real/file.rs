@@ -1,8 +1,8 @@
 //! A file of the operating system, with blocking whole-or-error transfers.
 //!
-//! Direct I/O is decided per file at open: asked for by flag, believed only after one aligned read went through,
-//! because some file systems accept the flag and refuse the transfer. After a short transfer the rest is asked for
-//! from the last aligned boundary, because an unaligned rest would be refused.
+//! Direct I/O is decided per file at open: asked for by flag, believed only after one aligned read went
+//! through, because some file systems accept the flag and refuse the transfer. After a short transfer the
+//! rest is asked for from the last aligned boundary, because an unaligned rest would be refused.
 
 use crate::probe::{self, Verdict};
 use crate::real::copy_extent;
@@ -171,8 +171,8 @@ impl RealFile {
         self.noting_write(written)
     }
 
-    /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a second
-    /// call would succeed without having written anything.
+    /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
+    /// second call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
         let begun = self.closable().map(|closable| closable.sync_begins());
         let file = self.descriptor()?;
@@ -252,7 +252,8 @@ fn only_named_so(file: &std::fs::File) -> io::Result<()> {
     Err(io::Error::other("it is not a regular file of one name"))
 }
 
-/// The transfer alignment of a file opened with `O_DIRECT`; `None` when direct transfers are refused after all.
+/// The transfer alignment of a file opened with `O_DIRECT`; `None` when direct transfers are refused after
+/// all.
 fn direct_alignment(file: &std::fs::File) -> Option<usize> {
     let mut buf = AlignedBuf::zeroed(crate::ALIGNMENT);
     let alignment = told_alignment(file);

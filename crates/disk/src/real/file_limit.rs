@@ -1,8 +1,8 @@
 //! The process's limit of open files.
 
-/// Raises the soft limit of open files to the hard one and returns what it is then. The soft limit is 1,024 in most
-/// shells and under systemd, for the sake of programs that use `select`; an engine has a file for each table in use and
-/// a server one for each connection.
+/// Raises the soft limit of open files to the hard one and returns what it is then. The soft limit is 1,024
+/// in most shells and under systemd, for the sake of programs that use `select`; an engine has a file for
+/// each table in use and a server one for each connection.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a system call that fills the limit it is given.

@@ -1,5 +1,5 @@
-//! One asynchronous request on its way, the same for the ring and for the threads: the file it keeps open, the buffers
-//! it keeps alive, how much is done, whom to tell.
+//! One asynchronous request on its way, the same for the ring and for the threads: the file it keeps open,
+//! the buffers it keeps alive, how much is done, whom to tell.
 
 use crate::error::ATOMIC_WRITE;
 use crate::real::file::{Direction, RealFile, advance, torn_atomic};
@@ -14,7 +14,8 @@ pub(crate) struct Request {
     file: Arc<dyn File>,
     /// Open as long as the request is under way.
     descriptor: Option<Arc<std::fs::File>>,
-    /// What a sync that is asked for covers, see [`Closable::sync_begins`](crate::real::descriptors::Closable).
+    /// What a sync that is asked for covers, see
+    /// [`Closable::sync_begins`](crate::real::descriptors::Closable).
     sync_begins: u64,
     pub(crate) kind: IoKind,
     done: IoDone,
@@ -25,8 +26,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Checks a request. An impossible one is answered at once and `None` is returned. Atomic writes the kernel refuses
-    /// are added to `refusals`.
+    /// Checks a request. An impossible one is answered at once and `None` is returned. Atomic writes the
+    /// kernel refuses are added to `refusals`.
     pub(crate) fn new(file: Arc<dyn File>, io: Io, refusals: &Arc<AtomicU64>) -> Option<Request> {
         let Io { kind, done } = io;
         let checked = match file.as_any().downcast_ref::<RealFile>() {
@@ -92,7 +93,8 @@ impl Request {
         Ok(self.transferred == total)
     }
 
-    /// Keeps count of what is written and synced, for files that may be closed. Before the descriptor is given back.
+    /// Keeps count of what is written and synced, for files that may be closed. Before the descriptor is
+    /// given back.
     fn note_end(&self, end: End) {
         if self.descriptor.is_none() {
             return;

@@ -1,21 +1,24 @@
 //! Asynchronous requests through one io_uring ring.
 //!
-//! Any thread submits: under one mutex it puts its whole batch into the submission queue and enters the kernel once.
-//! One reaper thread waits for completions, takes all there are, and calls their `done` outside the mutex. What the
-//! kernel reads or writes is kept alive in a slab until the completion came; the slot's generation is part of the
-//! completion's identity, so a completion can never be taken for that of a later request in the same slot.
+//! Any thread submits: under one mutex it puts its whole batch into the submission queue and enters the
+//! kernel once. One reaper thread waits for completions, takes all there are, and calls their `done` outside
+//! the mutex. What the kernel reads or writes is kept alive in a slab until the completion came; the slot's
+//! generation is part of the completion's identity, so a completion can never be taken for that of a later
+//! request in the same slot.
 //!
 //! Invariants:
-//! - Completions never overflow: no more entries are given to the kernel than the completion queue holds; the rest
-//!   waits in `queue`, and the reaper goes on with it.
-//! - A write with sync is a linked pair of entries. It is judged when both have completed: a short or interrupted
-//!   write is continued, together with a new sync; a sync that failed is reported and never repeated. Should the
-//!   kernel take only the first of a pair, the link does not hold, and the sync is done once more, after the write.
-//! - When a submitting thread ends, the kernel gives up what it had queued for it: ECANCELED for queued work, EFAULT
-//!   for the second of a pair (seen on Linux 6.18). Such requests never ran, and the reaper, which does not end before
-//!   they do, submits them again.
-//! - What the kernel has taken it may write to until its completion was seen, so nothing of it is ever freed or answered
-//!   before. A ring that refuses to be waited on is looked at from time to time until the last completion has come.
+//! - Completions never overflow: no more entries are given to the kernel than the completion queue holds; the
+//!   rest waits in `queue`, and the reaper goes on with it.
+//! - A write with sync is a linked pair of entries. It is judged when both have completed: a short or
+//!   interrupted write is continued, together with a new sync; a sync that failed is reported and never
+//!   repeated. Should the kernel take only the first of a pair, the link does not hold, and the sync is done
+//!   once more, after the write.
+//! - When a submitting thread ends, the kernel gives up what it had queued for it: ECANCELED for queued work,
+//!   EFAULT for the second of a pair (seen on Linux 6.18). Such requests never ran, and the reaper, which
+//!   does not end before they do, submits them again.
+//! - What the kernel has taken it may write to until its completion was seen, so nothing of it is ever freed
+//!   or answered before. A ring that refuses to be waited on is looked at from time to time until the last
+//!   completion has come.
 
 use crate::IoKind;
 use crate::real::file::RWF_ATOMIC;
@@ -275,8 +278,8 @@ impl Shared {
         }
     }
 
-    /// Gives the kernel what is queued, as far as the queues have room. True when it takes nothing for the time being and
-    /// no completion is to come that would make us try again: see [`Shared::start_patiently`].
+    /// Gives the kernel what is queued, as far as the queues have room. True when it takes nothing for the
+    /// time being and no completion is to come that would make us try again: see [`Shared::start_patiently`].
     fn start(&self, state: &mut State) -> bool {
         while state.broken.is_none() {
             self.offer(state);
@@ -292,8 +295,8 @@ impl Shared {
         false
     }
 
-    /// Tries again until the kernel takes something, and sleeps in between without the mutex, which completions and other
-    /// submitters need. Returns whether the reaper may stop.
+    /// Tries again until the kernel takes something, and sleeps in between without the mutex, which
+    /// completions and other submitters need. Returns whether the reaper may stop.
     fn start_patiently(&self, finished: &mut Vec<(Request, Verdict)>) -> bool {
         loop {
             std::thread::sleep(LOOK_AGAIN);
@@ -326,7 +329,8 @@ impl Shared {
             active.unordered = false;
             state.queue.pop_front();
             for entry in built.iter().flatten() {
-                // SAFETY: the file and the buffers the entry names are kept alive in the slab until it has completed.
+                // SAFETY: the file and the buffers the entry names are kept alive in the slab until it has
+                // completed.
                 let pushed = unsafe { entries.push(entry) };
                 assert!(pushed.is_ok(), "there was room in the submission queue");
                 state.offered.push_back(entry.get_user_data());
@@ -349,8 +353,8 @@ impl Shared {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => Entered::GoOn,
-                // Out of memory for requests, or completions to be fetched first: the reaper goes on after the next
-                // completion, and when there is none to come, we do.
+                // Out of memory for requests, or completions to be fetched first: the reaper goes on after
+                // the next completion, and when there is none to come, we do.
                 Some(libc::EAGAIN | libc::EBUSY) if state.in_flight > 0 => Entered::Enough,
                 Some(libc::EAGAIN | libc::EBUSY) => Entered::Starved,
                 other => {
@@ -409,7 +413,8 @@ impl Shared {
         let address = buf.address().wrapping_add(request.transferred);
         let at = offset + request.transferred as u64;
         let length = left as u32;
-        // The kernel takes an atomic write from plain user memory only and refuses one from registered buffers.
+        // The kernel takes an atomic write from plain user memory only and refuses one from registered
+        // buffers.
         let plain_only = write_flags.is_some_and(|flags| flags & RWF_ATOMIC != 0);
         let registered = if plain_only { None } else { self.registered_number(address as usize, left) };
         match (write_flags, registered) {
@@ -531,8 +536,8 @@ impl State {
         }
     }
 
-    /// When the kernel refuses submissions, fails every request it has not taken. What it has taken still completes,
-    /// and keeps its buffers until then.
+    /// When the kernel refuses submissions, fails every request it has not taken. What it has taken still
+    /// completes, and keeps its buffers until then.
     fn collect_broken(&mut self, finished: &mut Vec<(Request, Verdict)>) {
         let Some(code) = self.broken else { return };
         let mut untaken: Vec<u32> = self.queue.drain(..).collect();
@@ -542,7 +547,8 @@ impl State {
                 if active.outstanding == 0 {
                     untaken.push(identity as u32);
                 } else {
-                    // The write of a pair was taken and its sync was not, or neither was and the sync comes next.
+                    // The write of a pair was taken and its sync was not, or neither was and the sync comes
+                    // next.
                     active.sync_result = Some(-code);
                 }
             }
@@ -554,8 +560,8 @@ impl State {
     }
 }
 
-/// Whether this result of a sync means that it was given up before it started: its write failed or was short, or the
-/// thread that submitted it ended. A sync names no memory, so EFAULT means nothing else.
+/// Whether this result of a sync means that it was given up before it started: its write failed or was short,
+/// or the thread that submitted it ended. A sync names no memory, so EFAULT means nothing else.
 fn never_ran(result: i32) -> bool {
     matches!(-result, libc::ECANCELED | libc::EFAULT)
 }
@@ -733,7 +739,8 @@ mod tests {
         };
         let (first, second) = (fifo("first"), fifo("second"));
         ring.submit(vec![read(&first, "first"), read(&second, "second")]);
-        // Something else takes the place of the ring's descriptor, as a bug elsewhere in the process might do.
+        // Something else takes the place of the ring's descriptor, as a bug elsewhere in the process might
+        // do.
         let null = std::fs::File::open("/dev/null").unwrap();
         let place = std::os::fd::AsRawFd::as_raw_fd(&ring.shared.ring);
         // SAFETY: both descriptors are open; the ring's memory stays mapped.

@@ -1,7 +1,7 @@
 //! Asynchronous requests without io_uring: a few threads with blocking calls.
 //!
-//! Four threads at first; one more, up to a limit, whenever a request would have to queue behind others. On drop the
-//! requests that are queued are still done, then the threads end.
+//! Four threads at first; one more, up to a limit, whenever a request would have to queue behind others. On
+//! drop the requests that are queued are still done, then the threads end.
 
 use crate::real::request::Request;
 use crate::{Error, Result};

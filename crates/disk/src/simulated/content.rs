@@ -1,8 +1,9 @@
-//! The bytes of a file as a persistent value: a copy costs one reference count, and a write copies only the blocks it
-//! touches.
+//! The bytes of a file as a persistent value: a copy costs one reference count, and a write copies only the
+//! blocks it touches.
 //!
-//! That is what makes crash exploration cheap: thousands of possible states of a disk share all blocks in which they do
-//! not differ. A block that was never written is not stored and reads as zeros, as in a sparse file.
+//! That is what makes crash exploration cheap: thousands of possible states of a disk share all blocks in
+//! which they do not differ. A block that was never written is not stored and reads as zeros, as in a sparse
+//! file.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! What a power loss, or the end of the process alone, makes of a disk.
 //!
-//! A [`Moment`] is the disk at one instant, taken at the cost of some reference counts: for every file what is durable and
-//! the writes and lengths that are not (written but not synced, or still under way), and the same for names. Each of those
-//! *units* meets its own fate in a crash: lost, kept whole, or torn at 512 or 4096 bytes; units that were not ordered by
-//! a sync may be applied in any order. One moment gives as many disks as there are fates to try.
+//! A [`Moment`] is the disk at one instant, taken at the cost of some reference counts: for every file what
+//! is durable and the writes and lengths that are not (written but not synced, or still under way), and the
+//! same for names. Each of those *units* meets its own fate in a crash: lost, kept whole, or torn at 512 or
+//! 4096 bytes; units that were not ordered by a sync may be applied in any order. One moment gives as many
+//! disks as there are fates to try.
 
 use crate::Random;
 use crate::simulated::content::Content;
@@ -32,8 +33,8 @@ pub(crate) struct FileMoment {
     pub(crate) under_way: Vec<Change>,
 }
 
-/// How a crash treats the units that are not durable, which are numbered: changes of names first, then those of each
-/// file in the order they were made.
+/// How a crash treats the units that are not durable, which are numbered: changes of names first, then those
+/// of each file in the order they were made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crash {
     /// Unit `i` survives, whole and in order, if bit `i` is set; units from 64 on are lost.
@@ -47,9 +48,9 @@ pub enum Crash {
     },
     /// A seed decides everything: which survive, in which order, what is torn.
     Random(u64),
-    /// As [`Crash::Random`], and one write to a file whose name contains `files` also does harm: it lands elsewhere in
-    /// the file, or with a bit flipped, or at both its place and another. No engine can always repair that; it must
-    /// notice.
+    /// As [`Crash::Random`], and one write to a file whose name contains `files` also does harm: it lands
+    /// elsewhere in the file, or with a bit flipped, or at both its place and another. No engine can always
+    /// repair that; it must notice.
     Damaged {
         /// Decides everything.
         seed: u64,

@@ -1,8 +1,9 @@
 //! The simulated environment: one thread that picks, by seed, what happens next.
 //!
-//! A step is one of: poll a ready task, complete a request under way, poll the test's own future. The virtual clock
-//! moves a little with every step, and jumps to the next timer when nothing else is left to do. When nothing is left
-//! at all but the test still waits, that is a lost wake-up or a deadlock, and the simulation says so with its seed.
+//! A step is one of: poll a ready task, complete a request under way, poll the test's own future. The virtual
+//! clock moves a little with every step, and jumps to the next timer when nothing else is left to do. When
+//! nothing is left at all but the test still waits, that is a lost wake-up or a deadlock, and the simulation
+//! says so with its seed.
 
 use crate::environment::TaskFuture;
 use crate::executor::{Scheduler, Sleep};
@@ -74,8 +75,8 @@ impl SimulatedEnvironment {
         &self.disk
     }
 
-    /// Lets the simulation panic after so many more steps: what is waited for then will not come, though something
-    /// always goes on.
+    /// Lets the simulation panic after so many more steps: what is waited for then will not come, though
+    /// something always goes on.
     pub fn limit_steps(&self, steps: u64) {
         self.state.lock().steps_left = steps;
     }
@@ -133,7 +134,8 @@ impl SimulatedEnvironment {
         state.now = state.now.max(target);
     }
 
-    /// Drops every task, as the end of the process does. Tasks that hold the environment keep it alive until then.
+    /// Drops every task, as the end of the process does. Tasks that hold the environment keep it alive until
+    /// then.
     pub fn shutdown(&self) {
         self.scheduler.stop();
     }
@@ -241,9 +243,9 @@ impl Environment for SimulatedEnvironment {
         Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
     }
 
-    /// Completes requests until the event is set; when none is left, lets tasks that are neither workers nor polled further
-    /// up the stack go on, then timers. (Requests first: a blocking wait inside a structure change holds latches that
-    /// other tasks would run into, and it waits for a request.)
+    /// Completes requests until the event is set; when none is left, lets tasks that are neither workers nor
+    /// polled further up the stack go on, then timers. (Requests first: a blocking wait inside a structure
+    /// change holds latches that other tasks would run into, and it waits for a request.)
     fn block_until(&self, event: &Event) {
         while !event.is_set() {
             let requests = self.disk.in_flight();

@@ -1,8 +1,8 @@
 //! What a simulated disk does wrong, on request: calls that fail, and calls that lie.
 //!
 //! A [`Fault`] hits one call by its number, so that a loop can make every call of a history fail once. A
-//! [`Misbehaviour`] hits calls on files by name, always or once in so many: errors again, and the quiet kind, in which the
-//! call succeeds and the disk has not done what it said.
+//! [`Misbehaviour`] hits calls on files by name, always or once in so many: errors again, and the quiet kind,
+//! in which the call succeeds and the disk has not done what it said.
 
 use crate::Random;
 use crate::simulated::crash::matches;
@@ -16,10 +16,11 @@ pub enum FaultKind {
     Eio,
     /// The file system is full (ENOSPC). A write may have happened in part.
     Enospc,
-    /// The transfer takes two steps inside the storage: it succeeds, but an atomic write fails instead, and a power
-    /// loss may keep one step without the other.
+    /// The transfer takes two steps inside the storage: it succeeds, but an atomic write fails instead, and a
+    /// power loss may keep one step without the other.
     Short,
-    /// The name is too long for the file system (ENAMETOOLONG). This and the next three hit calls on names only.
+    /// The name is too long for the file system (ENAMETOOLONG). This and the next three hit calls on names
+    /// only.
     NameTooLong,
     /// The two names are on different file systems (EXDEV).
     OtherDevice,
@@ -164,7 +165,8 @@ pub(crate) fn flip_a_bit(bytes: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Another place of a file for a transfer of `length` bytes at `offset`: a multiple of the length, inside the file.
+/// Another place of a file for a transfer of `length` bytes at `offset`: a multiple of the length, inside the
+/// file.
 pub(crate) fn elsewhere(offset: usize, length: usize, file: usize, random: &mut Random) -> Option<usize> {
     let places = file.checked_div(length)?;
     let own = offset / length;

@@ -1,8 +1,9 @@
 //! One simulated file: what a reader sees, what is durable, and the changes between the two.
 //!
-//! A sync moves changes, in their order, into the durable content. A failed sync decides at once, for each change, whether
-//! it happens to be durable or is lost for good: that is how Linux page caches behave, and why a sync must not be
-//! retried. What a power loss makes of the rest is [`crate::simulated::crash`]'s business.
+//! A sync moves changes, in their order, into the durable content. A failed sync decides at once, for each
+//! change, whether it happens to be durable or is lost for good: that is how Linux page caches behave, and
+//! why a sync must not be retried. What a power loss makes of the rest is [`crate::simulated::crash`]'s
+//! business.
 
 use crate::Random;
 use crate::simulated::content::Content;

@@ -1,8 +1,8 @@
 //! The names of a simulated file system: what is visible, and what a power loss leaves of it.
 //!
-//! Creating, renaming and removing are visible at once and durable after a sync of the directory; until then a power
-//! loss keeps any subset of them, each whole (a rename is never half done). Directories themselves are durable at
-//! once: nothing in the engine depends on losing one.
+//! Creating, renaming and removing are visible at once and durable after a sync of the directory; until then
+//! a power loss keeps any subset of them, each whole (a rename is never half done). Directories themselves
+//! are durable at once: nothing in the engine depends on losing one.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -119,7 +119,8 @@ impl Names {
         self.pending.len()
     }
 
-    /// What a power loss leaves, and how many changes survived. `survives` is asked once for each, in their order.
+    /// What a power loss leaves, and how many changes survived. `survives` is asked once for each, in their
+    /// order.
     pub(crate) fn after_crash(&self, survives: &mut dyn FnMut() -> bool) -> (Names, usize) {
         let mut left = self.durable.clone();
         let mut kept = 0;

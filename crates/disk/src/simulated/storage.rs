@@ -1,4 +1,5 @@
-//! The simulated disk: calls are numbered, may be told to fail, and end up in file images that know what is durable.
+//! The simulated disk: calls are numbered, may be told to fail, and end up in file images that know what is
+//! durable.
 
 use crate::probe::Atomic;
 use crate::simulated::crash::{Crash, FileMoment, Moment};
@@ -114,8 +115,9 @@ impl SimulatedStorage {
         Arc::new(SimulatedStorage { state: Arc::new(Mutex::new(state)) })
     }
 
-    /// Drops the requests under way, unanswered. They hold their files, and those the disk: without this a disk that is not
-    /// run to the end of its requests is never freed. For after the last [`SimulatedStorage::moment`].
+    /// Drops the requests under way, unanswered. They hold their files, and those the disk: without this a
+    /// disk that is not run to the end of its requests is never freed. For after the last
+    /// [`SimulatedStorage::moment`].
     pub fn abandon_requests(&self) {
         // Outside of the lock, and again: whoever waited may make others.
         loop {
@@ -131,15 +133,16 @@ impl SimulatedStorage {
         self.state.lock().moment()
     }
 
-    /// What a power loss at this moment leaves: of the writes that were not synced (or still under way) any subset, in
-    /// any order, each whole or torn; of the names that were not synced any subset. This disk stays as it is, so that
-    /// many crashes can be tried from one moment.
+    /// What a power loss at this moment leaves: of the writes that were not synced (or still under way) any
+    /// subset, in any order, each whole or torn; of the names that were not synced any subset. This disk
+    /// stays as it is, so that many crashes can be tried from one moment.
     pub fn crash(&self, seed: u64) -> Arc<SimulatedStorage> {
         self.moment().crash(Crash::Random(seed)).0
     }
 
-    /// Calls `observer` with every moment just before something becomes durable (a sync of a file or of a directory):
-    /// those are all moments at which a crash can make a difference. It runs inside the storage and must not call it.
+    /// Calls `observer` with every moment just before something becomes durable (a sync of a file or of a
+    /// directory): those are all moments at which a crash can make a difference. It runs inside the storage
+    /// and must not call it.
     pub fn observe_syncs(&self, observer: impl FnMut(Moment) + Send + 'static) {
         self.state.lock().observer = Some(Box::new(observer));
     }
@@ -159,8 +162,8 @@ impl SimulatedStorage {
         self.state.lock().faults.clear();
     }
 
-    /// From now on calls on files whose path contains `files` go wrong this way, one in `one_in` on average (1: all).
-    /// Several rules may be in force; the first that strikes a call counts.
+    /// From now on calls on files whose path contains `files` go wrong this way, one in `one_in` on average
+    /// (1: all). Several rules may be in force; the first that strikes a call counts.
     pub fn misbehave(&self, files: &str, what: Misbehaviour, one_in: usize) {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -185,7 +188,8 @@ impl SimulatedStorage {
         self.state.lock().rules.struck
     }
 
-    /// From now on reads of files whose path contains `files` are compared with what an honest disk would have returned.
+    /// From now on reads of files whose path contains `files` are compared with what an honest disk would
+    /// have returned.
     pub fn watch_reads(&self, files: &str) {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -226,14 +230,14 @@ impl SimulatedStorage {
         state.atomic.refused_from = Some(state.atomic_writes + good);
     }
 
-    /// Lets atomic writes fail for lack of room (ENOSPC) while writes in place find theirs, as on a full file system that
-    /// does them by copy-on-write; or no longer.
+    /// Lets atomic writes fail for lack of room (ENOSPC) while writes in place find theirs, as on a full file
+    /// system that does them by copy-on-write; or no longer.
     pub fn leave_no_room_for_atomic_writes(&self, none: bool) {
         self.state.lock().atomic.without_room = none;
     }
 
-    /// Lets one sync of a file fail with EIO: the one with this number, counted from 0 ([`IoCounters::syncs`]) since the
-    /// storage was made.
+    /// Lets one sync of a file fail with EIO: the one with this number, counted from 0
+    /// ([`IoCounters::syncs`]) since the storage was made.
     pub fn fail_sync(&self, number: u64) {
         self.state.lock().failing_sync = Some(number);
     }
@@ -243,7 +247,8 @@ impl SimulatedStorage {
         self.state.lock().names.lose(&plain(path))
     }
 
-    /// Number of I/O calls so far (opening, transfers, syncs, changes of names; each request of a batch is one).
+    /// Number of I/O calls so far (opening, transfers, syncs, changes of names; each request of a batch is
+    /// one).
     pub fn calls(&self) -> u64 {
         self.state.lock().calls
     }

@@ -1,9 +1,9 @@
 //! How many pages to write now: a controller without an `io_capacity` to set.
 //!
-//! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `C` the most it may
-//! become, `r` the rate at which the log grows, and `d` how many dirty pages there are per byte of log at the old end
-//! of the flush list. Writing `r * d` pages a second takes away the old end as fast as the log grows, so the age stays
-//! what it is (feed-forward). Feedback steers the age towards a *goal*:
+//! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `C` the
+//! most it may become, `r` the rate at which the log grows, and `d` how many dirty pages there are per byte
+//! of log at the old end of the flush list. Writing `r * d` pages a second takes away the old end as fast as
+//! the log grows, so the age stays what it is (feed-forward). Feedback steers the age towards a *goal*:
 //!
 //! ```text
 //!   goal = max(C / 8, what a restart applies in a second), at most 3/4 C
@@ -20,16 +20,16 @@
 //!
 //! So a restart has about a second's work, or an eighth of the log where that is more.
 //!
-//! **Writing ahead.** Below the goal nothing has to be written, but a device with time to spare may as well shorten the
-//! next restart. The cleaner writes one batch at a time for that and then rests three times as long as it took: it takes a
-//! quarter of the device when nobody else wants it, and the slower the device answers, the less. Whether it pays is a
-//! matter of density: where holding the age would take `r * d` pages a second and that is more than half of what
-//! such batches can do, the pages at the old end are hot, and writing them would be to write them again and again for
-//! nothing. Then they are left to grow old.
+//! **Writing ahead.** Below the goal nothing has to be written, but a device with time to spare may as well
+//! shorten the next restart. The cleaner writes one batch at a time for that and then rests three times as
+//! long as it took: it takes a quarter of the device when nobody else wants it, and the slower the device
+//! answers, the less. Whether it pays is a matter of density: where holding the age would take `r * d` pages
+//! a second and that is more than half of what such batches can do, the pages at the old end are hot, and
+//! writing them would be to write them again and again for nothing. Then they are left to grow old.
 //!
-//! From 7/8 on (async) at least one full batch is always under way; from 15/16 on (sync) there is no limit at all, and
-//! `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really full. When the log has
-//! not grown for a second, the pool is drained gently, so that an idle server becomes clean.
+//! From 7/8 on (async) at least one full batch is always under way; from 15/16 on (sync) there is no limit at
+//! all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really full.
+//! When the log has not grown for a second, the pool is drained gently, so that an idle server becomes clean.
 //!
 //! Pure: figures in, a number out. The cleaner feeds it every few milliseconds.
 
@@ -57,7 +57,8 @@ pub(crate) struct Load {
     pub(crate) ahead: Option<f64>,
 }
 
-/// The age to steer for: what recovery applies in a second at `apply_rate` bytes per second, or 1/8 of the capacity.
+/// The age to steer for: what recovery applies in a second at `apply_rate` bytes per second, or 1/8 of the
+/// capacity.
 pub(crate) fn goal(capacity: u64, apply_rate: u64) -> u64 {
     apply_rate.max(capacity / 8).min(capacity / 4 * 3)
 }
@@ -345,8 +346,8 @@ mod tests {
         assert!(ages[0].0 > ahead, "{ages:?}");
     }
 
-    /// A set of pages that all change with every 2 MB of log. Written once per goal's worth of log they cost little; written
-    /// as soon as there is time they would cost the more the more time there is.
+    /// A set of pages that all change with every 2 MB of log. Written once per goal's worth of log they cost
+    /// little; written as soon as there is time they would cost the more the more time there is.
     #[test]
     fn hot_pages_are_not_written_again_and_again() {
         const HOT: usize = 1000;

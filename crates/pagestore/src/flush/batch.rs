@@ -1,17 +1,20 @@
 //! Writing dirty pages: from the flush list into a batch, from the batch into the files.
 //!
-//! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be waiting
-//! for a frame that this very write makes free), image copied and sealed, moved from the flush list into the batch. The
-//! batch then becomes a background task of its own: make the log durable up to the newest LSN in it (the WAL rule),
-//! hand it to the [`PageWriter`](page::PageWriter), and when that says that every page is in its file, count the pages as clean.
-//! What it left unsynced is synced before the next checkpoint ([`crate::flush::syncing`]); until then the log holds every change of these pages.
-//! Meanwhile the pages may change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in
-//! its file yet, and marked, so that nobody writes it twice at the same time.
+//! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be
+//! waiting for a frame that this very write makes free), image copied and sealed, moved from the flush list
+//! into the batch. The batch then becomes a background task of its own: make the log durable up to the newest
+//! LSN in it (the WAL rule), hand it to the [`PageWriter`](page::PageWriter), and when that says that every
+//! page is in its file, count the pages as clean. What it left unsynced is synced before the next checkpoint
+//! ([`crate::flush::syncing`]); until then the log holds every change of these pages. Meanwhile the pages may
+//! change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in its file yet,
+//! and marked, so that nobody writes it twice at the same time.
 //!
-//! No more than half of the pool is in flight at a time, and in a small pool batches are small too, so that frames come
-//! back in steady portions. When somebody waits for a frame, the pages of a finished batch are evicted at once.
+//! No more than half of the pool is in flight at a time, and in a small pool batches are small too, so that
+//! frames come back in steady portions. When somebody waits for a frame, the pages of a finished batch are
+//! evicted at once.
 //!
-//! A write error poisons the store: pages of the failed batch stay pinned in memory and in the checkpoint's account.
+//! A write error poisons the store: pages of the failed batch stay pinned in memory and in the checkpoint's
+//! account.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,9 +83,9 @@ impl PageStore {
         collected
     }
 
-    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has latched is
-    /// left alone: it could not be copied now, and taking its turn it would keep others from being written, for ever
-    /// when that writer waits for the frame of one of them.
+    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has
+    /// latched is left alone: it could not be copied now, and taking its turn it would keep others from being
+    /// written, for ever when that writer waits for the frame of one of them.
     pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
         if !frame.is_dirty() || frame.latch.has_writer() || frame.in_flight.swap(true, Ordering::AcqRel) {
             return false;
@@ -122,7 +125,8 @@ impl PageStore {
         let pages_max = pages_max.min(self.flight_room());
         let list = self.flush_list.lock();
         let mut candidates = Vec::with_capacity(pages_max.min(list.len()));
-        // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the same.
+        // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the
+        // same.
         let steps_max = pages_max.saturating_mul(2).saturating_add(1024);
         for (index, _) in list.oldest_first().take(steps_max).take_while(|(_, start)| *start < before) {
             if candidates.len() == pages_max {
@@ -286,8 +290,8 @@ impl Batch {
                 let lsn = Lsn(page::lsn(image));
                 page::seal(image, lsn);
                 self.newest = self.newest.max(lsn);
-                // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
-                // initialisation in the log and never reads the page (docs/internals/page-writes.md).
+                // The checkpoint stays at or before `start` until this write is durable, so recovery finds
+                // the initialisation in the log and never reads the page (docs/internals/page-writes.md).
                 if frame.created.load(Ordering::Relaxed) >= start.0 {
                     write.mark_recreatable();
                 }
@@ -334,7 +338,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Leaves the sync to the checkpoint, unless that has many files to sync already: these cannot be closed before.
+    /// Leaves the sync to the checkpoint, unless that has many files to sync already: these cannot be closed
+    /// before.
     async fn sync_if_many(&self, write: &mut WriteBatch) -> Result<(), Error> {
         if self.store.flush_list.lock().unsynced_files() < self.store.options.open_files / 2 {
             return Ok(());
@@ -342,8 +347,8 @@ impl Batch {
         Ok(self.store.writer.sync(write.take_unsynced()).await?)
     }
 
-    /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner, which may be
-    /// the one who tried, would look again at once and for ever.
+    /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner,
+    /// which may be the one who tried, would look again at once and for ever.
     fn come_to_nothing(&mut self) {
         self.store.flush_list.lock().end_batch(self.id, Vec::new());
         self.keep_memory();
@@ -355,8 +360,8 @@ impl Batch {
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
         frames.iter().for_each(|frame| self.store.not_in_flight(*frame));
-        // What was written to be evicted may be gone before the feeder comes by. First those that are evicted now; the
-        // others are clean, and may be next.
+        // What was written to be evicted may be gone before the feeder comes by. First those that are evicted
+        // now; the others are clean, and may be next.
         if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
             let (victims, others): (Vec<FrameRef>, Vec<FrameRef>) =
                 frames.iter().partition(|frame| frame.victim.load(Ordering::Relaxed));
@@ -396,8 +401,8 @@ impl Drop for Batch {
         if self.over.is_set() {
             return;
         }
-        // Failed, or the environment was shut down in the middle: nothing is known of these pages' files. They stay in
-        // memory, and the checkpoint does not pass them.
+        // Failed, or the environment was shut down in the middle: nothing is known of these pages' files.
+        // They stay in memory, and the checkpoint does not pass them.
         self.store.poison("a page write did not come to its end");
         self.store.unwritten.lock().append(&mut self.frames);
         self.announce_end();

@@ -1,7 +1,7 @@
 //! Moving the checkpoint.
 //!
-//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it moves, the data
-//! files that batches left unsynced are synced, once for all of these batches.
+//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it
+//! moves, the data files that batches left unsynced are synced, once for all of these batches.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,8 @@ impl PageStore {
         if target <= self.redo.checkpoint_lsn() {
             return;
         }
-        // After the target was computed: what was changed before it has been invalidated in this tier, or was never in it.
+        // After the target was computed: what was changed before it has been invalidated in this tier, or was
+        // never in it.
         if let Some(tier) = self.tier.get() {
             tier.before_checkpoint(target).await;
         }

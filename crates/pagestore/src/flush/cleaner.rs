@@ -1,10 +1,11 @@
 //! The page cleaner: the one task that decides when dirty pages are written and when the checkpoint moves.
 //!
-//! It looks every few milliseconds (and at once when someone waits for a frame or for room in the log) and does two
-//! kinds of work. For those who miss pages it keeps some frames free: from the LRU tail it evicts clean pages and
-//! starts writing dirty ones. For the log it writes the oldest changes, as many as the
+//! It looks every few milliseconds (and at once when someone waits for a frame or for room in the log) and
+//! does two kinds of work. For those who miss pages it keeps some frames free: from the LRU tail it evicts
+//! clean pages and starts writing dirty ones. For the log it writes the oldest changes, as many as the
 //! [controller](crate::flush::adaptive_flushing) says. Batches run as tasks of their own; the cleaner never waits for one.
-//! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a restart is short.
+//! User tasks never write a page: they wait. With time to spare it writes more than it has to, so that a
+//! restart is short.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -105,7 +106,8 @@ impl PageStore {
 
 /// The task. It holds the store only while it works, so that the store can be closed.
 async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
-    // Without it no page is written any more: whoever waits for a frame or for room in the log would wait for ever.
+    // Without it no page is written any more: whoever waits for a frame or for room in the log would wait for
+    // ever.
     let _guard = disk::OnPanic::new({
         let store = store.clone();
         move || {
@@ -127,7 +129,8 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
             let period = cleaner.look(&store);
             let mut events = vec![wanted];
             let space = store.redo.space_wanted();
-            // Once set it stays set until the checkpoint has moved: then the period and the batches set the pace.
+            // Once set it stays set until the checkpoint has moved: then the period and the batches set the
+            // pace.
             if space.is_set() || store.free.waiting() > 0 || store.free.limit() < store.free.end() {
                 events.push(over);
             }
@@ -140,8 +143,8 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
     }
 }
 
-/// Completes with the sleep or the first event, but not before the other tasks of this thread have had their turn: the
-/// batches that were just started are among them, and nothing becomes free without them.
+/// Completes with the sleep or the first event, but not before the other tasks of this thread have had their
+/// turn: the batches that were just started are among them, and nothing becomes free without them.
 async fn first_of(mut sleep: disk::TaskFuture, events: &mut [Event]) {
     let mut waits: Vec<_> = events.iter().map(Event::wait).collect();
     let mut others_had_their_turn = false;
@@ -295,12 +298,12 @@ struct Victims {
     dirty: Vec<FrameRef>,
 }
 
-/// Takes pages from the LRU tail: `missing` of them, counting those that are being written for this already. While
-/// somebody waits, enough clean ones for those who wait even if dirty ones come first, but only from the very end of the list
-/// as long as frames will come from what is being written: where writing is what everything waits for, the few clean pages are
-/// those just read, whose readers wait for another frame. Whoever takes them has them read again, and the list turns faster.
-/// (With a buffer pool extension, which reads much faster than a capped disk writes, a transaction read 7.1 pages
-/// instead of 3.7.)
+/// Takes pages from the LRU tail: `missing` of them, counting those that are being written for this already.
+/// While somebody waits, enough clean ones for those who wait even if dirty ones come first, but only from
+/// the very end of the list as long as frames will come from what is being written: where writing is what
+/// everything waits for, the few clean pages are those just read, whose readers wait for another frame.
+/// Whoever takes them has them read again, and the list turns faster. (With a buffer pool extension, which
+/// reads much faster than a capped disk writes, a transaction read 7.1 pages instead of 3.7.)
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();

@@ -1,14 +1,16 @@
 //! Feeding the buffer pool extension: pages near the LRU tail are offered before they are evicted.
 //!
-//! The cleaner feeds at each look, before it evicts: it walks ahead of the tail, as far as frames are taken until the
-//! next look or the one after, notes the clean pages it has not dealt with, lets the list go, and offers them one by
-//! one. Pages that are written to be evicted are offered when they have reached their file. Nobody waits for any of
-//! this: a page that is latched is passed by, and a page that is evicted before the feeder came is just evicted.
+//! The cleaner feeds at each look, before it evicts: it walks ahead of the tail, as far as frames are taken
+//! until the next look or the one after, notes the clean pages it has not dealt with, lets the list go, and
+//! offers them one by one. Pages that are written to be evicted are offered when they have reached their
+//! file. Nobody waits for any of this: a page that is latched is passed by, and a page that is evicted before
+//! the feeder came is just evicted.
 //!
-//! What is offered is in its file. Under the page's S latch the feeder looks once more: not dirty, not on its way, not
-//! a page of a store that is poisoned (there a change may be in memory that is in no log). Whoever makes the page dirty
-//! needs the X latch, and [invalidates](page::extension::BufferPoolExtension::invalidate) under it: so either the
-//! feeder finds the page dirty, or the invalidation comes after the offer.
+//! What is offered is in its file. Under the page's S latch the feeder looks once more: not dirty, not on its
+//! way, not a page of a store that is poisoned (there a change may be in memory that is in no log). Whoever
+//! makes the page dirty needs the X latch, and
+//! [invalidates](page::extension::BufferPoolExtension::invalidate) under it: so either the feeder finds the
+//! page dirty, or the invalidation comes after the offer.
 
 use std::sync::atomic::Ordering;
 

@@ -1,16 +1,18 @@
-//! The flush list: dirty pages in the order in which they first became dirty, and what is on its way to the files.
+//! The flush list: dirty pages in the order in which they first became dirty, and what is on its way to the
+//! files.
 //!
-//! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at the head,
-//! oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start LSN of each batch
-//! under way is remembered until the batch is written. What its writer left unsynced is then remembered in common with that
-//! of other batches, as one LSN and the files, until somebody syncs these. Hence the checkpoint rule: no change that
-//! began before
+//! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at
+//! the head, oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start
+//! LSN of each batch under way is remembered until the batch is written. What its writer left unsynced is
+//! then remembered in common with that of other batches, as one LSN and the files, until somebody syncs
+//! these. Hence the checkpoint rule: no change that began before
 //!
-//! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is none of
-//! > these, the end of the last mini-transaction this list has seen,
+//! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is
+//! > none of these, the end of the last mini-transaction this list has seen,
 //!
-//! can be missing from the files after a crash. A page changed again while its image is under way enters the list anew with the start
-//! LSN of that change; it is not collected a second time before the first write is done (`Frame::in_flight`).
+//! can be missing from the files after a crash. A page changed again while its image is under way enters the
+//! list anew with the start LSN of that change; it is not collected a second time before the first write is
+//! done (`Frame::in_flight`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -156,8 +158,8 @@ impl FlushList {
         id
     }
 
-    /// Moves a page (S-latched, its image just copied) from the list into the batch. Its start LSN; `None` when it is
-    /// clean.
+    /// Moves a page (S-latched, its image just copied) from the list into the batch. Its start LSN; `None`
+    /// when it is clean.
     pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> Option<Lsn> {
         let start = self.take(frame)?;
         let entry = self.under_way.iter_mut().find(|(id, _)| *id == batch);
@@ -168,7 +170,8 @@ impl FlushList {
         Some(Lsn(start))
     }
 
-    /// The batch's pages are in their files, and durable as soon as these, which its writer left unsynced, are synced.
+    /// The batch's pages are in their files, and durable as soon as these, which its writer left unsynced,
+    /// are synced.
     pub(crate) fn end_batch(&mut self, batch: BatchId, unsynced: Vec<Arc<dyn File>>) {
         let Some(index) = self.under_way.iter().position(|(id, _)| *id == batch) else { return };
         let (_, oldest) = self.under_way.swap_remove(index);
@@ -337,7 +340,8 @@ mod tests {
         );
         list.end_sync(sync);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(140), Lsn(150)));
-        // A file that is removed needs no sync; what was written to it no longer matters when the others are synced.
+        // A file that is removed needs no sync; what was written to it no longer matters when the others are
+        // synced.
         list.forget_file(&one);
         let (sync, files) = list.begin_sync().unwrap();
         assert!(files.is_empty());

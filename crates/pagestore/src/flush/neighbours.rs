@@ -1,14 +1,15 @@
 //! Neighbours that ride along: dirty pages that lie next to a page being written to be evicted.
 //!
-//! A device that is limited by requests (a cloud volume, a disk) writes a stretch of pages for the price of one, and so do
-//! many that are not. A page in the old part of the LRU list has to be written soon in any case; so when its neighbour in
-//! the file is written it goes along, and stays in the pool, clean. Not so a young one: it would change again before
-//! its turn, and be written twice (measured: as many requests for each transaction, and a sixth more pages).
+//! A device that is limited by requests (a cloud volume, a disk) writes a stretch of pages for the price of
+//! one, and so do many that are not. A page in the old part of the LRU list has to be written soon in any
+//! case; so when its neighbour in the file is written it goes along, and stays in the pool, clean. Not so a
+//! young one: it would change again before its turn, and be written twice (measured: as many requests for
+//! each transaction, and a sixth more pages).
 //!
-//! How much a stretch saves depends on how it is written: plain writes and copies merge to one request of any length,
-//! atomic writes to naturally aligned powers of two (see the `dblwr` crate). Of those a page can be sure of one partner only:
-//! the other half of its pair. That one goes along even when it is young, because few partners are there, and each saves a
-//! request.
+//! How much a stretch saves depends on how it is written: plain writes and copies merge to one request of any
+//! length, atomic writes to naturally aligned powers of two (see the `dblwr` crate). Of those a page can be
+//! sure of one partner only: the other half of its pair. That one goes along even when it is young, because
+//! few partners are there, and each saves a request.
 
 use std::sync::atomic::Ordering;
 

@@ -1,12 +1,13 @@
 //! When to sync what page writes left unsynced; the [`PageWriter`](page::PageWriter) does it.
 //!
-//! Most batches end when they are written; the files they leave are synced for all of them together, before a checkpoint
-//! or when somebody wants to be sure. At most one such sync is under way; who comes while it runs may have had pages
-//! written after it began, and waits for the next.
+//! Most batches end when they are written; the files they leave are synced for all of them together, before a
+//! checkpoint or when somebody wants to be sure. At most one such sync is under way; who comes while it runs
+//! may have had pages written after it began, and waits for the next.
 //!
-//! After a sync that failed nobody knows what reached the disk, and asking again would be answered with success. So each
-//! one's outcome must be seen: a sync of pages is a task of the store and poisons it when it fails, whether or not
-//! whoever asked still waits. Nothing is acknowledged after that and the checkpoint stays.
+//! After a sync that failed nobody knows what reached the disk, and asking again would be answered with
+//! success. So each one's outcome must be seen: a sync of pages is a task of the store and poisons it when it
+//! fails, whether or not whoever asked still waits. Nothing is acknowledged after that and the checkpoint
+//! stays.
 
 use std::sync::Arc;
 
@@ -41,8 +42,8 @@ impl PageStore {
         self.refuse_when_poisoned()
     }
 
-    /// Waits until the page writes under way now are over, and makes durable what they and those before them have
-    /// written.
+    /// Waits until the page writes under way now are over, and makes durable what they and those before them
+    /// have written.
     ///
     /// # Errors
     /// When that fails; the store is then poisoned.
@@ -74,7 +75,8 @@ impl PageStore {
         }
     }
 
-    /// Starts to sync the files; with them ends `batch`. The event is set when they are synced or the store is poisoned.
+    /// Starts to sync the files; with them ends `batch`. The event is set when they are synced or the store
+    /// is poisoned.
     fn start_syncing(&self, files: Vec<Arc<dyn File>>, batch: Option<BatchId>) -> Event {
         let event = Event::new();
         let syncing = Syncing { store: self.this(), batch, event: event.clone(), synced: false };

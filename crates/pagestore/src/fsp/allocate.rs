@@ -1,9 +1,10 @@
 //! Which page a segment gets next.
 //!
-//! The order (MySQL 8.0's): the hint itself where the segment owns its extent; else, once the segment has outgrown single
-//! pages and has little set aside, the hint's extent when it is free, or a new extent for a run in one direction; else
-//! a page near the hint in an extent of its own; else any page set aside for it; else a single page; else a new extent.
-//! "Little set aside" is less than an eighth of what it has, so a segment never wastes more than that.
+//! The order (MySQL 8.0's): the hint itself where the segment owns its extent; else, once the segment has
+//! outgrown single pages and has little set aside, the hint's extent when it is free, or a new extent for a
+//! run in one direction; else a page near the hint in an extent of its own; else any page set aside for it;
+//! else a single page; else a new extent. "Little set aside" is less than an eighth of what it has, so a
+//! segment never wastes more than that.
 
 use super::context::{Latched, under_latch};
 use super::extent::{Extent, State};
@@ -22,9 +23,10 @@ const EXTENTS_IN_ADVANCE: u32 = 4;
 pub(super) const STRUCTURE_LISTS: [usize; 3] =
     [layout::HEADER_FREE, layout::HEADER_FREE_FRAGMENT, layout::HEADER_FULL_FRAGMENT];
 
-/// Latches what an allocation from `segment` near `hint` will touch: space header, extent descriptors, inode. To be called
-/// while nothing has changed, so that a miss is a wait. Further allocations of the same mini-transaction touch the
-/// same pages, save where a list crosses into another descriptor page (one in 256 MiB at 16 KiB pages).
+/// Latches what an allocation from `segment` near `hint` will touch: space header, extent descriptors, inode.
+/// To be called while nothing has changed, so that a miss is a wait. Further allocations of the same
+/// mini-transaction touch the same pages, save where a list crosses into another descriptor page (one in 256
+/// MiB at 16 KiB pages).
 ///
 /// # Errors
 /// [`Interrupt::Wait`] for a page that is not in memory; damaged structure pages.
@@ -41,8 +43,8 @@ pub fn prepare(mtr: &mut Mtr<'_>, segment: SegmentHeader, hint: u32) -> Result<(
 /// number, neighbours (none) and space id, its type is 0.
 ///
 /// # Errors
-/// [`Interrupt::Wait`] only while the mini-transaction has no changes; [`crate::Error::NoSpace`] when the file cannot grow
-/// (ask [`super::reserve`] first); damaged structure pages.
+/// [`Interrupt::Wait`] only while the mini-transaction has no changes; [`crate::Error::NoSpace`] when the
+/// file cannot grow (ask [`super::reserve`] first); damaged structure pages.
 pub fn allocate_page(
     mtr: &mut Mtr<'_>,
     segment: SegmentHeader,

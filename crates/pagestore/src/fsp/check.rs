@@ -1,10 +1,11 @@
 //! Checks the space management of a tablespace and tells who owns which page.
 //!
-//! The structure pages are copied first (under the S latch of page 0, so that they belong together), then judged at
-//! leisure: [`gather`] does the one, [`Gathered::judge`] the other, which gives way where its caller wants. Nothing on a page
-//! is trusted: a list may loop, lead anywhere or claim any length. What is verified is listed in the module documentation of
-//! [`crate::fsp`]; besides, a page that is used must have exactly one owner, so that a B-tree check can compare the pages it
-//! reached with the pages its segments own ([`Report::pages_of`]).
+//! The structure pages are copied first (under the S latch of page 0, so that they belong together), then
+//! judged at leisure: [`gather`] does the one, [`Gathered::judge`] the other, which gives way where its
+//! caller wants. Nothing on a page is trusted: a list may loop, lead anywhere or claim any length. What is
+//! verified is listed in the module documentation of [`crate::fsp`]; besides, a page that is used must have
+//! exactly one owner, so that a B-tree check can compare the pages it reached with the pages its segments own
+//! ([`Report::pages_of`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -129,8 +130,8 @@ impl fmt::Display for Report {
 /// Checks an open tablespace.
 ///
 /// # Errors
-/// [`Interrupt::Wait`] for a structure page that is not in memory (hold it and call again); I/O errors. Damage is reported,
-/// unless a page cannot be read at all.
+/// [`Interrupt::Wait`] for a structure page that is not in memory (hold it and call again); I/O errors.
+/// Damage is reported, unless a page cannot be read at all.
 pub fn check(store: &PageStore, space: u32) -> Result<Report, Interrupt> {
     Ok(gather(store, space)?.judge_at_once())
 }

@@ -1,4 +1,5 @@
-//! A tablespace under its space latch: the X latch of page 0, and typed access to the structure pages behind it.
+//! A tablespace under its space latch: the X latch of page 0, and typed access to the structure pages behind
+//! it.
 
 use page::{PageId, kind};
 
@@ -144,8 +145,8 @@ impl<'m, 's> Latched<'m, 's> {
     }
 }
 
-/// Does `work` under the space latch. A failure after the first change (damage found late, a disk full that nobody
-/// reserved against) leaves the mini-transaction without a way out, which it has to know.
+/// Does `work` under the space latch. A failure after the first change (damage found late, a disk full that
+/// nobody reserved against) leaves the mini-transaction without a way out, which it has to know.
 pub(super) fn under_latch<'m, 's, T>(
     mtr: &'m mut Mtr<'s>,
     space: u32,
@@ -159,7 +160,8 @@ pub(super) fn under_latch<'m, 's, T>(
     outcome
 }
 
-/// Makes a new page: zero but for its number and space id (as [`Mtr::create`] leaves it), neighbours (none) and type.
+/// Makes a new page: zero but for its number and space id (as [`Mtr::create`] leaves it), neighbours (none)
+/// and type.
 pub(super) fn create_page(mtr: &mut Mtr<'_>, id: PageId, kind: u16) -> Result<PageHandle, Interrupt> {
     let handle = mtr.create(id)?;
     mtr.fill(handle, page::PREVIOUS, page::LSN - page::PREVIOUS, 0xFF);

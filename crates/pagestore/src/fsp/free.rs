@@ -1,7 +1,7 @@
 //! Giving pages and whole segments back.
 //!
-//! A freed page keeps its old bytes in the file; its bit says that they mean nothing. An extent whose last page was
-//! freed goes back to the tablespace at once.
+//! A freed page keeps its old bytes in the file; its bit says that they mean nothing. An extent whose last
+//! page was freed goes back to the tablespace at once.
 
 use super::allocate::STRUCTURE_LISTS;
 use super::context::{Latched, under_latch};
@@ -14,7 +14,8 @@ use page::NULL_PAGE;
 /// Extents and single pages that one [`free_segment_step`] frees at most; a few hundred bytes of redo each.
 const UNITS_PER_STEP: usize = 32;
 
-/// Latches what [`free_page`] of `page` will touch; to be called while nothing has changed, so that a miss is a wait.
+/// Latches what [`free_page`] of `page` will touch; to be called while nothing has changed, so that a miss is
+/// a wait.
 ///
 /// # Errors
 /// [`Interrupt::Wait`] for a page that is not in memory; damaged structure pages.
@@ -35,8 +36,8 @@ pub fn prepare_free(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: u32) -> Res
 /// Frees a page of `segment`. The page is X-latched by the caller and not to be touched afterwards.
 ///
 /// # Errors
-/// [`Interrupt::Wait`] only while the mini-transaction has no changes; damaged structure pages, among them a page that is not
-/// the segment's.
+/// [`Interrupt::Wait`] only while the mini-transaction has no changes; damaged structure pages, among them a
+/// page that is not the segment's.
 pub fn free_page(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: PageHandle) -> Result<(), Interrupt> {
     let number = mtr.page_id(page).page;
     debug_assert_eq!(mtr.page_id(page).space, segment.space);
@@ -51,11 +52,11 @@ pub fn free_page(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: PageHandle) ->
     })
 }
 
-/// Frees some of a segment's pages, with a bounded amount of redo; to be repeated, each time in a mini-transaction of its
-/// own, until it returns true. `keep` (the root page, where the segment header itself lies) stays allocated, and with
-/// it the segment: the caller frees it at the very end by a call without `keep`, which frees the inode too.
-/// Nobody may use the pages any more; they are not latched or read. A crash in between leaves a segment that
-/// the same calls go on freeing.
+/// Frees some of a segment's pages, with a bounded amount of redo; to be repeated, each time in a
+/// mini-transaction of its own, until it returns true. `keep` (the root page, where the segment header itself
+/// lies) stays allocated, and with it the segment: the caller frees it at the very end by a call without
+/// `keep`, which frees the inode too. Nobody may use the pages any more; they are not latched or read. A
+/// crash in between leaves a segment that the same calls go on freeing.
 ///
 /// # Errors
 /// [`Interrupt::Wait`] only while the mini-transaction has no changes; damaged structure pages.

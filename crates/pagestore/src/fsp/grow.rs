@@ -1,12 +1,12 @@
 //! How a tablespace begins and how it grows.
 //!
 //! SIZE in the header is what the tablespace has; the file may be longer, never shorter. So a change that may
-//! need room first makes the *file* long enough ([`reserve`], nothing logged, waits allowed); taking that room in later
-//! is a change of SIZE that cannot fail.
+//! need room first makes the *file* long enough ([`reserve`], nothing logged, waits allowed); taking that
+//! room in later is a change of SIZE that cannot fail.
 //!
-//! Rules of InnoDB: below one extent the file grows page by page; from there by one extent up to 32 extents, then by
-//! four. From one extent on its size is a whole number of extents (servers round it down when they open the file).
-//! Descriptors are initialised in steps of up to four extents, up to FREE_LIMIT.
+//! Rules of InnoDB: below one extent the file grows page by page; from there by one extent up to 32 extents,
+//! then by four. From one extent on its size is a whole number of extents (servers round it down when they
+//! open the file). Descriptors are initialised in steps of up to four extents, up to FREE_LIMIT.
 
 use super::context::{Latched, under_latch};
 use super::extent::State;
@@ -20,8 +20,8 @@ const EXTENTS_AT_A_TIME: u32 = 4;
 const SMALL_EXTENTS: u32 = 32;
 /// Pages a structure change may take in a tablespace that still lends single pages only.
 const PAGES_OF_A_CHANGE: u32 = 16;
-/// The same for purge and rollback. Less, so that what the last insert left over is enough for them: when the file
-/// system is full the failed statement must still be taken back.
+/// The same for purge and rollback. Less, so that what the last insert left over is enough for them: when the
+/// file system is full the failed statement must still be taken back.
 const PAGES_OF_CLEANING: u32 = 8;
 
 /// Extents by which the file is made longer in the background than was asked for.
@@ -62,7 +62,8 @@ pub const fn extents_for_delete(height: u32) -> u32 {
     height / 32 + 1
 }
 
-/// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually [`INITIAL_PAGES`]).
+/// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually
+/// [`INITIAL_PAGES`]).
 ///
 /// # Errors
 /// [`Interrupt`] from the page store.
@@ -96,8 +97,9 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
     under_latch(mtr, space, Latched::describe_next_extent).map(drop)
 }
 
-/// Makes sure, before anything has changed, that `extents` extents can be had by this mini-transaction, by making the
-/// file longer where it must be. Takes the space latch; what was found stays true until the mini-transaction ends.
+/// Makes sure, before anything has changed, that `extents` extents can be had by this mini-transaction, by
+/// making the file longer where it must be. Takes the space latch; what was found stays true until the
+/// mini-transaction ends.
 ///
 /// # Errors
 /// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`] when it cannot be.
@@ -113,8 +115,8 @@ pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Re
     Ok(())
 }
 
-/// Sets SIZE to what the file has (whole extents), for a file that is handed over, as FLUSH TABLES … FOR EXPORT does:
-/// servers want both to agree.
+/// Sets SIZE to what the file has (whole extents), for a file that is handed over, as FLUSH TABLES … FOR
+/// EXPORT does: servers want both to agree.
 ///
 /// # Errors
 /// [`Interrupt`] from the page store.
@@ -143,13 +145,14 @@ impl Latched<'_, '_> {
                 return Ok((self.used_in(first) + PAGES_OF_CLEANING).max(size));
             }
             let wanted = self.used_in(first) + PAGES_OF_A_CHANGE;
-            // A segment takes whole extents once its fragment slots are full; before that single pages will do.
+            // A segment takes whole extents once its fragment slots are full; before that single pages will
+            // do.
             let whole_extents = wanted > self.layout.fragment_slots() as u32;
             return Ok(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
         }
         let listed = self.list_len(self.header_at(layout::HEADER_FREE));
-        // What gives space back takes single pages for what it may have to put above the leaves; leaves that it puts
-        // back have been theirs before.
+        // What gives space back takes single pages for what it may have to put above the leaves; leaves that
+        // it puts back have been theirs before.
         if kind == Reserve::Cleaning && (listed >= extents || self.free_fragments() >= PAGES_OF_CLEANING) {
             return Ok(size);
         }
@@ -223,7 +226,8 @@ impl Latched<'_, '_> {
         Ok(())
     }
 
-    /// Puts extents above FREE_LIMIT into the FREE list, growing the tablespace where it must or where it costs nothing.
+    /// Puts extents above FREE_LIMIT into the FREE list, growing the tablespace where it must or where it
+    /// costs nothing.
     pub fn fill_free_list(&mut self) -> Result<(), Interrupt> {
         let extent_pages = self.layout.extent_pages();
         let mut added = 0;
@@ -243,8 +247,8 @@ impl Latched<'_, '_> {
         Ok(())
     }
 
-    /// Initialises the descriptor of the extent at FREE_LIMIT. The extent goes to the FREE list (true), or, where a stretch
-    /// of extents begins and its first two pages describe it, to FREE_FRAG (false).
+    /// Initialises the descriptor of the extent at FREE_LIMIT. The extent goes to the FREE list (true), or,
+    /// where a stretch of extents begins and its first two pages describe it, to FREE_FRAG (false).
     fn describe_next_extent(&mut self) -> Result<bool, Interrupt> {
         let first = self.free_limit();
         let begins_stretch = self.layout.begins_stretch(first);

@@ -1,9 +1,9 @@
 //! Where things lie in the space-management pages, for every page size.
 //!
 //! All offsets are absolute within a page. Only four numbers depend on the page size: how many pages make an
-//! extent, how long an extent descriptor is (its bitmap has two bits for each page), how many fragment slots a
-//! segment has (half an extent), and so how many segments fit on an inode page. A [`Layout`] holds them; nothing
-//! else in this module knows a page size.
+//! extent, how long an extent descriptor is (its bitmap has two bits for each page), how many fragment slots
+//! a segment has (half an extent), and so how many segments fit on an inode page. A [`Layout`] holds them;
+//! nothing else in this module knows a page size.
 
 use crate::fsp::FlagsError;
 use page::PageSize;

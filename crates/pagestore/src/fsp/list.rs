@@ -5,8 +5,8 @@
 //! node (12 bytes)  +0 previous (page 4, offset 2)            +6  next (page 4, offset 2)
 //! ```
 //!
-//! An address points to the node itself. "None" is page FFFFFFFF, offset 0. A change first latches both neighbours,
-//! then writes.
+//! An address points to the node itself. "None" is page FFFFFFFF, offset 0. A change first latches both
+//! neighbours, then writes.
 
 use super::context::{Latched, Place};
 use super::layout::{LIST_BASE_LEN, LIST_NODE_LEN};

@@ -1,12 +1,13 @@
 //! Tablespace structure: who owns which page of a file, and how the file grows.
 //!
-//! A tablespace is a row of pages. Page 0 carries the **tablespace header**; page 0 and every page whose number is a
-//! multiple of the page size carry **extent descriptors**, two bits for each of the pages that follow; the page after
-//! each of them is a change-buffer bitmap (all zero, part of the format). An **extent** is 64 pages (at 16 KiB). It is
-//! free, or lent out page by page (a *fragment* extent), or owned as a whole by one **segment**. A B-tree has two
-//! segments, one for its leaves and one for the levels above. Segments are described by **inodes**, which live on
-//! inode pages. The first 32 pages of a segment are fragments, so that small tables stay small; after that it
-//! takes whole extents, so that large tables are laid out in runs.
+//! A tablespace is a row of pages. Page 0 carries the **tablespace header**; page 0 and every page whose
+//! number is a multiple of the page size carry **extent descriptors**, two bits for each of the pages that
+//! follow; the page after each of them is a change-buffer bitmap (all zero, part of the format). An
+//! **extent** is 64 pages (at 16 KiB). It is free, or lent out page by page (a *fragment* extent), or owned
+//! as a whole by one **segment**. A B-tree has two segments, one for its leaves and one for the levels above.
+//! Segments are described by **inodes**, which live on inode pages. The first 32 pages of a segment are
+//! fragments, so that small tables stay small; after that it takes whole extents, so that large tables are
+//! laid out in runs.
 //!
 //! ```text
 //! header ── FREE ──────── extents of nobody, initialised up to FREE_LIMIT
@@ -18,20 +19,21 @@
 //! ```
 //!
 //! Invariants, all of which [`check()`] verifies:
-//! - every initialised extent is in exactly the list its state says; lists are linked both ways and their lengths are right;
+//! - every initialised extent is in exactly the list its state says; lists are linked both ways and their
+//!   lengths are right;
 //! - FRAG_N_USED and NOT_FULL_N_USED equal the used bits of the extents in those lists;
 //! - every used page of a fragment extent is a structure page or in exactly one fragment slot.
 //!
-//! **Latches.** The X latch of page 0 is the space latch: it is taken first and kept to the end of the mini-transaction,
-//! so nothing else here can dead-lock. New pages are latched last.
+//! **Latches.** The X latch of page 0 is the space latch: it is taken first and kept to the end of the
+//! mini-transaction, so nothing else here can dead-lock. New pages are latched last.
 //!
-//! **Gather, then change.** Each public function first latches what it will touch (while the mini-transaction has no
-//! changes, a miss is an [`crate::Interrupt::Wait`]); [`prepare`] does that ahead of a structure change for pages that will be
-//! allocated in it, and [`reserve`] makes sure beforehand that the file has room, so that a full disk is reported while
-//! nothing has changed.
+//! **Gather, then change.** Each public function first latches what it will touch (while the mini-transaction
+//! has no changes, a miss is an [`crate::Interrupt::Wait`]); [`prepare`] does that ahead of a structure
+//! change for pages that will be allocated in it, and [`reserve`] makes sure beforehand that the file has
+//! room, so that a full disk is reported while nothing has changed.
 //!
-//! Formats and rules are those of InnoDB; files made here are imported by MySQL and MariaDB, and their allocators go
-//! on where this one stopped.
+//! Formats and rules are those of InnoDB; files made here are imported by MySQL and MariaDB, and their
+//! allocators go on where this one stopped.
 
 mod allocate;
 mod check;
@@ -56,8 +58,8 @@ pub use layout::Layout;
 pub(crate) use shrink::pages_of_header;
 pub use shrink::{allocate_page_below, release_last_extent, space_pages};
 
-/// Pages a new tablespace file has: the header, the bitmap, the first inode page, and room that lets every MySQL
-/// version open the file after a crash (it insists on seven).
+/// Pages a new tablespace file has: the header, the bitmap, the first inode page, and room that lets every
+/// MySQL version open the file after a crash (it insists on seven).
 pub const INITIAL_PAGES: u32 = 7;
 
 /// Where the inode of a segment lies; 10 bytes on disk, stored on the root page of an index.

@@ -1,8 +1,10 @@
-//! How a tablespace gets smaller: its last extents, when nothing is on them, leave the free lists and its size.
+//! How a tablespace gets smaller: its last extents, when nothing is on them, leave the free lists and its
+//! size.
 //!
 //! That is a change of structure pages only, one extent in each mini-transaction. The file is cut afterwards
-//! ([`crate::PageStore::cut_space`]), when no recovery can come back to what was on those pages. For that they have
-//! to become free, so what is allocated meanwhile should come from further in front ([`allocate_page_below`]).
+//! ([`crate::PageStore::cut_space`]), when no recovery can come back to what was on those pages. For that
+//! they have to become free, so what is allocated meanwhile should come from further in front
+//! ([`allocate_page_below`]).
 
 use super::allocate::{STRUCTURE_LISTS, prepare};
 use super::context::{Latched, under_latch};
@@ -16,8 +18,9 @@ use page::{NULL_PAGE, kind};
 /// Pages in use in an extent that only describes the stretch it begins.
 const DESCRIBING_PAGES: u32 = 2;
 
-/// Takes the last extent out of the tablespace, if it has more than `least` pages and nothing of that extent is in use; what
-/// `segment` has only set aside of it, it loses. Returns the size of the tablespace from now on; `None`: nothing was done.
+/// Takes the last extent out of the tablespace, if it has more than `least` pages and nothing of that extent
+/// is in use; what `segment` has only set aside of it, it loses. Returns the size of the tablespace from now
+/// on; `None`: nothing was done.
 ///
 /// # Errors
 /// [`Interrupt::Wait`] only while the mini-transaction has no changes; damaged structure pages.
@@ -81,8 +84,8 @@ pub(crate) fn pages_of_header(header: &[u8]) -> u32 {
     page::u32_at(header, layout::HEADER_SIZE)
 }
 
-/// As [`super::allocate_page`], for the first free page of the tablespace, if there is one before page `below`: for a tablespace that
-/// is to become smaller. It looks at one extent after the other.
+/// As [`super::allocate_page`], for the first free page of the tablespace, if there is one before page
+/// `below`: for a tablespace that is to become smaller. It looks at one extent after the other.
 ///
 /// # Errors
 /// As [`super::allocate_page`].

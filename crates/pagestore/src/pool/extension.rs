@@ -1,5 +1,5 @@
-//! Where the store keeps its [buffer pool extension](BufferPoolExtension): whoever reads, evicts or changes pages asks
-//! here.
+//! Where the store keeps its [buffer pool extension](BufferPoolExtension): whoever reads, evicts or changes
+//! pages asks here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +31,10 @@ impl TierPlace {
 }
 
 impl PageStore {
-    /// Puts a buffer pool extension into the place of the one before, which is returned, or takes it away. A tier set
-    /// before [`PageStore::recover`] may know pages already: recovery invalidates those that it finds in the log, and
-    /// reads nothing from the tier. One that is set later must be empty.
-    /// The memory it takes is the pool's from now on.
+    /// Puts a buffer pool extension into the place of the one before, which is returned, or takes it away. A
+    /// tier set before [`PageStore::recover`] may know pages already: recovery invalidates those that it
+    /// finds in the log, and reads nothing from the tier. One that is set later must be empty. The memory it
+    /// takes is the pool's from now on.
     pub fn set_extension(
         &self,
         tier: Option<Arc<dyn BufferPoolExtension>>,

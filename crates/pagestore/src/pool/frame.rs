@@ -10,17 +10,18 @@
 //!   0                evictable (if the page is clean)
 //! ```
 //!
-//! To look up a page one reads the frame index from the page table, pins (an atomic increment), and then compares the
-//! frame's page id. A frame can only be taken away by the compare-and-swap 0 -> owned, so a pin that did not see
-//! `owned` keeps the page; a pin that saw `owned`, or found another page, is given back at once and the look-up
-//! repeated. Such transient pins may come and go while a frame is owned, so an owner gives the frame up by clearing
-//! the bit, never by storing the word.
+//! To look up a page one reads the frame index from the page table, pins (an atomic increment), and then
+//! compares the frame's page id. A frame can only be taken away by the compare-and-swap 0 -> owned, so a pin
+//! that did not see `owned` keeps the page; a pin that saw `owned`, or found another page, is given back at
+//! once and the look-up repeated. Such transient pins may come and go while a frame is owned, so an owner
+//! gives the frame up by clearing the bit, never by storing the word.
 //!
-//! A pool that is made smaller ([`crate::pool::resize`]) withdraws frames: a withdrawn frame is owned, holds no page and is in
-//! no list until the pool grows again. Look-ups that come too late still find its descriptor, which stays.
+//! A pool that is made smaller ([`crate::pool::resize`]) withdraws frames: a withdrawn frame is owned, holds
+//! no page and is in no list until the pool grows again. Look-ups that come too late still find its
+//! descriptor, which stays.
 //!
-//! Guards hold a pointer to the descriptor and no reference to the store. This is sound because the memory is freed
-//! only when no frame is pinned (otherwise it is leaked, see `Frames::drop`).
+//! Guards hold a pointer to the descriptor and no reference to the store. This is sound because the memory is
+//! freed only when no frame is pinned (otherwise it is leaked, see `Frames::drop`).
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{self, NonNull};
@@ -69,7 +70,8 @@ pub(crate) struct Frame {
     pub(crate) offered: AtomicBool,
     /// The pool's eviction count when the page last moved to the young end.
     pub(crate) young_clock: AtomicU32,
-    /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by completion.
+    /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by
+    /// completion.
     pub(crate) in_flight: AtomicBool,
     /// Whether it is being written to be evicted: not one that only rides along.
     pub(crate) victim: AtomicBool,
@@ -78,13 +80,13 @@ pub(crate) struct Frame {
     pub(crate) oldest: AtomicU64,
     /// End LSN of the newest change. Written under the X latch.
     pub(crate) newest: AtomicU64,
-    /// Start LSN of the mini-transaction that last initialised a page in this frame; compared with `oldest` only, which
-    /// is greater for every later change, so it need not be reset.
+    /// Start LSN of the mini-transaction that last initialised a page in this frame; compared with `oldest`
+    /// only, which is greater for every later change, so it need not be reset.
     pub(crate) created: AtomicU64,
 }
 
-// SAFETY: `bytes` points to memory owned by `Frames`; access to it is governed by latch, pins and ownership, all of
-// them atomics. The other fields are atomics or never change.
+// SAFETY: `bytes` points to memory owned by `Frames`; access to it is governed by latch, pins and ownership,
+// all of them atomics. The other fields are atomics or never change.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
@@ -143,7 +145,8 @@ impl Frame {
         u64::from(id.space) << 32 | u64::from(id.page)
     }
 
-    /// Notes something of the page's use. What is new is a reason to offer the page to the buffer pool extension again.
+    /// Notes something of the page's use. What is new is a reason to offer the page to the buffer pool
+    /// extension again.
     pub(crate) fn note(&self, bit: u8) {
         if self.history.load(Ordering::Relaxed) & bit == 0 {
             self.history.fetch_or(bit, Ordering::Relaxed);
@@ -183,8 +186,8 @@ impl Frame {
         self.newest.store(other.newest.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Whether the newest bytes of the page are in its file: not dirty and not on their way. Under the S latch
-    /// with a pin this stays so until the latch is given up.
+    /// Whether the newest bytes of the page are in its file: not dirty and not on their way. Under the S
+    /// latch with a pin this stays so until the latch is given up.
     pub(crate) fn is_in_its_file(&self) -> bool {
         // In this order: a page is marked as in flight before it is taken from the list of dirty ones.
         self.oldest.load(Ordering::Acquire) == 0 && !self.in_flight.load(Ordering::Acquire)
@@ -200,16 +203,16 @@ impl Frame {
     /// The caller holds the latch (shared or exclusive) with a pin, or owns the frame, for the whole of `'a`.
     #[inline]
     pub(crate) unsafe fn bytes<'a>(&self) -> &'a [u8] {
-        // SAFETY: `bytes` points to `len` bytes that live as long as `Frames`, which outlives pins and owners; nobody
-        // changes them during 'a by the caller's promise.
+        // SAFETY: `bytes` points to `len` bytes that live as long as `Frames`, which outlives pins and
+        // owners; nobody changes them during 'a by the caller's promise.
         unsafe { std::slice::from_raw_parts(self.bytes, self.len as usize) }
     }
 
     /// The page bytes, to be changed.
     ///
     /// # Safety
-    /// The caller holds the exclusive latch with a pin, or owns the frame, for the whole of `'a`, and has no other
-    /// reference to them.
+    /// The caller holds the exclusive latch with a pin, or owns the frame, for the whole of `'a`, and has no
+    /// other reference to them.
     #[inline]
     pub(crate) unsafe fn bytes_mut<'a>(&self) -> &'a mut [u8] {
         // SAFETY: as for `bytes`, and nobody else reads them by the caller's promise.
@@ -230,16 +233,18 @@ impl std::ops::Deref for FrameRef {
     type Target = Frame;
     #[inline]
     fn deref(&self) -> &Frame {
-        // SAFETY: descriptors live as long as `Frames`, which is not freed while a frame is pinned; see FrameRef.
+        // SAFETY: descriptors live as long as `Frames`, which is not freed while a frame is pinned; see
+        // FrameRef.
         unsafe { self.0.as_ref() }
     }
 }
 
 /// All frames of a pool, withdrawn ones too.
 ///
-/// Descriptors lie in buckets that never move. The first has room for those the pool began with, rounded up to a power of
-/// two; each further one for as many as all before it together. So finding a descriptor in a pool that has not grown is
-/// a comparison and an addition, and room for descriptors that are not there yet costs address space only.
+/// Descriptors lie in buckets that never move. The first has room for those the pool began with, rounded up
+/// to a power of two; each further one for as many as all before it together. So finding a descriptor in a
+/// pool that has not grown is a comparison and an addition, and room for descriptors that are not there yet
+/// costs address space only.
 pub(crate) struct Frames {
     first: NonNull<Frame>,
     first_capacity: usize,
@@ -405,8 +410,8 @@ impl Drop for Frames {
             if let Ok(layout) = Layout::array::<Frame>(capacity)
                 && !start.is_null()
             {
-                // SAFETY: allocated with this layout; nobody has a pin, so no pointer to a descriptor is left, and
-                // descriptors need no drop.
+                // SAFETY: allocated with this layout; nobody has a pin, so no pointer to a descriptor is
+                // left, and descriptors need no drop.
                 unsafe { dealloc(start.cast(), layout) };
             }
         };

@@ -1,19 +1,21 @@
 //! Free frames, and making frames free by evicting clean pages.
 //!
-//! Whoever needs a frame takes one from the free list; when that is empty, it evicts a clean page from the tail of the
-//! LRU list itself. It never writes a page: when there is no clean page near the tail it waits, and the page cleaner,
-//! woken, writes some. A few frames are kept in reserve for mini-transactions that have already changed something and
-//! may not wait.
+//! Whoever needs a frame takes one from the free list; when that is empty, it evicts a clean page from the
+//! tail of the LRU list itself. It never writes a page: when there is no clean page near the tail it waits,
+//! and the page cleaner, woken, writes some. A few frames are kept in reserve for mini-transactions that have
+//! already changed something and may not wait.
 //!
-//! Those who wait stand in a queue, each with an event of its own. A frame that is put into the list wakes the first of
-//! them and nobody else, so that the number of retries is of the order of the number of frames that became free. A
-//! waiter that was woken has no claim to the frame: it tries again like everybody else. If it has gone away
-//! instead (its operation was cancelled), the cleaner, which looks every few milliseconds while somebody waits, wakes
-//! as many others as there are frames in the list. Waiting for a frame means holding no pins ([`Wait::letting_go`]).
+//! Those who wait stand in a queue, each with an event of its own. A frame that is put into the list wakes
+//! the first of them and nobody else, so that the number of retries is of the order of the number of frames
+//! that became free. A waiter that was woken has no claim to the frame: it tries again like everybody else.
+//! If it has gone away instead (its operation was cancelled), the cleaner, which looks every few milliseconds
+//! while somebody waits, wakes as many others as there are frames in the list. Waiting for a frame means
+//! holding no pins ([`Wait::letting_go`]).
 //!
-//! The list also knows which frames the pool consists of: those below the *limit*, which [`crate::pool::resize`] moves. A frame
-//! at or above it that is put back is withdrawn instead, and nobody is given one. Those between the limit and the *end*
-//! are on their way out: they may hold pages still, and when all of them are withdrawn the end becomes the limit.
+//! The list also knows which frames the pool consists of: those below the *limit*, which
+//! [`crate::pool::resize`] moves. A frame at or above it that is put back is withdrawn instead, and nobody is
+//! given one. Those between the limit and the *end* are on their way out: they may hold pages still, and when
+//! all of them are withdrawn the end becomes the limit.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
@@ -131,8 +133,8 @@ impl FreeFrames {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Notes that the cleaner looks now; whoever enters the queue later calls it again. A swap, so that the cleaner sees
-    /// the queue as those saw it who found that it had been called.
+    /// Notes that the cleaner looks now; whoever enters the queue later calls it again. A swap, so that the
+    /// cleaner sees the queue as those saw it who found that it had been called.
     pub(crate) fn cleaner_looks(&self) {
         self.cleaner_called.swap(false, Ordering::AcqRel);
     }
@@ -156,8 +158,8 @@ impl FreeFrames {
         index
     }
 
-    /// Puts an owned frame without a page back and lets one of those who wait try again; withdraws it when it is to leave
-    /// the pool.
+    /// Puts an owned frame without a page back and lets one of those who wait try again; withdraws it when it
+    /// is to leave the pool.
     pub(crate) fn put(&self, frame: FrameRef) {
         debug_assert!(frame.pins.is_owned() && !frame.holds_a_page());
         {
@@ -173,7 +175,8 @@ impl FreeFrames {
         self.wake(1);
     }
 
-    /// Takes all frames from `limit` on out of the pool: free ones at once, the others when they are put back.
+    /// Takes all frames from `limit` on out of the pool: free ones at once, the others when they are put
+    /// back.
     pub(crate) fn lower(&self, frames: &Frames, limit: u32) {
         let mut list = self.list.lock();
         assert!(limit <= list.limit);
@@ -190,7 +193,8 @@ impl FreeFrames {
         self.publish(&list);
     }
 
-    /// Takes the frames below `limit` into the pool, the withdrawn ones of them into the list. They have descriptors.
+    /// Takes the frames below `limit` into the pool, the withdrawn ones of them into the list. They have
+    /// descriptors.
     pub(crate) fn raise(&self, frames: &Frames, limit: u32) {
         {
             let mut list = self.list.lock();
@@ -236,7 +240,8 @@ impl FreeFrames {
 
     /// Lets up to `max` of those who wait try again, no more than there are frames for.
     pub(crate) fn wake(&self, max: usize) {
-        // Either the waiter who enters the queue sees the frame, or we see the waiter: both store, fence and load.
+        // Either the waiter who enters the queue sees the frame, or we see the waiter: both store, fence and
+        // load.
         fence(Ordering::SeqCst);
         if self.waiting() == 0 {
             return;
@@ -250,7 +255,8 @@ impl FreeFrames {
         self.wake_some(usize::MAX, usize::MAX);
     }
 
-    /// Wakes up to `total` in all, urgent ones first, and among them up to `usual` that cannot use the reserve.
+    /// Wakes up to `total` in all, urgent ones first, and among them up to `usual` that cannot use the
+    /// reserve.
     fn wake_some(&self, total: usize, usual: usize) {
         let woken: Vec<Event> = {
             let mut queue = self.queue.lock();
@@ -346,8 +352,8 @@ impl PageStore {
         None
     }
 
-    /// An owned frame for a page that has to leave its own, if there is one without writing anything: a free one, and for
-    /// a young page also that of the page which would be evicted next.
+    /// An owned frame for a page that has to leave its own, if there is one without writing anything: a free
+    /// one, and for a young page also that of the page which would be evicted next.
     pub(crate) fn take_frame_for_moving(&self, lru: &mut Lru, page_in: FrameRef) -> Option<FrameRef> {
         if let Some(index) = self.free.pop(Need::Usual) {
             return Some(self.frames.get(index));
@@ -377,9 +383,9 @@ impl PageStore {
         if frame.is_dirty() || !frame.pins.try_own() {
             return false;
         }
-        // Nobody has a pin, so nobody can change the page from here on. Whoever made it dirty had it pinned, and gave the pin
-        // back, released, afterwards: owning it acquires that, so that the relaxed look sees the mark. Looked at again: it may have been changed and
-        // unpinned between the two looks above.
+        // Nobody has a pin, so nobody can change the page from here on. Whoever made it dirty had it pinned,
+        // and gave the pin back, released, afterwards: owning it acquires that, so that the relaxed look sees
+        // the mark. Looked at again: it may have been changed and unpinned between the two looks above.
         if frame.is_dirty() || frame.in_flight.load(Ordering::Acquire) {
             frame.pins.disown();
             return false;

@@ -1,7 +1,8 @@
 //! Guards: the only way to page bytes from outside a mini-transaction.
 //!
-//! A [`Pin`] keeps a page in its frame and may be kept across waits; a [`PageRead`] is a pin with the latch held for
-//! reading and must not be kept across a wait (it is not `Send`, so a background task that tries does not compile).
+//! A [`Pin`] keeps a page in its frame and may be kept across waits; a [`PageRead`] is a pin with the latch
+//! held for reading and must not be kept across a wait (it is not `Send`, so a background task that tries
+//! does not compile).
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -35,8 +36,8 @@ impl Pin {
         self.frame.page_id()
     }
 
-    /// Latches the page for reading, without a look-up. Blocks only for as long as another thread holds the latch
-    /// exclusively.
+    /// Latches the page for reading, without a look-up. Blocks only for as long as another thread holds the
+    /// latch exclusively.
     #[inline]
     #[must_use]
     pub fn read(&self) -> PageRead {

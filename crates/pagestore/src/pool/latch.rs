@@ -5,19 +5,22 @@
 //!  exclusive  readers asleep   writer waits    number of readers
 //! ```
 //!
-//! A latch protects page bytes for as long as a few hundred instructions; it is never held across a wait, an await or
-//! I/O. Taking it uncontended is one compare-and-swap.
+//! A latch protects page bytes for as long as a few hundred instructions; it is never held across a wait, an
+//! await or I/O. Taking it uncontended is one compare-and-swap.
 //!
-//! **Who goes first.** A writer that cannot have the latch at once says so in the word, and from then on no reader comes in: those
-//! inside leave, the last of them wakes a writer. So a stream of overlapping readers, as many scans of one small table are, holds a
-//! writer up for no longer than the readers that were there before it. When a writer leaves it clears both flags and wakes all; they
-//! compete again, and a writer that loses says so again. So readers are not kept out by a row of writers either.
+//! **Who goes first.** A writer that cannot have the latch at once says so in the word, and from then on no
+//! reader comes in: those inside leave, the last of them wakes a writer. So a stream of overlapping readers,
+//! as many scans of one small table are, holds a writer up for no longer than the readers that were there
+//! before it. When a writer leaves it clears both flags and wakes all; they compete again, and a writer that
+//! loses says so again. So readers are not kept out by a row of writers either.
 //!
-//! **A reader that has the latch already** and takes it again would wait for the writer that waits for it. The latch order forbids that; should
-//! it happen, such a reader goes in past the writer after [`PATIENCE`], which is no deadlock but slow.
+//! **A reader that has the latch already** and takes it again would wait for the writer that waits for it.
+//! The latch order forbids that; should it happen, such a reader goes in past the writer after [`PATIENCE`],
+//! which is no deadlock but slow.
 //!
-//! **Sleeping.** Who is about to sleep sets its flag first and sleeps only if, under the sleep queue's lock, the flag is still set and the
-//! latch still taken: a release in between either sees the flag, or is seen by the sleeper.
+//! **Sleeping.** Who is about to sleep sets its flag first and sleeps only if, under the sleep queue's lock,
+//! the flag is still set and the latch still taken: a release in between either sees the flag, or is seen by
+//! the sleeper.
 
 use std::time::Duration;
 
@@ -156,7 +159,8 @@ impl Latch {
         }
     }
 
-    /// Sets `flag` and sleeps while it is set and any bit of `busy` is. May return early. False: slept for [`PATIENCE`].
+    /// Sets `flag` and sleeps while it is set and any bit of `busy` is. May return early. False: slept for
+    /// [`PATIENCE`].
     fn sleep(&self, who: Sleeper, flag: u32, busy: u32) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         if state & busy == 0 {
@@ -179,15 +183,15 @@ impl Latch {
 
     #[cfg(not(loom))]
     fn park(&self, who: Sleeper, still: impl Fn() -> bool) -> bool {
-        // A latch is held for microseconds. In debug builds a writer that sleeps for many seconds means that this thread, or one it
-        // waits for, broke the latch order: say so instead of hanging.
+        // A latch is held for microseconds. In debug builds a writer that sleeps for many seconds means that
+        // this thread, or one it waits for, broke the latch order: say so instead of hanging.
         let limit = match who {
             Sleeper::Reader => Some(PATIENCE),
             Sleeper::Writer => cfg!(debug_assertions).then_some(Duration::from_secs(30)),
         };
         let limit = limit.map(|limit| std::time::Instant::now() + limit);
-        // SAFETY: the key is an address within this latch, which only latches use as a key; the callbacks neither panic
-        // nor park or unpark anything.
+        // SAFETY: the key is an address within this latch, which only latches use as a key; the callbacks
+        // neither panic nor park or unpark anything.
         let result = unsafe {
             parking_lot_core::park(
                 self.key(who),
@@ -311,7 +315,8 @@ mod tests {
         assert_eq!(latch.state.load(Ordering::Relaxed), 0);
     }
 
-    /// Readers overlap all the time. Counted is who comes in although a writer has been waiting since before it asked.
+    /// Readers overlap all the time. Counted is who comes in although a writer has been waiting since before
+    /// it asked.
     #[test]
     fn a_stream_of_readers_does_not_pass_a_waiting_writer() {
         const WRITES: u64 = 50;
@@ -384,8 +389,9 @@ mod loom_tests {
         value: UnsafeCell<u32>,
     }
 
-    /// One try: loom cannot explore a loop that waits for others without end. What is checked is exclusion and that
-    /// what one holder wrote is seen by the next; sleeping and waking are for the test with real threads.
+    /// One try: loom cannot explore a loop that waits for others without end. What is checked is exclusion
+    /// and that what one holder wrote is seen by the next; sleeping and waking are for the test with real
+    /// threads.
     fn add_one(guarded: &Guarded) -> u32 {
         if !guarded.latch.try_lock_exclusive() {
             return 0;
@@ -401,7 +407,8 @@ mod loom_tests {
         builder.check(run);
     }
 
-    /// Two writers and a reader that sleep and are woken: nobody sleeps for ever, and nothing of the flags is left.
+    /// Two writers and a reader that sleep and are woken: nobody sleeps for ever, and nothing of the flags is
+    /// left.
     #[test]
     fn loom_nobody_sleeps_for_ever() {
         model(|| {

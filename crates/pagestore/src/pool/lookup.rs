@@ -1,14 +1,15 @@
 //! Looking pages up, and reading those that are missing.
 //!
-//! The hit path is [`PageStore::pin`]: page table, pin, compare; no lock, no allocation. A miss starts a read into a
-//! free frame and returns at once with a [`Wait`] whose [`ReadHold`] will own a pin when the read is done, so that the
-//! retry finds the page. Requesters of a page that is being read share the one read.
+//! The hit path is [`PageStore::pin`]: page table, pin, compare; no lock, no allocation. A miss starts a read
+//! into a free frame and returns at once with a [`Wait`] whose [`ReadHold`] will own a pin when the read is
+//! done, so that the retry finds the page. Requesters of a page that is being read share the one read.
 //!
-//! While a page is being read its frame is owned by the read and in no page table; its [`PendingRead`] is in one of
-//! the maps below. Publication (page table entry, LRU list, pins for those who wait) happens under the map's lock,
-//! where a requester also looks whether to join: nobody can miss both. A read that somebody asked for and that failed stays in
-//! the map, with its error, until a request has fetched the error and nobody waits any more; then it is forgotten and the
-//! next request reads again. Not earlier: who waits without a hold (`Wait::without_hold`) would start the same read for ever.
+//! While a page is being read its frame is owned by the read and in no page table; its [`PendingRead`] is in
+//! one of the maps below. Publication (page table entry, LRU list, pins for those who wait) happens under the
+//! map's lock, where a requester also looks whether to join: nobody can miss both. A read that somebody asked
+//! for and that failed stays in the map, with its error, until a request has fetched the error and nobody
+//! waits any more; then it is forgotten and the next request reads again. Not earlier: who waits without a
+//! hold (`Wait::without_hold`) would start the same read for ever.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -154,7 +155,8 @@ impl PageStore {
     /// Pins and S-latches a page.
     ///
     /// # Errors
-    /// [`Interrupt::Wait`] when it has to be read or no frame is free; an error when it is damaged or not there.
+    /// [`Interrupt::Wait`] when it has to be read or no frame is free; an error when it is damaged or not
+    /// there.
     #[inline]
     pub fn read(&self, page: PageId) -> Result<PageRead, Interrupt> {
         Ok(self.pin(page)?.into_read())
@@ -252,7 +254,8 @@ impl PageStore {
         }
     }
 
-    /// The slow half of [`PageStore::pin`]. May be called with latches held only if the caller then lets them go.
+    /// The slow half of [`PageStore::pin`]. May be called with latches held only if the caller then lets them
+    /// go.
     #[cold]
     pub(crate) fn pin_missing(&self, page: PageId) -> Result<Pin, Interrupt> {
         match self.find_or_start(page, Need::Usual)? {
@@ -265,7 +268,8 @@ impl PageStore {
         }
     }
 
-    /// As [`PageStore::pin_missing`] for callers that may not give up what they hold: blocks the thread, and is counted.
+    /// As [`PageStore::pin_missing`] for callers that may not give up what they hold: blocks the thread, and
+    /// is counted.
     #[cold]
     pub(crate) fn pin_blocking(&self, page: PageId) -> Result<Pin, Error> {
         self.counters.count(Counter::BlockingReads);
@@ -288,8 +292,8 @@ impl PageStore {
         }
     }
 
-    /// Starts reading pages that will be wanted soon, those that are missing, in one batch. Never waits or fails: what
-    /// cannot be read now is read when it is asked for.
+    /// Starts reading pages that will be wanted soon, those that are missing, in one batch. Never waits or
+    /// fails: what cannot be read now is read when it is asked for.
     pub fn prefetch(&self, pages: &[PageId]) {
         self.read_ahead(pages, false);
     }
@@ -317,9 +321,10 @@ impl PageStore {
         }
     }
 
-    /// Linear read-ahead: says that a scan has come to `page` from the page before it. Half-way through an aligned area
-    /// of 64 pages, with most of the first half in memory, the next area is read in the background. So each area is
-    /// considered once per scan, and short ranges here and there read nothing ahead.
+    /// Linear read-ahead: says that a scan has come to `page` from the page before it. Half-way through an
+    /// aligned area of 64 pages, with most of the first half in memory, the next area is read in the
+    /// background. So each area is considered once per scan, and short ranges here and there read nothing
+    /// ahead.
     #[inline]
     pub fn scan_reached(&self, page: PageId) {
         if page.page % AREA == AREA / 2 {
@@ -397,8 +402,8 @@ impl PageStore {
             Err(error) => return give_back(Err(error)),
         };
         let mut shard = self.pending.shard(page).lock();
-        // Under the lock: whoever drops the tablespace marks it first, and whoever cuts its file makes it shorter first, and then
-        // looks through all shards.
+        // Under the lock: whoever drops the tablespace marks it first, and whoever cuts its file makes it
+        // shorter first, and then looks through all shards.
         if space.is_dropped() {
             drop(shard);
             return give_back(Err(Error::NoSuchSpace(page.space)));
@@ -429,20 +434,20 @@ impl PageStore {
         let started = if tier.is_some() { self.env.now() } else { Duration::ZERO };
         let completion =
             ReadCompletion { store, read, frame, space, tier, ticket: None, started, over: false };
-        // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the tier has of it
-        // stays current until this read is over.
+        // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
+        // tier has of it stays current until this read is over.
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, file, io }))
     }
 
-    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery applies
-    /// the log, the pages are on their way to what the tier has.
+    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery
+    /// applies the log, the pages are on their way to what the tier has.
     pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
         self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
     }
 
-    /// Enters a page that was made in the owned `frame` into page table and LRU list, with that many pins. Under the
-    /// lock of the page's pending shard, or where nobody else can know the page.
+    /// Enters a page that was made in the owned `frame` into page table and LRU list, with that many pins.
+    /// Under the lock of the page's pending shard, or where nobody else can know the page.
     pub(crate) fn publish(&self, page: PageId, frame: FrameRef, pins: u32, young: bool) {
         frame.set_page(Some(page));
         frame.first_access.store(0, Ordering::Relaxed);
@@ -493,9 +498,8 @@ impl PageStore {
             // A read that failed is no obstacle: what the file holds does not matter.
             let pending = shard.get(&page).filter(|read| !read.event.is_set()).cloned();
             if pending.is_none() && self.look_up(page).is_none() {
-                // The frame may hold bytes of an older version of this very page. Without an LSN nobody takes them for
-                // a page before the creator has made one.
-                // SAFETY: the frame is owned.
+                // The frame may hold bytes of an older version of this very page. Without an LSN nobody takes
+                // them for a page before the creator has made one. SAFETY: the frame is owned.
                 let bytes = unsafe { frame.bytes_mut() };
                 bytes[page::LSN..page::LSN + 8].fill(0);
                 shard.remove(&page);
@@ -517,7 +521,8 @@ impl PageStore {
     }
 }
 
-/// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in the tier.
+/// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in
+/// the tier.
 fn is_page(bytes: &[u8], id: PageId) -> bool {
     page::identity(bytes) == id && page::verify(bytes).is_ok()
 }
@@ -559,8 +564,8 @@ impl ReadCompletion {
     }
 
     fn request_from(self, file: Arc<dyn File>, offset: u64) -> (Arc<dyn File>, Io) {
-        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store, and with
-        // it the memory. There is one request at a time.
+        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store,
+        // and with it the memory. There is one request at a time.
         let buf = unsafe { IoBuf::raw(self.frame.address(), self.frame.len()) };
         let io = Io::new(IoKind::Read { buf, offset }, move |result| match self.ticket {
             Some(_) => self.complete_tier(result.map(drop)),
@@ -569,8 +574,8 @@ impl ReadCompletion {
         (file, io)
     }
 
-    /// The tier's slot has been read: the page, or the same read goes on with the data file, which those who wait do
-    /// not notice.
+    /// The tier's slot has been read: the page, or the same read goes on with the data file, which those who
+    /// wait do not notice.
     fn complete_tier(mut self, result: disk::Result<()>) {
         let (Some(tier), Some(ticket)) = (self.tier.clone(), self.ticket.take()) else {
             unreachable!("a slot of the tier was read");
@@ -579,8 +584,8 @@ impl ReadCompletion {
             Ok(()) => {
                 // SAFETY: the frame is owned by this read, and the transfer is over.
                 let bytes: &[u8] = unsafe { self.frame.bytes() };
-                // The tier compares with what it knows. That the bytes are a page at all, and this one, is looked at here
-                // as for any page that comes in.
+                // The tier compares with what it knows. That the bytes are a page at all, and this one, is
+                // looked at here as for any page that comes in.
                 if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
                     tier.read_took(Source::Tier, self.store.env.now().saturating_sub(self.started));
                     let lsn = page::lsn(bytes);

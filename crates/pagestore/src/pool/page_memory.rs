@@ -1,16 +1,16 @@
-//! The memory that the pages of a pool lie in: pieces of address space, one for each time the pool grew beyond all it
-//! had been before.
+//! The memory that the pages of a pool lie in: pieces of address space, one for each time the pool grew
+//! beyond all it had been before.
 //!
-//! A piece is never moved and not freed before the pool is: a frame has its page at the same address for ever. What it
-//! costs is what was touched. When the pool is made smaller, the pages that go are given back to the system
-//! (`MADV_DONTNEED`) and come back as zeros when they are touched again.
+//! A piece is never moved and not freed before the pool is: a frame has its page at the same address for
+//! ever. What it costs is what was touched. When the pool is made smaller, the pages that go are given back
+//! to the system (`MADV_DONTNEED`) and come back as zeros when they are touched again.
 
 use std::ops::Range;
 
 use page::PageSize;
 
-/// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no business of an
-/// allocator's.
+/// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no
+/// business of an allocator's.
 struct Piece {
     /// What was mapped; the pages lie in the aligned part of it.
     start: *mut libc::c_void,
@@ -78,7 +78,8 @@ impl PageMemory {
         piece.address(index, self.page_size)
     }
 
-    /// Gives the memory of these pages, which nobody uses, back to the system; they are zero afterwards, or as before.
+    /// Gives the memory of these pages, which nobody uses, back to the system; they are zero afterwards, or
+    /// as before.
     pub(crate) fn discard(&self, pages: Range<usize>) {
         for piece in &self.pieces {
             let part = pages.start.max(piece.pages.start)..pages.end.min(piece.pages.end);
@@ -92,9 +93,9 @@ impl PageMemory {
                 unsafe { address.write_bytes(0, bytes) };
                 continue;
             }
-            // SAFETY: whole pages of a mapping of ours that nobody has a reference into; as anonymous memory they
-            // are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where the system's
-            // pages are larger it refuses what is not aligned, and nothing happens.
+            // SAFETY: whole pages of a mapping of ours that nobody has a reference into; as anonymous memory
+            // they are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where
+            // the system's pages are larger it refuses what is not aligned, and nothing happens.
             if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
                 let error = std::io::Error::last_os_error();
                 tracing::debug!("memory of the buffer pool could not be given back: {error}");

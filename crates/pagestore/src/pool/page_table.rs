@@ -1,13 +1,13 @@
 //! From page number to frame, without a lock: arrays that grow by doubling and never move.
 //!
-//! [`Growing`] holds elements 0..2^32 in buckets, each as large as all before it together. A bucket is allocated zeroed
-//! when its first element is asked for (the kernel backs only what is touched), stays where it is until the array is
-//! dropped, and so a look-up is two loads. A [`PageTable`] maps the page numbers of one tablespace to frames; a
-//! [`SpaceDirectory`] maps tablespace ids to page tables.
+//! [`Growing`] holds elements 0..2^32 in buckets, each as large as all before it together. A bucket is
+//! allocated zeroed when its first element is asked for (the kernel backs only what is touched), stays where
+//! it is until the array is dropped, and so a look-up is two loads. A [`PageTable`] maps the page numbers of
+//! one tablespace to frames; a [`SpaceDirectory`] maps tablespace ids to page tables.
 //!
-//! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the store lives
-//! but emptied and used again for another tablespace. Whatever a stale look-up finds is checked against the page id in
-//! the frame (see [`crate::pool::frame`]).
+//! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the
+//! store lives but emptied and used again for another tablespace. Whatever a stale look-up finds is checked
+//! against the page id in the frame (see [`crate::pool::frame`]).
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -61,7 +61,8 @@ impl<T: Zeroed> Growing<T> {
         if start.is_null() {
             return None;
         }
-        // SAFETY: a bucket that is not null has `bucket_len` elements and lives as long as self; place is below that.
+        // SAFETY: a bucket that is not null has `bucket_len` elements and lives as long as self; place is
+        // below that.
         Some(unsafe { &*start.add(place) })
     }
 
@@ -189,8 +190,8 @@ unsafe impl Send for Tables {}
 
 const HIGH: u32 = 0xFFFF_0000;
 
-/// No tablespace of a sound database has an id from here on, below the high ones: ids are counted up, one for each table
-/// made. The directory of ids would take gigabytes for it.
+/// No tablespace of a sound database has an id from here on, below the high ones: ids are counted up, one for
+/// each table made. The directory of ids would take gigabytes for it.
 pub(crate) const LOW_IDS_END: u32 = 1 << 28;
 
 /// Whether a tablespace can have this id.

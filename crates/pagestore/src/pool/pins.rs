@@ -1,7 +1,7 @@
 //! The pin word: who may take a frame away from its page.
 //!
-//! See the essay of [`crate::pool::frame`] for the protocol; it is here by itself so that loom can check every interleaving
-//! of it.
+//! See the essay of [`crate::pool::frame`] for the protocol; it is here by itself so that loom can check
+//! every interleaving of it.
 
 use crate::sync::{AtomicU32, Ordering};
 

@@ -1,25 +1,27 @@
 //! Making the pool larger and smaller while it is in use.
 //!
-//! [`PageStore::resize`] says how many bytes the pool shall have; the cleaner, at each of its looks, takes a step towards
-//! that ([`Resizer`]), so that nobody waits for a resize and no step takes long. Frames have numbers, and the pool consists
-//! of those below a limit ([`crate::pool::free_list`]).
+//! [`PageStore::resize`] says how many bytes the pool shall have; the cleaner, at each of its looks, takes a
+//! step towards that ([`Resizer`]), so that nobody waits for a resize and no step takes long. Frames have
+//! numbers, and the pool consists of those below a limit ([`crate::pool::free_list`]).
 //!
-//! To grow, memory is asked for at once (it costs address space only, and a refusal is told to who asked); then, some
-//! thousand frames at a time, descriptors are made and the limit is raised, which puts the frames into the free list.
+//! To grow, memory is asked for at once (it costs address space only, and a refusal is told to who asked);
+//! then, some thousand frames at a time, descriptors are made and the limit is raised, which puts the frames
+//! into the free list.
 //!
-//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever is put back is
-//! withdrawn. The free ones have left with that. The resizer goes through the rest, again and again: it moves the clean pages
-//! into frames below the limit ([`crate::pool::relocation`]) or evicts them (offered to the buffer pool extension
-//! before), has the dirty ones written and evicted, and passes by the pinned ones, which are looked at again in the
-//! next round. What a smaller pool loses are the pages that would be evicted next and, of those that lay in frames that
-//! left, the dirty ones and those of the old part. When all have left their memory goes back to the system. Descriptors
-//! and links stay; they are less than 4 % of a page of 4 KiB and 1 % of one of 16 KiB.
+//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever
+//! is put back is withdrawn. The free ones have left with that. The resizer goes through the rest, again and
+//! again: it moves the clean pages into frames below the limit ([`crate::pool::relocation`]) or evicts them
+//! (offered to the buffer pool extension before), has the dirty ones written and evicted, and passes by the
+//! pinned ones, which are looked at again in the next round. What a smaller pool loses are the pages that
+//! would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
+//! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less
+//! than 4 % of a page of 4 KiB and 1 % of one of 16 KiB.
 //!
-//! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of the cleaner) are
-//! computed from the limit when they are needed. The page tables do not depend on it.
+//! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of
+//! the cleaner) are computed from the limit when they are needed. The page tables do not depend on it.
 //!
-//! What the buffer pool extension takes is the pool's memory: there are so many frames fewer, and when the tier is
-//! switched or resized the same steps follow it.
+//! What the buffer pool extension takes is the pool's memory: there are so many frames fewer, and when the
+//! tier is switched or resized the same steps follow it.
 //!
 //! A request while a resize is under way takes its place: steps go from where the pool is.
 
@@ -140,11 +142,13 @@ impl Drop for Resizing {
 }
 
 impl PageStore {
-    /// Gives the pool another size in bytes, rounded down to whole pages, in the background. A resize that is under way
-    /// goes on to this size instead. The event is set when it is over; [`PageStore::resize_status`] says how.
+    /// Gives the pool another size in bytes, rounded down to whole pages, in the background. A resize that is
+    /// under way goes on to this size instead. The event is set when it is over; [`PageStore::resize_status`]
+    /// says how.
     ///
     /// # Errors
-    /// When that is too small or too large, when the memory cannot be had, and when nothing is written any more.
+    /// When that is too small or too large, when the memory cannot be had, and when nothing is written any
+    /// more.
     pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
         self.refuse_when_poisoned()?;
         if !self.options.background || self.stopping.load(Ordering::Acquire) {

@@ -1,23 +1,26 @@
-//! Recovery: from the files as a crash left them, and the redo log, to the pages as they were at the end of the log.
+//! Recovery: from the files as a crash left them, and the redo log, to the pages as they were at the end of
+//! the log.
 //!
 //! ```text
 //!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page on its own, in parallel ──▶ pool
 //! ```
 //!
-//! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of what is
-//! on them. A change is applied to a page only if the page's LSN is below the end LSN of the mini-transaction it
-//! belongs to: a page says by its LSN which changes it has. A page whose changes begin with its initialisation is not
-//! even read: what the file holds does not matter. That holds for the last initialisation in the whole log: changes
-//! before it are left out, also when they come in an earlier batch.
+//! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of
+//! what is on them. A change is applied to a page only if the page's LSN is below the end LSN of the
+//! mini-transaction it belongs to: a page says by its LSN which changes it has. A page whose changes begin
+//! with its initialisation is not even read: what the file holds does not matter. That holds for the last
+//! initialisation in the whole log: changes before it are left out, also when they come in an earlier batch.
 //!
-//! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the start LSN of
-//! the first change applied; the checkpoint does not move until all of the log has been applied. When the changes do not fit
-//! into memory at once, the log is scanned a second time and applied batch by batch. Pages are written only after the first
-//! scan has found the end of the log and made sure that it is durable.
+//! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the
+//! start LSN of the first change applied; the checkpoint does not move until all of the log has been applied.
+//! When the changes do not fit into memory at once, the log is scanned a second time and applied batch by
+//! batch. Pages are written only after the first scan has found the end of the log and made sure that it is
+//! durable.
 //!
-//! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were dropped: their changes
-//! are skipped. One whose file is missing or not what it should be keeps nobody else from being recovered: its changes are
-//! lost, which is told before the log gives them up. Files that the log does not name are not even opened.
+//! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were
+//! dropped: their changes are skipped. One whose file is missing or not what it should be keeps nobody else
+//! from being recovered: its changes are lost, which is told before the log gives them up. Files that the log
+//! does not name are not even opened.
 
 pub(crate) mod page_map;
 
@@ -42,7 +45,8 @@ const READ_TOGETHER: usize = 32;
 const BATCH_BYTES_MIN: usize = 1 << 20;
 /// And at most (positions in them are 32 bits).
 const BATCH_BYTES_MAX: usize = 1 << 30;
-/// Bytes of log from which on the speed of a recovery is worth noting; also the slowest speed believed, per second.
+/// Bytes of log from which on the speed of a recovery is worth noting; also the slowest speed believed, per
+/// second.
 const APPLY_RATE_FROM: u64 = 8 << 20;
 /// Time between progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -68,9 +72,11 @@ pub struct RecoverySummary {
     pub batches: u64,
     /// Tablespaces that the log names and that do not exist any more.
     pub skipped_spaces: Vec<u32>,
-    /// Tablespaces that the log has changes of and that cannot be opened, and why: they are without these changes now.
+    /// Tablespaces that the log has changes of and that cannot be opened, and why: they are without these
+    /// changes now.
     pub lost_spaces: Vec<(u32, String)>,
-    /// Damaged pages that were left as they are, without their changes ([`Options::skip_corrupt`](crate::Options)).
+    /// Damaged pages that were left as they are, without their changes
+    /// ([`Options::skip_corrupt`](crate::Options)).
     pub corrupt_pages: Vec<PageId>,
 }
 
@@ -228,17 +234,20 @@ impl Known {
 type OnLost<'a> = dyn FnMut(u32, &str) -> Result<(), Error> + 'a;
 
 impl PageStore {
-    /// Makes the given tablespaces (id and file) known and applies the redo log to them. Only files that the log names are
-    /// opened. To be called once, before anything is changed, after torn pages have been repaired. Blocks; not for background tasks.
+    /// Makes the given tablespaces (id and file) known and applies the redo log to them. Only files that the
+    /// log names are opened. To be called once, before anything is changed, after torn pages have been
+    /// repaired. Blocks; not for background tasks.
     ///
     /// # Errors
-    /// When the log or a page is damaged, or a file cannot be read or extended. Nothing is lost by trying again.
+    /// When the log or a page is damaged, or a file cannot be read or extended. Nothing is lost by trying
+    /// again.
     pub fn recover(&self, spaces: &[(u32, PathBuf)]) -> Result<RecoverySummary, Error> {
         self.recover_noting(spaces, &mut |_, _| Ok(()))
     }
 
-    /// The same. A tablespace of which the log has changes, but whose file is missing, cut or another one's, loses them: `on_lost`
-    /// is told, with the reason, while the log still has them. An error of it ends the recovery.
+    /// The same. A tablespace of which the log has changes, but whose file is missing, cut or another one's,
+    /// loses them: `on_lost` is told, with the reason, while the log still has them. An error of it ends the
+    /// recovery.
     ///
     /// # Errors
     /// As [`PageStore::recover`].
@@ -268,8 +277,8 @@ impl PageStore {
         }
     }
 
-    /// Makes the given tablespaces known without applying the redo log, to read what can be read: from then on nothing must
-    /// be changed.
+    /// Makes the given tablespaces known without applying the redo log, to read what can be read: from then
+    /// on nothing must be changed.
     ///
     /// # Errors
     /// When two have the same id.
@@ -341,10 +350,11 @@ impl PageStore {
         Ok(summary)
     }
 
-    /// Makes durable what is read from the files. A process that was killed may have written pages that it did not come to
-    /// sync: they read as current, nothing is redone and nothing written again, the checkpoint moves on, and a power cut
-    /// would then take them back when the log no longer has their changes. The log has changes of each such page, so these are
-    /// the files that it named, which are the ones that are open.
+    /// Makes durable what is read from the files. A process that was killed may have written pages that it
+    /// did not come to sync: they read as current, nothing is redone and nothing written again, the
+    /// checkpoint moves on, and a power cut would then take them back when the log no longer has their
+    /// changes. The log has changes of each such page, so these are the files that it named, which are the
+    /// ones that are open.
     fn sync_files(&self) -> Result<(), Error> {
         for (_, _, file) in self.spaces.files() {
             file.sync_data()?;
@@ -496,8 +506,8 @@ fn begins_with_init(entries: &[Entry]) -> bool {
     entries.first().is_some_and(|entry| matches!(entry.change, Change::Init))
 }
 
-/// Tells the buffer pool extension of every page that the log has changes of, also of those that are not applied: what
-/// it kept of them is from before. All of the log after the checkpoint passes here.
+/// Tells the buffer pool extension of every page that the log has changes of, also of those that are not
+/// applied: what it kept of them is from before. All of the log after the checkpoint passes here.
 fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
     let mut last = None;
     // Records that make no sense end the recovery where they are applied.

@@ -1,7 +1,7 @@
 //! Maps and sets by page or tablespace for recovery, which looks one up for every record of the log.
 //!
-//! The standard hasher withstands keys that an attacker chooses; these come from our own log, and one multiplication each
-//! is enough to spread them.
+//! The standard hasher withstands keys that an attacker chooses; these come from our own log, and one
+//! multiplication each is enough to spread them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

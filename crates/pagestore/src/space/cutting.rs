@@ -1,16 +1,19 @@
 //! How a tablespace file gives its end back to the file system.
 //!
-//! First the tablespace gets smaller ([`crate::fsp::release_last_extent`]): from then on nothing refers to the pages behind its end.
-//! The file may be longer than the tablespace, so nobody is in a hurry. It is cut when the checkpoint has passed that: no recovery
-//! comes back to these pages, page 0 in the file does not claim them, and those in memory have been written and can be evicted.
+//! First the tablespace gets smaller ([`crate::fsp::release_last_extent`]): from then on nothing refers to
+//! the pages behind its end. The file may be longer than the tablespace, so nobody is in a hurry. It is cut
+//! when the checkpoint has passed that: no recovery comes back to these pages, page 0 in the file does not
+//! claim them, and those in memory have been written and can be evicted.
 //!
-//! So a crash finds the file as long as the log and page 0 need it, whether or not it was cut. Copies of the pages in the
-//! doublewrite file are older than the checkpoint, or lie beyond the end of the file, and are not restored for either reason; those
-//! of the buffer pool extension are told to go when a page is made anew.
+//! So a crash finds the file as long as the log and page 0 need it, whether or not it was cut. Copies of the
+//! pages in the doublewrite file are older than the checkpoint, or lie beyond the end of the file, and are
+//! not restored for either reason; those of the buffer pool extension are told to go when a page is made
+//! anew.
 //!
-//! While the file is cut nobody makes it longer: that is a growth to whoever wants to, which is under way. The new size is published
-//! under the latch of page 0, under which the tablespace's own size would have to be raised; a read that was let in before is waited for.
-//! **A cut that fails** leaves the file as long as it then is, with pages behind the tablespace's end.
+//! While the file is cut nobody makes it longer: that is a growth to whoever wants to, which is under way.
+//! The new size is published under the latch of page 0, under which the tablespace's own size would have to
+//! be raised; a read that was let in before is waited for. **A cut that fails** leaves the file as long as it
+//! then is, with pages behind the tablespace's end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +29,20 @@ use crate::space::growth::Growth;
 use crate::space::registry::Space;
 use crate::store::PageStore;
 
-/// How often, and how long each time, pins on pages of nobody are waited for, which read-ahead may have for a moment.
+/// How often, and how long each time, pins on pages of nobody are waited for, which read-ahead may have for a
+/// moment.
 const PATIENCE: (u32, Duration) = (200, Duration::from_millis(1));
 
 impl PageStore {
-    /// Where the last change of a page ends in the log: a checkpoint can come so far, and no further before the next change.
+    /// Where the last change of a page ends in the log: a checkpoint can come so far, and no further before
+    /// the next change.
     #[must_use]
     pub fn last_change(&self) -> Lsn {
         self.flush_list.lock().seen()
     }
 
-    /// Evicts the pages of this part of a tablespace that are in memory, as far as they are clean and nobody uses them. True when
-    /// none is left.
+    /// Evicts the pages of this part of a tablespace that are in memory, as far as they are clean and nobody
+    /// uses them. True when none is left.
     fn evict_behind(&self, space: u32, from: u32, to: u32) -> bool {
         self.settle_relocations();
         let mut all = true;
@@ -72,8 +77,9 @@ impl PageStore {
         found
     }
 
-    /// Cuts the file where the tablespace ends, if it ends at page `pages` still and the checkpoint has passed `since`, where the log has
-    /// the last change of its size. Returns the pages given back: 0 when it is not the time.
+    /// Cuts the file where the tablespace ends, if it ends at page `pages` still and the checkpoint has
+    /// passed `since`, where the log has the last change of its size. Returns the pages given back: 0 when it
+    /// is not the time.
     ///
     /// # Errors
     /// When page 0 cannot be read, or the file system refuses; the file is then as it was.

@@ -1,8 +1,9 @@
-//! Whose a file is that may have been left behind, or put there by a person, and removing it only if it is ours.
+//! Whose a file is that may have been left behind, or put there by a person, and removing it only if it is
+//! ours.
 //!
-//! DDL leaves files that the next statement or the next start removes, under names where people put files as well: to be
-//! imported, or back from a backup. A file is removed only where it says that it is the tablespace that goes, or where it never
-//! said anything. What cannot be read is left, and asked again later.
+//! DDL leaves files that the next statement or the next start removes, under names where people put files as
+//! well: to be imported, or back from a backup. A file is removed only where it says that it is the
+//! tablespace that goes, or where it never said anything. What cannot be read is left, and asked again later.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -72,8 +73,8 @@ impl FileIdentity {
         }
     }
 
-    /// Whether the file of tablespace `space` may take this one's name. `replaced` is the tablespace, if any, whose file may have it
-    /// still and is to go.
+    /// Whether the file of tablespace `space` may take this one's name. `replaced` is the tablespace, if any,
+    /// whose file may have it still and is to go.
     pub fn gives_way_to(&self, space: u32, replaced: Option<u32>) -> bool {
         match self {
             FileIdentity::Missing => true,
@@ -84,8 +85,8 @@ impl FileIdentity {
     }
 }
 
-/// Removes the file of a tablespace that is to go, and makes that durable, if the file at `path` is that one. A file that is
-/// somebody else's stays, with a warning; that is no error.
+/// Removes the file of a tablespace that is to go, and makes that durable, if the file at `path` is that one.
+/// A file that is somebody else's stays, with a warning; that is no error.
 ///
 /// # Errors
 /// When it cannot be said whose the file is, or it cannot be removed: to be tried again at the next start.

@@ -1,14 +1,14 @@
 //! How a tablespace file grows.
 //!
-//! By writing zeros, synced before the new size is published, so that no page beyond the durable end of a file is ever
-//! used: recovery finds every page its log speaks of (or extends the file itself), and a page write in place allocates
-//! nothing. All zeros of a growth are written at once, then one sync settles them.
+//! By writing zeros, synced before the new size is published, so that no page beyond the durable end of a
+//! file is ever used: recovery finds every page its log speaks of (or extends the file itself), and a page
+//! write in place allocates nothing. All zeros of a growth are written at once, then one sync settles them.
 //!
-//! **A write that fails** concerns nobody but those who wait for the room: the new size is not published, and what was
-//! written lies beyond the end of everything that is used. **A sync that fails** stops all changes. It is a sync of the
-//! whole file, whose pages may have been written and not synced yet, and it may have been told of their loss: nobody
-//! else would be, because the next sync of the file has nothing left to complain about, and the checkpoint would move
-//! past changes that are in no file.
+//! **A write that fails** concerns nobody but those who wait for the room: the new size is not published, and
+//! what was written lies beyond the end of everything that is used. **A sync that fails** stops all changes.
+//! It is a sync of the whole file, whose pages may have been written and not synced yet, and it may have been
+//! told of their loss: nobody else would be, because the next sync of the file has nothing left to complain
+//! about, and the checkpoint would move past changes that are in no file.
 //!
 //! A growth is a task of the store, so that nobody who stops waiting takes its outcome along.
 
@@ -38,7 +38,8 @@ impl PageStore {
         self.extend(space, pages, true)
     }
 
-    /// Begins to make the tablespace's file longer than is needed now. Whether there is room does not matter yet.
+    /// Begins to make the tablespace's file longer than is needed now. Whether there is room does not matter
+    /// yet.
     pub(crate) fn extend_space_ahead(&self, space: u32, pages: u32) {
         drop(self.extend(space, pages, false));
     }

@@ -1,5 +1,5 @@
-//! Tablespace files from the outside: which are open and how large they are, how they grow and give their end back, and whose they
-//! are. What is inside is [`crate::fsp`].
+//! Tablespace files from the outside: which are open and how large they are, how they grow and give their end
+//! back, and whose they are. What is inside is [`crate::fsp`].
 
 pub(crate) mod cutting;
 pub(crate) mod file_identity;

@@ -1,11 +1,11 @@
 //! Tablespaces: which files are open, and how large they are (how they grow: [`crate::space::growth`]).
 //!
-//! The hot path finds a page through the lock-free [`SpaceDirectory`]; everything about files goes through the
-//! registry's lock.
+//! The hot path finds a page through the lock-free [`SpaceDirectory`]; everything about files goes through
+//! the registry's lock.
 //!
-//! A file is opened when its first page is wanted, not before: a start knows of ten thousand tables and touches none. What
-//! is wrong with a file is therefore an error of whoever uses the tablespace, and of nobody else. Its descriptor may be
-//! closed again meanwhile ([`OpenHow::closable`]).
+//! A file is opened when its first page is wanted, not before: a start knows of ten thousand tables and
+//! touches none. What is wrong with a file is therefore an error of whoever uses the tablespace, and of
+//! nobody else. Its descriptor may be closed again meanwhile ([`OpenHow::closable`]).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -73,8 +73,8 @@ struct Opened {
 enum Check {
     /// A file that comes from elsewhere: page 0 must be valid, or all zero.
     Stranger,
-    /// A file of ours: as far as page 0 is valid, it must be this tablespace's, and the file as long as it says. What is wrong
-    /// with page 0 itself is told to whoever reads it.
+    /// A file of ours: as far as page 0 is valid, it must be this tablespace's, and the file as long as it
+    /// says. What is wrong with page 0 itself is told to whoever reads it.
     Own,
     /// The same before its redo is applied.
     Recovery,
@@ -341,7 +341,8 @@ impl SpaceRegistry {
         Ok(())
     }
 
-    /// Makes the file at least `pages` long, blocking; for recovery, which ends with the error if there is one.
+    /// Makes the file at least `pages` long, blocking; for recovery, which ends with the error if there is
+    /// one.
     pub(crate) fn extend_blocking(&self, storage: &dyn Storage, id: u32, pages: u32) -> Result<(), Error> {
         let space = self.get_for_recovery(storage, id)?;
         let before = space.pages();
@@ -392,8 +393,8 @@ fn open_file(
     if pages == 0 {
         return Err(refuse(format!("it has only {len} bytes. {WHAT_TO_DO}")));
     }
-    // Our own files may end in a part of a page: a growth that found no room, or a crash in the middle of one, leaves it. What
-    // was cut is found by the size that the header knows.
+    // Our own files may end in a part of a page: a growth that found no room, or a crash in the middle of
+    // one, leaves it. What was cut is found by the size that the header knows.
     if len % page_size.bytes() as u64 != 0 && check == Check::Stranger {
         return Err(refuse(format!(
             "its size of {len} bytes is no multiple of the page size of {} bytes; it was cut, or innodb_page_size differs. {WHAT_TO_DO}",
@@ -496,8 +497,8 @@ pub(crate) fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Opti
     Ok(Some(SpaceHeader { space, flags }))
 }
 
-/// Tablespace flags this engine opens: DYNAMIC, uncompressed, unencrypted, of our page size; the DATA_DIR bit and
-/// MySQL 8.0's SDI bit are accepted.
+/// Tablespace flags this engine opens: DYNAMIC, uncompressed, unencrypted, of our page size; the DATA_DIR bit
+/// and MySQL 8.0's SDI bit are accepted.
 pub(crate) fn check_flags(flags: u32, page_size: PageSize) -> Result<(), String> {
     const DYNAMIC: u32 = 0x21;
     const PAGE_SIZE: u32 = 0xF << 6;

@@ -4,8 +4,8 @@
 //!   page size - 32   "UNTORNID"   owner u64   number u64   | trailer (8)
 //! ```
 //!
-//! Page 0 has room there for every page size: extent descriptors end well before, and no server looks at it. Files that were
-//! made elsewhere, or by programs before this mark, have none.
+//! Page 0 has room there for every page size: extent descriptors end well before, and no server looks at it.
+//! Files that were made elsewhere, or by programs before this mark, have none.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Crashes on the simulated machine: redo log, doublewrite, cleaner and recovery together against a model.
 //!
-//! A history is a number of rounds. Each opens the database (recovering when it crashed), compares every page with the
-//! model, changes pages while background work runs at the whim of the seed, and loses power. What must hold: with `E`
-//! the end of the recovered log, every page has exactly the value of its last change that ended at or before `E`; and
-//! `E` is not before anything that was reported durable.
+//! A history is a number of rounds. Each opens the database (recovering when it crashed), compares every page
+//! with the model, changes pages while background work runs at the whim of the seed, and loses power. What
+//! must hold: with `E` the end of the recovered log, every page has exactly the value of its last change that
+//! ended at or before `E`; and `E` is not before anything that was reported durable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,8 @@ pub(super) fn writer(env: &Arc<dyn Environment>) -> Arc<dyn page::PageWriter> {
     Arc::new(dblwr::ProtectedWriter::open(env.clone(), options).unwrap())
 }
 
-/// With every other seed the storage writes pages atomically: then they are written without copies, and synced by checkpoints.
+/// With every other seed the storage writes pages atomically: then they are written without copies, and
+/// synced by checkpoints.
 fn offer_by(seed: u64, env: &SimulatedEnvironment) {
     env.disk().offer(if seed.is_multiple_of(2) { Atomic::Hardware } else { Atomic::None });
 }

@@ -15,7 +15,8 @@ use crate::store::PageStore;
 
 const SPACE: u32 = 5;
 
-/// Writes nothing before the gate of the time is open, and notes which pages were to be written to be evicted.
+/// Writes nothing before the gate of the time is open, and notes which pages were to be written to be
+/// evicted.
 struct Writer {
     gate: Mutex<Event>,
     victims: Mutex<Vec<Vec<u32>>>,
@@ -120,8 +121,8 @@ fn pages_just_read_are_not_given_away_while_others_are_being_written() {
     }
 }
 
-/// Pages are made in this order: all multiples of 4, then those one above them, and so on. So next to each of the oldest
-/// lies one on the upper side that is old too, and one on the lower side that is young.
+/// Pages are made in this order: all multiples of 4, then those one above them, and so on. So next to each of
+/// the oldest lies one on the upper side that is old too, and one on the lower side that is young.
 #[test]
 fn old_neighbours_are_written_along_and_stay() {
     const FRAMES: usize = 1200;
@@ -160,8 +161,9 @@ fn old_neighbours_are_written_along_and_stay() {
     assert!(evicted > 0, "none of the oldest was evicted");
 }
 
-/// Pages are made in this order: all multiples of 4, then those two above them, and so on, so that the other half of the pair
-/// of one of the oldest is young. It goes along only where pages are written in aligned pairs.
+/// Pages are made in this order: all multiples of 4, then those two above them, and so on, so that the other
+/// half of the pair of one of the oldest is young. It goes along only where pages are written in aligned
+/// pairs.
 #[test]
 fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
     const FRAMES: usize = 1200;
@@ -187,8 +189,8 @@ fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
     }
 }
 
-/// Pages read from their file enter in the middle of the list. Their readers wait for another frame, which comes from what is
-/// being written: until then they are the only clean ones, and nobody takes them.
+/// Pages read from their file enter in the middle of the list. Their readers wait for another frame, which
+/// comes from what is being written: until then they are the only clean ones, and nobody takes them.
 #[test]
 fn pages_read_from_their_file_stay_until_the_writes_have_brought_frames() {
     for seed in 0..3 {

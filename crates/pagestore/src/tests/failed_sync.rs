@@ -1,7 +1,9 @@
-//! Syncs that fail, or whose asker goes away: nothing that was acknowledged may be lost, and nobody may wait for ever.
+//! Syncs that fail, or whose asker goes away: nothing that was acknowledged may be lost, and nobody may wait
+//! for ever.
 //!
-//! A sync that fails here loses some of what was not durable, and the next one of the same file succeeds: as a device or a
-//! kernel does it. On these disks pages are written without copies, so that files are left unsynced for a while.
+//! A sync that fails here loses some of what was not durable, and the next one of the same file succeeds: as
+//! a device or a kernel does it. On these disks pages are written without copies, so that files are left
+//! unsynced for a while.
 
 use std::future::Future;
 use std::path::Path;
@@ -225,7 +227,8 @@ fn what_is_flushed_is_durable_also_when_a_checkpoint_is_under_way() {
     }
 }
 
-/// No page is written any more then, so no frame and no log would become free: whoever waits for them must be told.
+/// No page is written any more then, so no frame and no log would become free: whoever waits for them must be
+/// told.
 #[test]
 fn a_page_cleaner_that_dies_lets_nobody_wait_for_ever() {
     let (env, dir) = (real_environment(), TempDir::new("cleaner"));

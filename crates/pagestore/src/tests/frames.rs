@@ -16,7 +16,8 @@ use crate::store::PageStore;
 
 const SPACE: u32 = 5;
 
-/// A writer that starts nothing before the gate is open: until then whatever is being written stays in flight.
+/// A writer that starts nothing before the gate is open: until then whatever is being written stays in
+/// flight.
 struct GatedWriter {
     gate: Event,
     writer: PlainWriter,
@@ -122,8 +123,9 @@ fn a_cancelled_wait_leaves_the_frame_to_others() {
     }
 }
 
-/// The oldest pages are latched by a writer, and somebody (in life that writer) waits for a frame: the cleaner must leave
-/// them alone and write others, and what it does in vain must not keep its thread from those who have work.
+/// The oldest pages are latched by a writer, and somebody (in life that writer) waits for a frame: the
+/// cleaner must leave them alone and write others, and what it does in vain must not keep its thread from
+/// those who have work.
 #[test]
 fn latched_pages_keep_no_others_from_being_written() {
     for seed in 0..10 {
@@ -155,8 +157,8 @@ fn latched_pages_keep_no_others_from_being_written() {
     }
 }
 
-/// More operations at a time than the pool has frames for: they hold pins on what they have read while they wait for
-/// the rest, and must let go of it when frames run out.
+/// More operations at a time than the pool has frames for: they hold pins on what they have read while they
+/// wait for the rest, and must let go of it when frames run out.
 #[test]
 fn many_operations_at_a_time_in_a_small_pool() {
     const THREADS: u64 = 48;

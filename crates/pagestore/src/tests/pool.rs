@@ -132,7 +132,8 @@ fn a_damaged_page_fails_its_readers_and_nobody_else() {
     block_on(async {
         for page in 1..pages {
             let id = PageId::new(SPACE, page);
-            // Twice: a failure is not remembered beyond those who waited for it, nor does it turn into success.
+            // Twice: a failure is not remembered beyond those who waited for it, nor does it turn into
+            // success.
             for _ in 0..2 {
                 let result = retry(|| Ok(value_of(&store.read(id)?))).await;
                 match result {
@@ -297,7 +298,8 @@ fn a_scan_reads_the_next_area_ahead() {
         // A short range across the middle of an area is no scan.
         assert_eq!(scan(90, 100).await, 0);
         assert_eq!(scan(128, 160).await, 0);
-        // The middle: 192 to 255 are read ahead. The scan's next middle reads on, to the end of the file only.
+        // The middle: 192 to 255 are read ahead. The scan's next middle reads on, to the end of the file
+        // only.
         assert_eq!(scan(160, 192).await, 64);
         let reads = store.status().reads;
         assert_eq!(scan(192, 256).await, 64 + 300 - 256);

@@ -1,14 +1,15 @@
-//! The simplest honest buffer pool extension: a map in memory and a file that only grows, each page written where the
-//! last one ended. What the hooks of the pool must guarantee shows here undisguised: there is no second line of defence
-//! against a page that was changed and not invalidated, since such an entry verifies perfectly.
+//! The simplest honest buffer pool extension: a map in memory and a file that only grows, each page written
+//! where the last one ended. What the hooks of the pool must guarantee shows here undisguised: there is no
+//! second line of defence against a page that was changed and not invalidated, since such an entry verifies
+//! perfectly.
 //!
-//! Over a crash it keeps what the contract allows a tier to keep, and no more kindly than that: everything that was in the
-//! map, and any of the entries invalidated since the last [`BufferPoolExtension::before_checkpoint`], whose
-//! invalidation may not have become durable.
+//! Over a crash it keeps what the contract allows a tier to keep, and no more kindly than that: everything
+//! that was in the map, and any of the entries invalidated since the last
+//! [`BufferPoolExtension::before_checkpoint`], whose invalidation may not have become durable.
 //!
-//! It can lie (hand out another slot than the page's, one beyond the end, or damage what it holds), to see that the
-//! pool serves nothing that was not verified; and its parts can be switched off one by one, to see that the tests
-//! notice.
+//! It can lie (hand out another slot than the page's, one beyond the end, or damage what it holds), to see
+//! that the pool serves nothing that was not verified; and its parts can be switched off one by one, to see
+//! that the tests notice.
 
 use std::collections::HashMap;
 use std::path::Path;

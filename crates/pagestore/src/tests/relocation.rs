@@ -1,4 +1,5 @@
-//! Pages that a thread moves from frame to frame without end, while others read them and drop their tablespaces.
+//! Pages that a thread moves from frame to frame without end, while others read them and drop their
+//! tablespaces.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! A pool that grows and shrinks while it is in use, on the simulated machine: what is read is what was written, what is
-//! pinned stays, no frame above the limit is given to anybody, and in the end the pool has exactly the frames it should.
+//! A pool that grows and shrinks while it is in use, on the simulated machine: what is read is what was
+//! written, what is pinned stays, no frame above the limit is given to anybody, and in the end the pool has
+//! exactly the frames it should.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ fn id(page: u32) -> PageId {
     PageId::new(SPACE, page)
 }
 
-/// With no resize under way and no read: every frame below the limit is free or has a page, every other one is withdrawn.
+/// With no resize under way and no read: every frame below the limit is free or has a page, every other one
+/// is withdrawn.
 fn check_frames(store: &PageStore) {
     let limit = store.free.limit();
     assert_eq!(store.free.end(), limit);
@@ -126,8 +128,9 @@ fn contents_are_right_while_the_pool_is_resized() {
     assert!(shrunk > 50 && replaced > 20 && moved > 1000, "{shrunk} {replaced} {moved}");
 }
 
-/// Nearly all pages are dirty, and some of those that are to leave are pinned for long: the rest leaves, others go on
-/// working in the frames that stay, and the resize is over when the pins have gone and not before.
+/// Nearly all pages are dirty, and some of those that are to leave are pinned for long: the rest leaves,
+/// others go on working in the frames that stay, and the resize is over when the pins have gone and not
+/// before.
 #[test]
 fn a_shrink_waits_for_pins_and_keeps_nobody_waiting() {
     for seed in 0..10 {
@@ -181,7 +184,8 @@ fn a_shrink_waits_for_pins_and_keeps_nobody_waiting() {
     }
 }
 
-/// The frames that leave hold the pages that were used last: those are moved into the frames of the pages used least.
+/// The frames that leave hold the pages that were used last: those are moved into the frames of the pages
+/// used least.
 #[test]
 fn a_smaller_pool_keeps_the_pages_that_were_used_last() {
     let env = SimulatedEnvironment::new(4);

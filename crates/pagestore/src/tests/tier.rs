@@ -1,5 +1,6 @@
-//! The hooks of the buffer pool extension, checked with the [reference tier](super::reference_tier): whatever happens,
-//! a page that is read is the current one. With each part of the protocol switched off in turn, that must fail.
+//! The hooks of the buffer pool extension, checked with the [reference tier](super::reference_tier): whatever
+//! happens, a page that is read is the current one. With each part of the protocol switched off in turn, that
+//! must fail.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,7 +136,8 @@ fn every_broken_rule_is_noticed() {
     }
 }
 
-/// A store of `frames` frames with a table of `pages` pages that are all in their file, and the reference tier.
+/// A store of `frames` frames with a table of `pages` pages that are all in their file, and the reference
+/// tier.
 fn with_tier(
     env: &Arc<dyn Environment>,
     dir: &TempDir,

@@ -1,4 +1,5 @@
-//! A load on the log and the truth about it: what was appended, what was acknowledged, what recovery must give back.
+//! A load on the log and the truth about it: what was appended, what was acknowledged, what recovery must
+//! give back.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 

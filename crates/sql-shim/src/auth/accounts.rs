@@ -1,11 +1,12 @@
 //! Who may log in: a small JSON file in the data directory, written whole and atomically on every change.
 //!
-//! An account is a user name and a host part: `localhost` (the local socket and the loopback interface), `%`, an
-//! address, or a pattern with `%` and `_`. Of several that fit the most specific wins, as in MySQL.
+//! An account is a user name and a host part: `localhost` (the local socket and the loopback interface), `%`,
+//! an address, or a pattern with `%` and `_`. Of several that fit the most specific wins, as in MySQL.
 //!
-//! What an account may do is its [`Rights`]. Every change of any account raises the [`generation`](Accounts::generation):
-//! a session keeps the rights it looked up, and the plans it checked, for as long as the number stays the same, so a
-//! GRANT or REVOKE counts from the next statement on and costs the statements in between nothing but reading a number.
+//! What an account may do is its [`Rights`]. Every change of any account raises the
+//! [`generation`](Accounts::generation): a session keeps the rights it looked up, and the plans it checked,
+//! for as long as the number stays the same, so a GRANT or REVOKE counts from the next statement on and costs
+//! the statements in between nothing but reading a number.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -35,7 +36,8 @@ struct Grant {
     /// No table: `db.*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     table: Option<String>,
-    /// Names of the privileges; `ALL PRIVILEGES` for all of the level, which is more in a version that knows more.
+    /// Names of the privileges; `ALL PRIVILEGES` for all of the level, which is more in a version that knows
+    /// more.
     privileges: Vec<String>,
 }
 
@@ -118,7 +120,8 @@ impl Account {
 pub enum Authority {
     /// Holds SYSTEM_USER: may change any account.
     System,
-    /// May change accounts that do not hold SYSTEM_USER, so that CREATE USER alone does not make an administrator.
+    /// May change accounts that do not hold SYSTEM_USER, so that CREATE USER alone does not make an
+    /// administrator.
     Ordinary,
 }
 
@@ -229,8 +232,8 @@ pub enum WhenMissing {
 }
 
 impl Accounts {
-    /// Makes the file of accounts in a data directory that has none, before the engine makes anything there: a directory
-    /// with tables and without accounts is one that has lost them.
+    /// Makes the file of accounts in a data directory that has none, before the engine makes anything there:
+    /// a directory with tables and without accounts is one that has lost them.
     ///
     /// # Errors
     /// It is missing where it must not be; or the file system's.
@@ -289,8 +292,8 @@ impl Accounts {
         fitting.max_by_key(|(specificity, _)| *specificity).map(|(_, account)| account.clone())
     }
 
-    /// The authentication method shown to a user who does not exist: one that accounts have, always the same for a name,
-    /// so that the method does not tell who exists.
+    /// The authentication method shown to a user who does not exist: one that accounts have, always the same
+    /// for a name, so that the method does not tell who exists.
     pub fn plugin_of_nobody(&self, user: &str) -> &'static str {
         let stored = self.stored.read();
         let count = stored.accounts.len() as u64;
@@ -340,8 +343,8 @@ impl Accounts {
         self.remembered.write().insert(key, (account.authentication_string.clone(), digest));
     }
 
-    /// CREATE USER: all of them or none; 1396 names those that exist. With `if_not_exists` they are left as they are and
-    /// returned.
+    /// CREATE USER: all of them or none; 1396 names those that exist. With `if_not_exists` they are left as
+    /// they are and returned.
     pub fn create_all(&self, list: &[AccountChange], if_not_exists: bool) -> Result<Vec<String>, SqlError> {
         let mut made = Vec::with_capacity(list.len());
         for change in list {
@@ -373,7 +376,8 @@ impl Accounts {
         })
     }
 
-    /// DROP USER: all of them or none; 1396 names those that do not exist, which are returned with `if_exists`.
+    /// DROP USER: all of them or none; 1396 names those that do not exist, which are returned with
+    /// `if_exists`.
     pub fn drop_all(
         &self,
         list: &[(String, String)],
@@ -395,8 +399,8 @@ impl Accounts {
         })
     }
 
-    /// ALTER USER, SET PASSWORD: all of them or none; 1396 names those that do not exist, which are returned with
-    /// `if_exists`. What is not said stays as it is.
+    /// ALTER USER, SET PASSWORD: all of them or none; 1396 names those that do not exist, which are returned
+    /// with `if_exists`. What is not said stays as it is.
     pub fn alter_all(
         &self,
         list: &[AccountChange],
@@ -460,8 +464,8 @@ impl Accounts {
             .collect()
     }
 
-    /// GRANT: gives privileges on an object to all of them or none, and makes those that come with a password. 1410 for an
-    /// account that does not exist.
+    /// GRANT: gives privileges on an object to all of them or none, and makes those that come with a
+    /// password. 1410 for an account that does not exist.
     pub fn grant_all(
         &self,
         list: &[AccountChange],
@@ -506,8 +510,8 @@ impl Accounts {
         })
     }
 
-    /// REVOKE: takes privileges on an object back from all of them or none. 1141 when nothing is granted there, 1147 for a
-    /// table.
+    /// REVOKE: takes privileges on an object back from all of them or none. 1141 when nothing is granted
+    /// there, 1147 for a table.
     pub fn revoke_all(
         &self,
         list: &[(String, String)],
@@ -637,8 +641,9 @@ fn administrator() -> Grant {
     Grant::of(&Object::Everything, Privileges::all(Level::Global) | Privileges::GRANT_OPTION)
 }
 
-/// The file's content. Version 1 kept grants as texts that nobody enforced: only the one that makes an administrator is
-/// taken over, and the others are named in an error rather than dropped or, worse, read as more than was meant.
+/// The file's content. Version 1 kept grants as texts that nobody enforced: only the one that makes an
+/// administrator is taken over, and the others are named in an error rather than dropped or, worse, read as
+/// more than was meant.
 fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
     let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match json.get("version").and_then(serde_json::Value::as_u64) {

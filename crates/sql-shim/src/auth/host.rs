@@ -1,9 +1,10 @@
 //! The host part of an account, and which clients it fits.
 //!
-//! `localhost` is this machine: the local socket, and the loopback interface, because nothing here looks names up. An
-//! address fits the client that comes from it, `127.0.0.1` and `::1` too. `address/mask` and `address/bits` fit a network;
-//! anything else is a pattern of `%` and `_` over the address as text. Of several accounts that fit, the most specific
-//! counts: an address, then `localhost`, then the smaller network, then the longer pattern.
+//! `localhost` is this machine: the local socket, and the loopback interface, because nothing here looks
+//! names up. An address fits the client that comes from it, `127.0.0.1` and `::1` too. `address/mask` and
+//! `address/bits` fit a network; anything else is a pattern of `%` and `_` over the address as text. Of
+//! several accounts that fit, the most specific counts: an address, then `localhost`, then the smaller
+//! network, then the longer pattern.
 
 use std::net::IpAddr;
 

@@ -1,10 +1,11 @@
 //! Authentication: accounts and the password exchanges, without I/O.
 //!
-//! [`Exchange`] is a state machine: packets of the client go in, [`Step`]s come out, the connection does the sending. Two
-//! methods are served: `caching_sha2_password` (the default) and `mysql_native_password`. What an outsider may not
-//! learn: whether an account exists (unknown users go through the same exchange against a hash nobody knows), and how
-//! much of a password was right (digests are compared in constant time). A password in clear is accepted from this
-//! machine only; over a network it must come encrypted with the server's RSA key.
+//! [`Exchange`] is a state machine: packets of the client go in, [`Step`]s come out, the connection does the
+//! sending. Two methods are served: `caching_sha2_password` (the default) and `mysql_native_password`. What
+//! an outsider may not learn: whether an account exists (unknown users go through the same exchange against a
+//! hash nobody knows), and how much of a password was right (digests are compared in constant time). A
+//! password in clear is accepted from this machine only; over a network it must come encrypted with the
+//! server's RSA key.
 
 pub mod accounts;
 mod host;
@@ -49,8 +50,8 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// Over the local socket or the loopback interface.
     pub local: bool,
-    /// Nobody on a network can listen in: the local socket, and the loopback interface (libmariadb sends the password
-    /// in clear over both).
+    /// Nobody on a network can listen in: the local socket, and the loopback interface (libmariadb sends the
+    /// password in clear over both).
     pub private: bool,
 }
 
@@ -186,8 +187,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Starts with what the client sent in its handshake response (or COM_CHANGE_USER): its method, if it named one,
-    /// and the response made with `salt`. `None` for the response: nothing usable was sent.
+    /// Starts with what the client sent in its handshake response (or COM_CHANGE_USER): its method, if it
+    /// named one, and the response made with `salt`. `None` for the response: nothing usable was sent.
     pub fn begin(
         accounts: &Accounts,
         peer: &Peer,
@@ -262,7 +263,8 @@ impl Exchange {
             let open = !has_password && self.may_be_without_password(accounts);
             return if open { self.accept(accounts, None) } else { self.deny() };
         }
-        // A password for an account that has none goes the long way like a wrong one, so that nobody learns of it.
+        // A password for an account that has none goes the long way like a wrong one, so that nobody learns
+        // of it.
         if self.plugin == native::PLUGIN {
             let right =
                 has_password && stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
@@ -276,8 +278,8 @@ impl Exchange {
         Step::Send(auth_more(&[sha2_password::FULL_AUTHENTICATION]))
     }
 
-    /// An account without a password serves this machine only: its local socket, and the loopback interface unless that
-    /// is switched off.
+    /// An account without a password serves this machine only: its local socket, and the loopback interface
+    /// unless that is switched off.
     fn may_be_without_password(&self, accounts: &Accounts) -> bool {
         self.peer.local && (self.peer.address.is_none() || !accounts.socket_only_without_password())
     }
@@ -292,8 +294,9 @@ impl Exchange {
         Step::Slow(SlowWork::Password { stored, password })
     }
 
-    /// The account as it is now, if the client has shown the password that is valid now. An exchange lasts as long as
-    /// the client likes, up to `connect_timeout`, and the account may be dropped, locked or altered meanwhile.
+    /// The account as it is now, if the client has shown the password that is valid now. An exchange lasts as
+    /// long as the client likes, up to `connect_timeout`, and the account may be dropped, locked or altered
+    /// meanwhile.
     fn still_the_same(&self, accounts: &Accounts) -> Option<Account> {
         let shown = self.account.as_ref()?;
         let now = accounts.find(&self.user, &self.peer)?;

@@ -1,5 +1,5 @@
-//! `mysql_native_password`: the client sends SHA1(password) XOR SHA1(salt ‖ SHA1(SHA1(password))), the server stores
-//! SHA1(SHA1(password)) as `*` and 40 hex digits.
+//! `mysql_native_password`: the client sends SHA1(password) XOR SHA1(salt ‖ SHA1(SHA1(password))), the server
+//! stores SHA1(SHA1(password)) as `*` and 40 hex digits.
 
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;

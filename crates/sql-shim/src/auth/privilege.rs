@@ -1,9 +1,9 @@
 //! Privileges: what there is to grant, where it may be granted, and what an account holds.
 //!
-//! A set of privileges is the bits of one integer, named and ordered as MySQL's SHOW GRANTS prints them. They are held
-//! on three levels: on everything (`*.*`), on a database (whose name may be a pattern with `%` and `_`, as in MySQL), and
-//! on a table; what an account may do with a table is the union of the three. Of several database entries that fit, the
-//! most specific one counts, a literal name before any pattern.
+//! A set of privileges is the bits of one integer, named and ordered as MySQL's SHOW GRANTS prints them. They
+//! are held on three levels: on everything (`*.*`), on a database (whose name may be a pattern with `%` and
+//! `_`, as in MySQL), and on a table; what an account may do with a table is the union of the three. Of
+//! several database entries that fit, the most specific one counts, a literal name before any pattern.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -276,8 +276,8 @@ impl Rights {
     }
 }
 
-/// Whether a name fits a pattern of `%`, `_` and `\` before either of them. Of all `%` only the last one met is ever tried
-/// again, so the steps are at most the product of both lengths.
+/// Whether a name fits a pattern of `%`, `_` and `\` before either of them. Of all `%` only the last one met
+/// is ever tried again, so the steps are at most the product of both lengths.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     // Behind the last `%`, and the byte of the text it has swallowed up to.

@@ -1,9 +1,9 @@
 //! `caching_sha2_password`.
 //!
-//! Stored: `$A$005$` + 20 bytes of salt + 43 characters of SHA-256-crypt with 5,000 rounds (the scheme of U. Drepper's
-//! "Unix crypt using SHA-256", here with a 20-byte salt). Fast path: the client sends SHA256(password) XOR
-//! SHA256(SHA256(SHA256(password)) ‖ salt), which the server checks against SHA256(SHA256(password)) remembered in
-//! memory from an earlier full authentication.
+//! Stored: `$A$005$` + 20 bytes of salt + 43 characters of SHA-256-crypt with 5,000 rounds (the scheme of U.
+//! Drepper's "Unix crypt using SHA-256", here with a 20-byte salt). Fast path: the client sends
+//! SHA256(password) XOR SHA256(SHA256(SHA256(password)) ‖ salt), which the server checks against
+//! SHA256(SHA256(password)) remembered in memory from an earlier full authentication.
 
 use std::sync::OnceLock;
 
@@ -58,8 +58,8 @@ pub fn is_stored(text: &str) -> bool {
     split(text).is_some() || text.is_empty()
 }
 
-/// Full authentication of a password that ends with NUL as the client sends it: milliseconds of hashing. The digest to
-/// remember when it is right.
+/// Full authentication of a password that ends with NUL as the client sends it: milliseconds of hashing. The
+/// digest to remember when it is right.
 pub fn verify_slow(stored: &str, password: &[u8]) -> Option<Digest> {
     let (0, password) = password.split_last()? else { return None };
     if password.len() > PASSWORD_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! Values on their way from a session to the row writer of `opensrv-mysql`.
 //!
-//! A cell keeps the value typed until the writer asks for its text or its binary form, as this crate's own reply does; a
-//! value that does not fit the declared column is converted in binary rows.
+//! A cell keeps the value typed until the writer asks for its text or its binary form, as this crate's own
+//! reply does; a value that does not fit the declared column is converted in binary rows.
 
 use std::io::{self, Write};
 

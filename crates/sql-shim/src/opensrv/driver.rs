@@ -1,7 +1,9 @@
-//! The session's side of a connection: takes requests, runs them in the session, sends batches of events back.
+//! The session's side of a connection: takes requests, runs them in the session, sends batches of events
+//! back.
 //!
-//! The driver lives on one thread with its session. It ends when the shim is gone, when the connection is killed, or
-//! when the client is silent for too long; in every case the session is closed and the register's entry removed.
+//! The driver lives on one thread with its session. It ends when the shim is gone, when the connection is
+//! killed, or when the client is silent for too long; in every case the session is closed and the register's
+//! entry removed.
 
 use std::io;
 use std::sync::Arc;

@@ -35,8 +35,8 @@ fn control_group_limit() -> Option<u64> {
     files.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
 }
 
-/// Default of `innodb_buffer_pool_size`: 55 % of the memory the process may use (40 % below 2 GiB, where everything
-/// else weighs more), but no more than three quarters of what is free now.
+/// Default of `innodb_buffer_pool_size`: 55 % of the memory the process may use (40 % below 2 GiB, where
+/// everything else weighs more), but no more than three quarters of what is free now.
 pub fn buffer_pool_bytes() -> (u64, String) {
     let (memory, of) = memory_bytes();
     let percent = if memory < 2 * GIB { 40 } else { 55 };
@@ -53,8 +53,8 @@ pub fn buffer_pool_bytes() -> (u64, String) {
     (bytes, why)
 }
 
-/// Default of `innodb_redo_log_capacity`: a quarter of the pool between 128 MiB and 2 GiB, so that the cleaner can take
-/// its time; no more than a twentieth of the free disk.
+/// Default of `innodb_redo_log_capacity`: a quarter of the pool between 128 MiB and 2 GiB, so that the
+/// cleaner can take its time; no more than a twentieth of the free disk.
 pub fn redo_capacity_bytes(pool_bytes: u64, datadir: &Path) -> (u64, String) {
     let wanted = (pool_bytes / 4 / MIB * MIB).clamp(128 * MIB, 2 * GIB);
     let free = free_disk_bytes(datadir).unwrap_or(u64::MAX);

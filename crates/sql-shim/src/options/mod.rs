@@ -1,9 +1,9 @@
 //! What the server is started with: command line, option file, and defaults that follow from the machine.
 //!
 //! Every system variable can be given at start, as mysqld takes it: `--name=value`, `--name value`, dashes or
-//! underscores, sizes with K, M or G. Later settings win: machine defaults, then the option file, then the command line.
-//! An unknown name is an error that names the nearest known one. The outcome is a [`ServerOptions`]: typed settings for
-//! the engine and the listener, each with the reason for its value.
+//! underscores, sizes with K, M or G. Later settings win: machine defaults, then the option file, then the
+//! command line. An unknown name is an error that names the nearest known one. The outcome is a
+//! [`ServerOptions`]: typed settings for the engine and the listener, each with the reason for its value.
 
 pub mod arguments;
 pub mod file;

@@ -1,11 +1,12 @@
 //! The `untorn probe` command: how the pages of files at a path would be protected, and why.
 //!
-//! It shows what the engine itself decides from (`disk::probe`), so it cannot disagree with it: the facts of the very file
-//! or of a new one in the directory, the verdict, and a short measurement in a file that has no name and is gone when the
-//! command ends. Nothing else is written, and a running server is not disturbed by more than that.
+//! It shows what the engine itself decides from (`disk::probe`), so it cannot disagree with it: the facts of
+//! the very file or of a new one in the directory, the verdict, and a short measurement in a file that has no
+//! name and is gone when the command ends. Nothing else is written, and a running server is not disturbed by
+//! more than that.
 //!
-//! Exit status: 0 when the question was answered, whatever the answer; 1 when it could not be; 2 for a wrong command
-//! line.
+//! Exit status: 0 when the question was answered, whatever the answer; 1 when it could not be; 2 for a wrong
+//! command line.
 
 mod text;
 

@@ -1,7 +1,7 @@
 //! A coarse clock: milliseconds since the server started, advanced by the listener's ticker.
 //!
-//! Idle timeouts and the Time column of SHOW PROCESSLIST need seconds, so a command does not pay for reading a real
-//! clock.
+//! Idle timeouts and the Time column of SHOW PROCESSLIST need seconds, so a command does not pay for reading
+//! a real clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

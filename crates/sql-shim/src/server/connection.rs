@@ -1,7 +1,7 @@
 //! One connection from greeting to end.
 //!
-//! The loop reads a command, lets the session answer it into the output buffer, and writes that in one go. Client
-//! errors never end a connection; only a broken stream, a kill, a time-out or COM_QUIT does.
+//! The loop reads a command, lets the session answer it into the output buffer, and writes that in one go.
+//! Client errors never end a connection; only a broken stream, a kill, a time-out or COM_QUIT does.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -347,7 +347,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             return end;
         }
         loop {
-            // Futures are pinned where they stand, here and below: awaited by value, each is copied for each command.
+            // Futures are pinned where they stand, here and below: awaited by value, each is copied for each
+            // command.
             if let Err(end) = pin!(self.serve_command()).await {
                 return end;
             }
@@ -708,7 +709,8 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn change_user(&mut self, arguments: &[u8]) -> Outcome {
         self.link.connection.counters.add(Counter::ComAdminCommands, 1);
         self.link.input.release();
-        // What is open ends before the exchange, which may take as long as a login: a client that does not answer keeps no locks.
+        // What is open ends before the exchange, which may take as long as a login: a client that does not
+        // answer keeps no locks.
         self.reset().await;
         let timeout_ms = self.server.variables.connect_timeout_ms();
         self.link.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);

@@ -24,7 +24,8 @@ pub struct Wish {
     pub database: Option<Vec<u8>>,
 }
 
-/// Greets the client and authenticates it. The final OK is left to the caller, who still has to open the database.
+/// Greets the client and authenticates it. The final OK is left to the caller, who still has to open the
+/// database.
 pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
     let salt = auth::fresh_salt();
     link.output.set_sequence(0);
@@ -57,7 +58,8 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wis
     Ok(wish(identity))
 }
 
-/// COM_CHANGE_USER: the same exchange, always with a fresh salt, so that a recorded response is worth nothing.
+/// COM_CHANGE_USER: the same exchange, always with a fresh salt, so that a recorded response is worth
+/// nothing.
 pub async fn change_user(
     link: &mut Link,
     server: &Server,

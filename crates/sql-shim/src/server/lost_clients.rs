@@ -1,8 +1,9 @@
 //! Clients that are gone while their statement runs.
 //!
-//! A connection whose statement is at work reads nothing, so nobody would hear of a client that hung up: its locks and its read
-//! view would stay for as long as the statement lasts. The listener looks at the sockets of statements that it has found at
-//! work twice; a client that has closed its side is a kill of its connection, which the statement sees like any other.
+//! A connection whose statement is at work reads nothing, so nobody would hear of a client that hung up: its
+//! locks and its read view would stay for as long as the statement lasts. The listener looks at the sockets
+//! of statements that it has found at work twice; a client that has closed its side is a kill of its
+//! connection, which the statement sees like any other.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -38,8 +39,8 @@ impl Attention {
         noted == Err(2)
     }
 
-    /// Whether the client has closed its side. It does not matter what it has sent before, a goodbye or the next command: that
-    /// stays readable, and is left where it is.
+    /// Whether the client has closed its side. It does not matter what it has sent before, a goodbye or the
+    /// next command: that stays readable, and is left where it is.
     fn client_is_gone(&self) -> bool {
         let socket = self.socket.lock();
         let Some(socket) = &*socket else { return false };

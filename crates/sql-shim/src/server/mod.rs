@@ -6,8 +6,8 @@
 //!       connection task = login, then { read command, session, write reply } until it ends
 //! ```
 //!
-//! A connection stays on its worker for life, so sessions need no locks and no `Send`. Engine futures are awaited on
-//! these threads and may be woken from any other.
+//! A connection stays on its worker for life, so sessions need no locks and no `Send`. Engine futures are
+//! awaited on these threads and may be woken from any other.
 
 pub mod clock;
 pub mod connection;

@@ -1,12 +1,13 @@
 //! A panic costs its connection; and the server's writes, if it struck in the middle of a change to pages.
 //!
-//! The threads carry many connections, so what one of them does to itself must stop there: the panic is caught where the
-//! connection's future is polled, counted, and told to the client; its transaction is rolled back like that of any
-//! connection that ends. What a connection occupies elsewhere is given back by guards, not by the code behind.
+//! The threads carry many connections, so what one of them does to itself must stop there: the panic is
+//! caught where the connection's future is polled, counted, and told to the client; its transaction is rolled
+//! back like that of any connection that ends. What a connection occupies elsewhere is given back by guards,
+//! not by the code behind.
 //!
-//! One thing does not stop there. A mini-transaction that is unwound after it changed pages leaves pages in memory that the
-//! log cannot reproduce, so it poisons the page store: nothing is written any more until the server is started anew, and
-//! recovery brings back what was committed.
+//! One thing does not stop there. A mini-transaction that is unwound after it changed pages leaves pages in
+//! memory that the log cannot reproduce, so it poisons the page store: nothing is written any more until the
+//! server is started anew, and recovery brings back what was committed.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -22,7 +23,8 @@ use super::registry::{ConnectionId, Server};
 #[derive(Debug)]
 pub struct Panicked(pub String);
 
-/// Awaits the work; a panic inside of it is the `Err`. Nothing is asked of the work after that but to be dropped.
+/// Awaits the work; a panic inside of it is the `Err`. Nothing is asked of the work after that but to be
+/// dropped.
 pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut work = pin!(work);
     poll_fn(|context| {

@@ -1,12 +1,13 @@
 //! FLUSH TABLES WITH READ LOCK: one session stops everybody's changes.
 //!
-//! A statement that changes something, and a commit, marks its connection's entry for as long as it works. The lock
-//! raises a number that they all look at, and then waits until no entry is marked. So a change costs a store to a cache
-//! line of its own and a load of one that is hardly ever written; nothing is shared between connections until somebody
-//! asks for the lock.
+//! A statement that changes something, and a commit, marks its connection's entry for as long as it works.
+//! The lock raises a number that they all look at, and then waits until no entry is marked. So a change costs
+//! a store to a cache line of its own and a load of one that is hardly ever written; nothing is shared
+//! between connections until somebody asks for the lock.
 //!
-//! Mark and number are each written before the other is read, on both sides in the one order of sequentially consistent
-//! operations: either the change sees the lock and steps back, or the lock sees the change and waits for it.
+//! Mark and number are each written before the other is read, on both sides in the one order of sequentially
+//! consistent operations: either the change sees the lock and steps back, or the lock sees the change and
+//! waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

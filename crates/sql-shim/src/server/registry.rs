@@ -2,8 +2,8 @@
 //!
 //! [`Server`] is the wire's shared state; the SQL side's (open database, plan cache) lives in the
 //! [`SessionFactory`](crate::service::SessionFactory). Each connection has one [`Connection`] entry for as long as it
-//! lives: SHOW PROCESSLIST reads it, KILL sets its switch, and the connection's own task is the only one that writes
-//! the rest, so its mutex is never contended in practice.
+//! lives: SHOW PROCESSLIST reads it, KILL sets its switch, and the connection's own task is the only one that
+//! writes the rest, so its mutex is never contended in practice.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -37,7 +37,8 @@ pub struct Server {
     pub accounts: Accounts,
     /// Who is connected.
     pub connections: Registry,
-    /// Permits for hashing passwords and for the RSA key: work of milliseconds that anybody may ask for before login.
+    /// Permits for hashing passwords and for the RSA key: work of milliseconds that anybody may ask for
+    /// before login.
     pub password_work: Semaphore,
     /// Global system variables.
     pub variables: GlobalVariables,
@@ -352,8 +353,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a new connection, or `None` when there are already `max` and one more: that one is for an administrator, which
-    /// shows at its login ([`Connection::is_reserve`]).
+    /// Enters a new connection, or `None` when there are already `max` and one more: that one is for an
+    /// administrator, which shows at its login ([`Connection::is_reserve`]).
     pub fn enter(
         &self,
         max: usize,

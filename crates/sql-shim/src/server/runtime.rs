@@ -1,8 +1,8 @@
 //! Worker threads, the listener that feeds them, and the end of the server.
 //!
-//! One listener accepts and hands each socket to the worker with the fewest connections: SO_REUSEPORT would let the
-//! kernel's hash decide, which leaves cores idle with few clients. A worker is one single-threaded runtime: tokio-uring
-//! where io_uring is allowed, else tokio over epoll.
+//! One listener accepts and hands each socket to the worker with the fewest connections: SO_REUSEPORT would
+//! let the kernel's hash decide, which leaves cores idle with few clients. A worker is one single-threaded
+//! runtime: tokio-uring where io_uring is allowed, else tokio over epoll.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -179,7 +179,8 @@ fn start_worker<F: SessionFactory>(
 fn run_uring(work: impl Future<Output = ()>) {
     crate::session::courtesy::thread_has_io_uring();
     let mut ring = tokio_uring::uring_builder();
-    // Completions are only looked at when the runtime parks, so the kernel need not interrupt the thread for them.
+    // Completions are only looked at when the runtime parks, so the kernel need not interrupt the thread for
+    // them.
     ring.setup_coop_taskrun().setup_cqsize(16_384);
     tokio_uring::builder().entries(4096).uring_builder(&ring).start(work);
 }
@@ -192,7 +193,8 @@ fn run_epoll(work: impl Future<Output = ()>) {
     }
 }
 
-/// A worker's life: takes sockets until the listener lets go of its queue, then waits for its connections to end.
+/// A worker's life: takes sockets until the listener lets go of its queue, then waits for its connections to
+/// end.
 async fn carry<F: SessionFactory>(
     kind: RuntimeKind,
     mut incoming: UnboundedReceiver<Incoming>,

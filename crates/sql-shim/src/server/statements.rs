@@ -1,7 +1,7 @@
 //! The prepared statements of one connection.
 //!
-//! Ids are a slot number (low 16 bits, from 1) and a generation, so that looking one up is an index, and a stale id of a
-//! closed statement does not find the next one in its slot.
+//! Ids are a slot number (low 16 bits, from 1) and a generation, so that looking one up is an index, and a
+//! stale id of a closed statement does not find the next one in its slot.
 
 use crate::result::Prepared;
 use crate::wire::params::ParamState;
@@ -64,7 +64,8 @@ impl<P> Statements<P> {
         slot.statement.as_mut()
     }
 
-    /// Long data of COM_STMT_SEND_LONG_DATA, of which all statements of a connection together may hold `limit` bytes.
+    /// Long data of COM_STMT_SEND_LONG_DATA, of which all statements of a connection together may hold
+    /// `limit` bytes.
     pub fn append_long_data(&mut self, id: u32, parameter: u16, data: &[u8], limit: usize) {
         let others: usize =
             self.slots.iter().flat_map(|slot| &slot.statement).map(|open| open.params.long_bytes()).sum();

@@ -1,7 +1,8 @@
 //! One socket type over io_uring and epoll, TCP and local sockets.
 //!
-//! Buffers are handed over and come back, as io_uring wants it; the epoll side does the same so that the connection is
-//! written once. An enumeration and not a generic: everything above it, the SQL executor included, is compiled once.
+//! Buffers are handed over and come back, as io_uring wants it; the epoll side does the same so that the
+//! connection is written once. An enumeration and not a generic: everything above it, the SQL executor
+//! included, is compiled once.
 
 use std::future::Future;
 use std::io;
@@ -62,7 +63,8 @@ impl Socket {
         Ok(match accepted {
             Accepted::Tcp(stream) => {
                 stream.set_nodelay(true)?;
-                // A client whose machine has gone says nothing more: its transaction and its locks must not stay.
+                // A client whose machine has gone says nothing more: its transaction and its locks must not
+                // stay.
                 nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::KeepAlive, &true)
                     .map_err(io::Error::from)?;
                 // io_uring waits by itself; with O_NONBLOCK it would answer EAGAIN instead.
@@ -84,8 +86,9 @@ impl Socket {
         })
     }
 
-    /// Writes all of `output` and waits for what the client sends next, which is appended to `input`. An io_uring gets
-    /// both requests in one submission. `written` is called when the client has taken all of `output`.
+    /// Writes all of `output` and waits for what the client sends next, which is appended to `input`. An
+    /// io_uring gets both requests in one submission. `written` is called when the client has taken all of
+    /// `output`.
     pub async fn exchange(&mut self, output: Vec<u8>, input: Vec<u8>, written: impl FnOnce()) -> Exchanged {
         let begin = input.len();
         match self {
@@ -114,7 +117,8 @@ impl Socket {
         }
     }
 
-    /// Appends what the client sent to `buffer`, whose spare capacity must not be empty. 0 bytes: the client is gone.
+    /// Appends what the client sent to `buffer`, whose spare capacity must not be empty. 0 bytes: the client
+    /// is gone.
     pub async fn read(&mut self, mut buffer: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
         let begin = buffer.len();
         match self {
@@ -131,8 +135,8 @@ impl Socket {
         }
     }
 
-    /// Ends the connection in both directions. Dropping alone is not enough: a read that io_uring still holds keeps
-    /// the socket open.
+    /// Ends the connection in both directions. Dropping alone is not enough: a read that io_uring still holds
+    /// keeps the socket open.
     pub fn shut_down(&self) {
         // A socket the client has closed already cannot be shut down, and need not be.
         let _ = match self {
@@ -154,8 +158,8 @@ impl Socket {
 }
 
 impl Socket {
-    /// Writes what has gathered. It waits as long as the client likes: only [`super::connection`]'s outlet, which does not,
-    /// calls it.
+    /// Writes what has gathered. It waits as long as the client likes: only [`super::connection`]'s outlet,
+    /// which does not, calls it.
     pub(super) async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());

@@ -1,9 +1,9 @@
 //! The statement cache: text statements that differ only in their literals share a plan.
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
-//! parameters. The key carries the kind of each literal, because types depend on it. Statements where a literal is more
-//! than a value (an alias, `ORDER BY 2`, a type's length, a column name made from the expression) are left out: the key
-//! is remembered as not cacheable.
+//! parameters. The key carries the kind of each literal, because types depend on it. Statements where a
+//! literal is more than a value (an alias, `ORDER BY 2`, a type's length, a column name made from the
+//! expression) are left out: the key is remembered as not cacheable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +49,8 @@ pub struct Fingerprint {
     pub key: Vec<u8>,
     /// Length of the statement in `key`.
     text_length: usize,
-    /// End of the last token, to copy what is between tokens: names of result columns are made of the text as typed.
+    /// End of the last token, to copy what is between tokens: names of result columns are made of the text as
+    /// typed.
     copied: usize,
     literals: Vec<Literal>,
     kinds: Vec<LiteralKind>,
@@ -248,8 +249,8 @@ fn is_shapely(statement: &Statement) -> bool {
     }
 }
 
-/// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are left to the
-/// run with literals, so that their texts are right.
+/// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are
+/// left to the run with literals, so that their texts are right.
 pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<SmallPlan> {
     let parsed = parser::parse(&fingerprint.key[..fingerprint.text_length], modes).ok()?;
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {

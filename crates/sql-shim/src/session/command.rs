@@ -1,4 +1,5 @@
-//! Statements that are executed from their syntax tree: transaction control, SET, accounts, locks, maintenance.
+//! Statements that are executed from their syntax tree: transaction control, SET, accounts, locks,
+//! maintenance.
 
 use std::sync::Arc;
 
@@ -206,8 +207,8 @@ impl Session {
         Binder::new(&planner, &[]).constant(expr)
     }
 
-    /// The value of an expression that may hold subqueries. With them it is a query like any other: it waits for metadata
-    /// locks, needs privileges, runs in the transaction, is killed and undone.
+    /// The value of an expression that may hold subqueries. With them it is a query like any other: it waits
+    /// for metadata locks, needs privileges, runs in the transaction, is killed and undone.
     pub(super) async fn value<S: ResultSink>(
         &mut self,
         expr: &Arc<ast::Expr>,
@@ -396,7 +397,8 @@ impl Session {
             AccountChange { user, host, by: said.as_ref().map(identification), locked: None }
         };
         let to: Vec<_> = grant.accounts.iter().map(grantee).collect();
-        // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does in MariaDB.
+        // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does
+        // in MariaDB.
         if to.iter().any(|change| change.by.is_some()) {
             self.state.require_any(Privileges::CREATE_USER)?;
         }

@@ -1,9 +1,10 @@
 //! Giving way so that others really run.
 //!
-//! A task that wakes itself and returns is polled again at once, before the runtime has looked at its sockets: tokio looks after
-//! many polls only, and an io_uring's requests go to the kernel only when the thread is about to sleep. With tasks that work
-//! 500 µs at a time that is 30 ms, or never. So whatever is run by [`courteous`] and has woken itself is not polled again before
-//! the runtime has made a turn: sockets read, what waited written, other tasks run.
+//! A task that wakes itself and returns is polled again at once, before the runtime has looked at its
+//! sockets: tokio looks after many polls only, and an io_uring's requests go to the kernel only when the
+//! thread is about to sleep. With tasks that work 500 µs at a time that is 30 ms, or never. So whatever is
+//! run by [`courteous`] and has woken itself is not polled again before the runtime has made a turn: sockets
+//! read, what waited written, other tasks run.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -80,8 +81,8 @@ impl Wake for Courtesy {
 
 /// Runs the work; see the module's text.
 ///
-/// The work comes pinned where it stands: a statement's future is tens of kilobytes, and would be copied for each function that it
-/// is handed through.
+/// The work comes pinned where it stands: a statement's future is tens of kilobytes, and would be copied for
+/// each function that it is handed through.
 pub async fn courteous<T>(courtesy: &Arc<Courtesy>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     let waker = Waker::from(courtesy.clone());
     let mut waited_for: Option<Pin<Box<dyn Future<Output = ()>>>> = None;

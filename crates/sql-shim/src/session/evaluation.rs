@@ -1,10 +1,11 @@
 //! What evaluating expressions costs: time and memory of values that no buffer of the statement holds.
 //!
-//! An expression is evaluated in one go, so it can neither give way nor wait. It says what it works on instead:
-//! [`SessionState::work`] counts the bytes to the session's slice of time, which is over for the row's scan or join as soon as the
-//! row is done, and every 64 KiB it looks whether the statement is to stop. Texts of some length are charged to the
-//! account while they live ([`SessionState::hold`]): a function gives back its arguments when it has its result, and a row
-//! everything when it is done ([`SessionState::release_to`]). What a statement that failed still held goes back at its end.
+//! An expression is evaluated in one go, so it can neither give way nor wait. It says what it works on
+//! instead: [`SessionState::work`] counts the bytes to the session's slice of time, which is over for the
+//! row's scan or join as soon as the row is done, and every 64 KiB it looks whether the statement is to stop.
+//! Texts of some length are charged to the account while they live ([`SessionState::hold`]): a function gives
+//! back its arguments when it has its result, and a row everything when it is done
+//! ([`SessionState::release_to`]). What a statement that failed still held goes back at its end.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -130,7 +131,8 @@ impl SessionState {
         Ok(())
     }
 
-    /// Charges what a row has been given: it stays until the row is done, and may be copied once more on its way.
+    /// Charges what a row has been given: it stays until the row is done, and may be copied once more on its
+    /// way.
     #[inline]
     pub fn gather(&self, value: &Value<'_>) -> Result<(), SqlError> {
         let bytes = match value {
@@ -168,7 +170,8 @@ impl SessionState {
         }
     }
 
-    /// A value has been computed from others that are gone: only it is charged in addition to what was before.
+    /// A value has been computed from others that are gone: only it is charged in addition to what was
+    /// before.
     #[inline]
     pub fn settle<'a>(&self, value: Value<'a>, held: usize) -> Result<Value<'a>, SqlError> {
         let bytes = match &value {

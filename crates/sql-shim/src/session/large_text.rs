@@ -1,9 +1,10 @@
 //! Statements of megabytes.
 //!
-//! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen on a thread of their
-//! own, so that the connections of this thread do not wait; what needs the session (names, privileges) is done here, in slices
-//! of time like everything else ([`resumable`]). The tree may be many times as large as the text: `(1),(1),…` is a token for
-//! every byte. So the tokens are counted beforehand, and charged like any other buffer while the statement lasts.
+//! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen
+//! on a thread of their own, so that the connections of this thread do not wait; what needs the session
+//! (names, privileges) is done here, in slices of time like everything else ([`resumable`]). The tree may be
+//! many times as large as the text: `(1),(1),…` is a token for every byte. So the tokens are counted
+//! beforehand, and charged like any other buffer while the statement lasts.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,8 +31,8 @@ use crate::sql::plan::{Plan, Planner};
 /// Texts from this length on are parsed apart.
 const BYTES_APART: usize = 256 << 10;
 
-/// Texts from this length on are long: the end of their first statement is looked for before it is parsed, they are planned by
-/// steps from the beginning, and their trees and plans are dropped elsewhere.
+/// Texts from this length on are long: the end of their first statement is looked for before it is parsed,
+/// they are planned by steps from the beginning, and their trees and plans are dropped elsewhere.
 const BYTES_LONG: usize = 16 << 10;
 
 /// Bytes that the tree, and the plan made of it, take for a token.
@@ -54,7 +55,8 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Bytes that reading it takes, about. The text is copied for the thread that parses, and once more into the literals.
+    /// Bytes that reading it takes, about. The text is copied for the thread that parses, and once more into
+    /// the literals.
     fn weight(&self) -> usize {
         self.tokens * TOKEN_BYTES + 2 * self.end
     }
@@ -91,8 +93,8 @@ async fn unless_stopped<T>(slice: &TimeSlice, work: impl Future<Output = T>) -> 
     .await
 }
 
-/// What is read of a statement that somebody killed meanwhile is not used, though the kill came too late to be seen there:
-/// the statement's next part would not hear of it.
+/// What is read of a statement that somebody killed meanwhile is not used, though the kill came too late to
+/// be seen there: the statement's next part would not hear of it.
 fn unless_killed<T: Send + 'static>((read, ended): (Result<T, Failure>, Ended)) -> Result<T, Failure> {
     match (read, ended) {
         (Ok(unused), Ended::Killed) => {
@@ -121,7 +123,8 @@ async fn parse_apart(
     let thread = std::thread::Builder::new().name("parser".to_owned()).stack_size(stack_bytes);
     let spawned = thread.spawn(move || {
         let parsed = parser::parse(&text, modes);
-        // Who listens has the charge as well. Nobody does when the connection has ended, or the statement was killed.
+        // Who listens has the charge as well. Nobody does when the connection has ended, or the statement was
+        // killed.
         drop((permit, charge));
         let _ = answer.send(parsed);
     });
@@ -210,7 +213,8 @@ impl Session {
         self.planned_in(None, false, plan).await
     }
 
-    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be `long`.
+    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
+    /// `long`.
     async fn planned_in<T: Send + 'static>(
         &mut self,
         limit: Option<Duration>,

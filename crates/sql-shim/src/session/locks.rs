@@ -1,9 +1,10 @@
-//! Locks of whole tables: LOCK TABLES, FLUSH TABLES … WITH READ LOCK and … FOR EXPORT, and what they do to statements.
+//! Locks of whole tables: LOCK TABLES, FLUSH TABLES … WITH READ LOCK and … FOR EXPORT, and what they do to
+//! statements.
 //!
-//! Under LOCK TABLES a session may use the tables it named and no others, and change those it locked WRITE; other
-//! sessions wait at the engine's metadata locks. FLUSH TABLES WITH READ LOCK stops the changes of all sessions
-//! ([`crate::server::read_lock`]); the one that holds it gets an error for its own. UNLOCK TABLES, the end of the
-//! connection and, for LOCK TABLES, the next transaction or LOCK TABLES let go.
+//! Under LOCK TABLES a session may use the tables it named and no others, and change those it locked WRITE;
+//! other sessions wait at the engine's metadata locks. FLUSH TABLES WITH READ LOCK stops the changes of all
+//! sessions ([`crate::server::read_lock`]); the one that holds it gets an error for its own. UNLOCK TABLES,
+//! the end of the connection and, for LOCK TABLES, the next transaction or LOCK TABLES let go.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -95,8 +96,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a change of data or definitions, which waits while another session holds the global read lock. To be
-    /// ended by [`Session::end_change`].
+    /// Begins a change of data or definitions, which waits while another session holds the global read lock.
+    /// To be ended by [`Session::end_change`].
     pub(super) async fn begin_change(&mut self) -> Result<(), SqlError> {
         if self.read_lock.is_some() {
             return Err(errors::error(errors::CANT_UPDATE_WITH_READLOCK, &[]));
@@ -144,7 +145,8 @@ impl Session {
         self.take_table_locks(wanted).await
     }
 
-    /// Takes locks in the order of names, so that sessions that lock the same tables do not wait for each other.
+    /// Takes locks in the order of names, so that sessions that lock the same tables do not wait for each
+    /// other.
     async fn take_table_locks(&mut self, mut wanted: Vec<(TableName, bool)>) -> Result<Outcome, Failure> {
         wanted
             .sort_by(|(one, _), (other, _)| (&one.database, &one.name).cmp(&(&other.database, &other.name)));

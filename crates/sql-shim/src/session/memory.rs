@@ -1,9 +1,10 @@
 //! Who has how much memory.
 //!
-//! Every buffer of a statement that grows with data is charged to the [`Account`] of its session, and all accounts draw
-//! on the [`ServerMemory`]. What is refused is error 1041 for that statement, long before an allocation fails. An account takes from the server in
-//! portions, so that a row costs an addition; what it has left goes back when nothing is charged any more.
-//! A [`Charge`] is what one buffer has been charged; dropped, also by a failed statement, it gives everything back.
+//! Every buffer of a statement that grows with data is charged to the [`Account`] of its session, and all
+//! accounts draw on the [`ServerMemory`]. What is refused is error 1041 for that statement, long before an
+//! allocation fails. An account takes from the server in portions, so that a row costs an addition; what it
+//! has left goes back when nothing is charged any more. A [`Charge`] is what one buffer has been charged;
+//! dropped, also by a failed statement, it gives everything back.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -183,8 +184,8 @@ impl Drop for Account {
     }
 }
 
-/// What a statement's text, tree and plan have been charged. It goes with them, to the thread that parses and to the client's
-/// prepared statement, and gives everything back when it is dropped.
+/// What a statement's text, tree and plan have been charged. It goes with them, to the thread that parses and
+/// to the client's prepared statement, and gives everything back when it is dropped.
 #[derive(Debug)]
 pub struct StatementCharge {
     server: Arc<ServerMemory>,

@@ -1,9 +1,9 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables are put in
-//! use, it runs inside the open transaction or one of its own, and its end is decided *before* the client hears of
-//! success: an autocommitted change is durable first. A failed statement undoes its own changes; a deadlock has undone
-//! the whole transaction.
+//! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables
+//! are put in use, it runs inside the open transaction or one of its own, and its end is decided *before* the
+//! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
+//! changes; a deadlock has undone the whole transaction.
 
 pub mod cache;
 mod command;
@@ -95,8 +95,8 @@ pub struct PlannedStatement {
     _charge: Arc<memory::StatementCharge>,
 }
 
-/// How often a statement is planned anew because somebody has changed its tables in between. Each time that other has got
-/// something done.
+/// How often a statement is planned anew because somebody has changed its tables in between. Each time that
+/// other has got something done.
 const REPLANS_MAX: u32 = 100;
 
 /// A statement of PREPARE.
@@ -386,7 +386,8 @@ impl Session {
                 let told = matches!(failure, Failure::RolledBack(_));
                 let gone = !told && stays_open && self.transaction.state().is_rolled_back();
                 self.undo(&failure, stays_open, mark).await;
-                // A deadlock whose rollback met an error of its own: the client must hear that nothing is left.
+                // A deadlock whose rollback met an error of its own: the client must hear that nothing is
+                // left.
                 Err(if gone {
                     Failure::RolledBack(errors::error(errors::LOCK_DEADLOCK, &[]))
                 } else {
@@ -419,8 +420,8 @@ impl Session {
         }
     }
 
-    /// Leaves a transaction that could not be taken back to the engine, which tries in the background and keeps its locks
-    /// until then. Going on with it would commit half of a statement.
+    /// Leaves a transaction that could not be taken back to the engine, which tries in the background and
+    /// keeps its locks until then. Going on with it would commit half of a statement.
     fn abandon_transaction(&mut self) {
         self.explicit = false;
         self.read_only = false;

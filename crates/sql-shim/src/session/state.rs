@@ -1,7 +1,7 @@
 //! What a session carries from statement to statement and expressions may look at.
 //!
-//! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is borrowed
-//! by the scan. A session lives on one thread: cells are enough.
+//! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is
+//! borrowed by the scan. A session lives on one thread: cells are enough.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! What a statement takes: time by turns, memory by its account.
 //!
-//! Time is counted in units of work and polls, never by a clock: slices end after a number of units, so a loop that does
-//! not count its work shows as too few polls.
+//! Time is counted in units of work and polls, never by a clock: slices end after a number of units, so a
+//! loop that does not count its work shows as too few polls.
 #![allow(clippy::unwrap_used)]
 
 mod catalog;
@@ -173,7 +173,8 @@ impl Fixture {
         self.session.transaction.state().slice().measure_in_units(units);
     }
 
-    /// `t`: a number, a number with few values, an exact number, a float, texts that fold, dates; NULLs among all but the first.
+    /// `t`: a number, a number with few values, an exact number, a float, texts that fold, dates; NULLs among
+    /// all but the first.
     fn fill(&mut self, seed: u64) {
         self.good(
             "CREATE TABLE t (id INT PRIMARY KEY, few INT, exact DECIMAL(10,3), f DOUBLE, word VARCHAR(40),
@@ -504,7 +505,8 @@ fn a_join_that_wants_one_row_reads_one_path() {
     assert_eq!(fixture.run("SELECT COUNT(*) FROM t a, t b").error, Some(1104));
 }
 
-/// MySQL 9 (statements that cause an implicit commit): all of the account management statements, also those that fail.
+/// MySQL 9 (statements that cause an implicit commit): all of the account management statements, also those
+/// that fail.
 #[test]
 fn statements_of_accounts_commit_what_is_open() {
     let mut fixture = Fixture::new("accounts");

@@ -1,12 +1,13 @@
 //! The byte-level lexer of MySQL's SQL.
 //!
-//! Statements are bytes, not text: a dump carries raw BLOB bytes inside string literals, and the client's character
-//! set decides nothing about where a token ends (every supported set is ASCII-compatible). Tokens are spans into the
-//! statement; nothing is copied before the parser asks for a value, so skipping over a token costs no allocation.
+//! Statements are bytes, not text: a dump carries raw BLOB bytes inside string literals, and the client's
+//! character set decides nothing about where a token ends (every supported set is ASCII-compatible). Tokens
+//! are spans into the statement; nothing is copied before the parser asks for a value, so skipping over a
+//! token costs no allocation.
 //!
-//! Invariants: the lexer never panics on any input, always ends with [`TokenKind::End`], and makes progress with each
-//! token. Executable comments (`/*! … */`, `/*!80000 … */`) are opened up when their version is not above
-//! [`EXECUTABLE_VERSION`]; those of MariaDB (`/*M! … */`) and hints (`/*+ … */`) are ordinary comments.
+//! Invariants: the lexer never panics on any input, always ends with [`TokenKind::End`], and makes progress
+//! with each token. Executable comments (`/*! … */`, `/*!80000 … */`) are opened up when their version is not
+//! above [`EXECUTABLE_VERSION`]; those of MariaDB (`/*M! … */`) and hints (`/*+ … */`) are ordinary comments.
 
 use std::borrow::Cow;
 
@@ -88,8 +89,8 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the start of `text`. Offsets are 32 bits wide: callers bound a statement by `max_allowed_packet`
-    /// (1 GiB at most).
+    /// A lexer at the start of `text`. Offsets are 32 bits wide: callers bound a statement by
+    /// `max_allowed_packet` (1 GiB at most).
     pub fn new(text: &'a [u8], modes: LexicalModes) -> Self {
         Self { text, at: 0, modes, inside_executable_comment: false }
     }
@@ -364,8 +365,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The value of a quoted token (`'…'`, `"…"`, `` `…` ``, with or without a one-letter prefix): quotes removed, doubled
-/// quotes and backslash escapes resolved. Borrows when nothing had to be changed.
+/// The value of a quoted token (`'…'`, `"…"`, `` `…` ``, with or without a one-letter prefix): quotes
+/// removed, doubled quotes and backslash escapes resolved. Borrows when nothing had to be changed.
 pub fn unquote(token: &[u8], modes: LexicalModes) -> Cow<'_, [u8]> {
     let body = match token.iter().position(|b| matches!(b, b'\'' | b'"' | b'`')) {
         Some(open) if token.len() >= open + 2 => &token[open..],
@@ -409,8 +410,8 @@ pub fn unquote(token: &[u8], modes: LexicalModes) -> Cow<'_, [u8]> {
     Cow::Owned(value)
 }
 
-/// The bytes of a hexadecimal token (`0x1F`, `x'1F'`); an odd number of digits is padded with a zero in front. `None`
-/// when a character is no hexadecimal digit or `x'…'` has an odd number of them.
+/// The bytes of a hexadecimal token (`0x1F`, `x'1F'`); an odd number of digits is padded with a zero in
+/// front. `None` when a character is no hexadecimal digit or `x'…'` has an odd number of them.
 pub fn hex_value(token: &[u8]) -> Option<Vec<u8>> {
     let quoted = matches!(token.first(), Some(b'x' | b'X'));
     let digits = if quoted { token.get(2..token.len().checked_sub(1)?)? } else { token.get(2..)? };

@@ -1,4 +1,5 @@
-//! Between values and a table's columns: reading stored bytes, and storing values with the checks of strict mode.
+//! Between values and a table's columns: reading stored bytes, and storing values with the checks of strict
+//! mode.
 
 use std::borrow::Cow;
 
@@ -43,8 +44,8 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)]
 }
 
-/// The value of stored bytes. TIMESTAMP moves to the session's zone. Bytes that are no value of the type (damage)
-/// read as NULL.
+/// The value of stored bytes. TIMESTAMP moves to the session's zone. Bytes that are no value of the type
+/// (damage) read as NULL.
 pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'a> {
     match kind {
         ColumnType::Char { collation, .. } => Value::Text(Cow::Borrowed(trimmed(bytes)), *collation),

@@ -33,7 +33,8 @@ struct LastTwo {
 }
 
 impl Averages {
-    /// The figures of now, beside those of the last printout that is old enough. `at` is the time since the start.
+    /// The figures of now, beside those of the last printout that is old enough. `at` is the time since the
+    /// start.
     pub fn since_last(&self, at: Duration, figures: Vec<(&'static str, u64)>) -> Interval {
         let now = Printout { at, figures: Arc::new(figures.into_iter().collect()) };
         let mut printed = self.printed.lock();

@@ -1,14 +1,15 @@
 //! System variables: one table of names, scopes, types and defaults.
 //!
-//! Global values live in [`GlobalVariables`]; a session starts with the same shared snapshot and copies it on its first
-//! SET, so opening a session costs a reference count. Values a statement consults all the time are kept decoded in
-//! [`SessionSettings`], and the few globals that hot paths read in [`GlobalVariables`]' atomics.
+//! Global values live in [`GlobalVariables`]; a session starts with the same shared snapshot and copies it on
+//! its first SET, so opening a session costs a reference count. Values a statement consults all the time are
+//! kept decoded in [`SessionSettings`], and the few globals that hot paths read in [`GlobalVariables`]'
+//! atomics.
 //!
-//! Most variables change nothing here. [`table::Effect`] says of each what setting it does; SET of one without effect gives
-//! a warning, and at start it is in a line of the log.
+//! Most variables change nothing here. [`table::Effect`] says of each what setting it does; SET of one
+//! without effect gives a warning, and at start it is in a line of the log.
 //!
-//! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its name and
-//! type; the SQL layer answers for its value.
+//! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its
+//! name and type; the SQL layer answers for its value.
 
 pub mod persisted;
 pub mod sql_mode;
@@ -208,8 +209,8 @@ impl GlobalVariables {
         }
     }
 
-    /// Sets any variable from its text, read-only ones too: command line, option file, and what the engine decided.
-    /// 1193 for an unknown name. The answer is a warning when that changes nothing.
+    /// Sets any variable from its text, read-only ones too: command line, option file, and what the engine
+    /// decided. 1193 for an unknown name. The answer is a warning when that changes nothing.
     pub fn set_at_start(&self, name: &str, text: &str) -> Result<Option<SqlError>, SqlError> {
         let (_, definition) = lookup(name)?;
         let value = value::from_text(definition, text)?;
@@ -299,7 +300,8 @@ impl GlobalVariables {
     }
 }
 
-/// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is left alone.
+/// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is
+/// left alone.
 fn without_effect(definition: &Definition, value: &Value) -> Option<SqlError> {
     let name = definition.name;
     let why = match definition.effect {
@@ -343,8 +345,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232 wrong type, 1228/1229
-    /// wrong scope, 1621 fixed in a session. `Either` means session.
+    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232
+    /// wrong type, 1228/1229 wrong scope, 1621 fixed in a session. `Either` means session.
     pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
         let (index, definition) = lookup(name)?;
         let name = definition.name;
@@ -406,8 +408,8 @@ impl SessionVariables {
         }
     }
 
-    /// Sets a variable, `None` is DEFAULT. The answer is a warning when that changes nothing. Errors are those of
-    /// [`Change::check`], and of what acts on a global variable.
+    /// Sets a variable, `None` is DEFAULT. The answer is a warning when that changes nothing. Errors are
+    /// those of [`Change::check`], and of what acts on a global variable.
     pub fn set(
         &mut self,
         globals: &GlobalVariables,
@@ -418,7 +420,8 @@ impl SessionVariables {
         self.apply(globals, Change::check(name, scope, value)?)
     }
 
-    /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable may refuse it.
+    /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable
+    /// may refuse it.
     pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
         let Change { index, definition, global, to } = change;
         let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));

@@ -1,8 +1,8 @@
 //! Values that SET PERSIST keeps across restarts: `mysqld-auto.cnf` in the data directory, in MySQL's form.
 //!
-//! The file is JSON: `mysql_dynamic_variables` maps names to objects whose `Value` is the text. It is replaced whole (new file,
-//! sync, rename, sync of the directory), so a crash leaves the old or the new one. As in MySQL it is read after the option file and the command
-//! line and wins over them.
+//! The file is JSON: `mysql_dynamic_variables` maps names to objects whose `Value` is the text. It is
+//! replaced whole (new file, sync, rename, sync of the directory), so a crash leaves the old or the new one.
+//! As in MySQL it is read after the option file and the command line and wins over them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

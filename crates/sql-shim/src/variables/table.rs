@@ -1,8 +1,9 @@
 //! The table of system variables: what exists, for whom, of which type, with which default.
 //!
-//! Names, types and defaults are those of MySQL 8.0 wherever MySQL has the variable; `untorn_*` is ours. Values the
-//! machine or the command line decides (data directory, sizes) get their default at start. A definition also says what
-//! setting the variable does ([`Effect`]); most are here because programs and option files name them.
+//! Names, types and defaults are those of MySQL 8.0 wherever MySQL has the variable; `untorn_*` is ours.
+//! Values the machine or the command line decides (data directory, sizes) get their default at start. A
+//! definition also says what setting the variable does ([`Effect`]); most are here because programs and
+//! option files name them.
 
 /// Who has a value of the variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +67,8 @@ pub enum Effect {
     Acts,
     /// Nothing: the value is kept and shown, and nobody reads it.
     None,
-    /// Nothing: the value says what this server is, does or lacks, and stays whatever is given. Switches of features that
-    /// do not exist are of this kind and read OFF.
+    /// Nothing: the value says what this server is, does or lacks, and stays whatever is given. Switches of
+    /// features that do not exist are of this kind and read OFF.
     Constant,
 }
 
@@ -449,8 +450,8 @@ pub const DEFINITIONS: &[Definition] = &[
     session("warning_count", false, ANY, "0"),
 ];
 
-/// Variables without effect that clients set by themselves, and who does: a warning would be noise in every session, and
-/// an error for clients that treat warnings as errors.
+/// Variables without effect that clients set by themselves, and who does: a warning would be noise in every
+/// session, and an error for clients that treat warnings as errors.
 pub const SET_BY_CLIENTS: &[(&str, &str)] = &[
     ("lc_messages", "phpMyAdmin, on connecting"),
     ("net_read_timeout", "mysqldump and mydumper, on connecting"),
@@ -459,7 +460,8 @@ pub const SET_BY_CLIENTS: &[(&str, &str)] = &[
     ("unique_checks", "every dump, in its first lines"),
 ];
 
-/// Other names that mean the same variable. They work in SET and @@ and at start, and are no rows of SHOW VARIABLES.
+/// Other names that mean the same variable. They work in SET and @@ and at start, and are no rows of SHOW
+/// VARIABLES.
 pub const ALIASES: &[(&str, &str)] = &[
     ("bind", "bind_address"),
     ("character_set", "character_set_server"),

@@ -27,8 +27,8 @@ pub const SESSION_TRACK: u32 = 1 << 23;
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 
-/// What the greeting offers. LONG_PASSWORD must be among them: without bit 0 libmariadb takes the server for MariaDB.
-/// QUERY_ATTRIBUTES must not: it changes the layout of COM_QUERY.
+/// What the greeting offers. LONG_PASSWORD must be among them: without bit 0 libmariadb takes the server for
+/// MariaDB. QUERY_ATTRIBUTES must not: it changes the layout of COM_QUERY.
 pub const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG

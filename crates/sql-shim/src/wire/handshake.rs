@@ -1,4 +1,5 @@
-//! The packets before the first command: greeting, the client's response, switches of the authentication method.
+//! The packets before the first command: greeting, the client's response, switches of the authentication
+//! method.
 
 use super::capability;
 use super::cursor::{Cursor, Malformed};
@@ -69,8 +70,8 @@ pub struct HandshakeResponse<'a> {
     pub plugin: Option<&'a [u8]>,
 }
 
-/// Decodes the client's answer. Only protocol 41 is served; anything older, and a request for TLS that was not offered,
-/// is malformed.
+/// Decodes the client's answer. Only protocol 41 is served; anything older, and a request for TLS that was
+/// not offered, is malformed.
 pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed> {
     let mut cursor = Cursor::new(packet);
     let capabilities = cursor.u32()? & capability::OFFERED;

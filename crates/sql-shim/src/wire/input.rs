@@ -1,8 +1,9 @@
 //! Cuts the byte stream of a client into packets.
 //!
-//! The buffer holds whatever the socket gave: half a packet, or several pipelined commands. A packet is handed out as a
-//! slice of that buffer; only what spans several 16 MiB fragments is put together in a second buffer. Lengths are
-//! checked against the limit before memory is taken for them, and memory grows with the bytes that really came.
+//! The buffer holds whatever the socket gave: half a packet, or several pipelined commands. A packet is
+//! handed out as a slice of that buffer; only what spans several 16 MiB fragments is put together in a second
+//! buffer. Lengths are checked against the limit before memory is taken for them, and memory grows with the
+//! bytes that really came.
 
 use std::ops::Range;
 
@@ -48,8 +49,8 @@ impl PacketInput {
         Self::default()
     }
 
-    /// Gives the buffer away for a read that appends to it, with room for at least the bytes still missing (within
-    /// reason).
+    /// Gives the buffer away for a read that appends to it, with room for at least the bytes still missing
+    /// (within reason).
     pub fn lend(&mut self) -> Vec<u8> {
         debug_assert!(self.found.is_none(), "a read while a packet is being looked at");
         if self.start > 0 {
@@ -104,8 +105,8 @@ impl PacketInput {
         self.sequence
     }
 
-    /// Looks for a whole packet of at most `limit` payload bytes. True: [`payload`](Self::payload) has it; false: more
-    /// bytes are needed.
+    /// Looks for a whole packet of at most `limit` payload bytes. True: [`payload`](Self::payload) has it;
+    /// false: more bytes are needed.
     pub fn advance(&mut self, limit: usize) -> Result<bool, InputError> {
         debug_assert!(self.found.is_none(), "the last packet has not been released");
         loop {

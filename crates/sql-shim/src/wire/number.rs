@@ -50,7 +50,8 @@ pub fn put_padded(out: &mut Vec<u8>, value: u32, width: usize) {
     put_u64(out, u64::from(value));
 }
 
-/// Appends a DOUBLE: the shortest digits that read back the same, plain between 1e-15 and 1e15, else with an exponent.
+/// Appends a DOUBLE: the shortest digits that read back the same, plain between 1e-15 and 1e15, else with an
+/// exponent.
 pub fn put_f64(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 {
         return out.extend_from_slice(if value.is_sign_negative() { b"-0" } else { b"0" });

@@ -129,8 +129,8 @@ impl PacketOutput {
         }
     }
 
-    /// Appends packets that carry headers already, giving them the sequence ids that follow. `ends` are the ends of the
-    /// packets in `packets`, whose ids start with `first`.
+    /// Appends packets that carry headers already, giving them the sequence ids that follow. `ends` are the
+    /// ends of the packets in `packets`, whose ids start with `first`.
     pub fn put_packets(&mut self, packets: &[u8], ends: &[u32], first: u8) {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(packets);

@@ -89,8 +89,8 @@ fn put_definition(bytes: &mut Vec<u8>, meta: &ColumnMeta, with_default: bool) {
     }
 }
 
-/// Sequence id that the encoded definitions of a result set start with: they follow the column count, which follows
-/// the command.
+/// Sequence id that the encoded definitions of a result set start with: they follow the column count, which
+/// follows the command.
 pub const DEFINITIONS_SEQUENCE: u8 = 2;
 
 /// Column definition packets, headers included, numbered from [`DEFINITIONS_SEQUENCE`].

@@ -1,7 +1,8 @@
 //! Parameters of COM_STMT_EXECUTE.
 //!
-//! A client sends the types with the first execution and may leave them out afterwards (`new parameters bound` = 0), so
-//! they are remembered per statement. Long data sent before takes the place of the value in the packet.
+//! A client sends the types with the first execution and may leave them out afterwards (`new parameters
+//! bound` = 0), so they are remembered per statement. Long data sent before takes the place of the value in
+//! the packet.
 
 use std::collections::BTreeMap;
 
@@ -52,8 +53,9 @@ impl From<Malformed> for ParamError {
 pub type Params<'a> = SmallVec<[Param<'a>; 8]>;
 
 impl ParamState {
-    /// Appends to a parameter's long data, when the statement has such a parameter and no more than `limit` bytes gather.
-    /// COM_STMT_SEND_LONG_DATA has no answer: what could not be taken makes the next execution fail.
+    /// Appends to a parameter's long data, when the statement has such a parameter and no more than `limit`
+    /// bytes gather. COM_STMT_SEND_LONG_DATA has no answer: what could not be taken makes the next execution
+    /// fail.
     pub fn append_long_data(&mut self, count: usize, parameter: u16, data: &[u8], limit: usize) {
         if self.refused.is_some() {
             return;
@@ -220,7 +222,8 @@ mod tests {
         assert_eq!(params.as_slice(), [Param::UInt(200), Param::Bytes { value: b"long data", binary: true }]);
     }
 
-    /// A value with a hole in it must never be stored: what did not fit fails the execution, smaller pieces behind it too.
+    /// A value with a hole in it must never be stored: what did not fit fails the execution, smaller pieces
+    /// behind it too.
     #[test]
     fn long_data_that_does_not_fit_fails_the_execution() {
         let bytes = execute(&[0], Some(&[kind::BLOB, 0, kind::BLOB, 0]), &[1, b'x', 1, b'y']);

@@ -1,8 +1,8 @@
 //! The sink that writes MySQL replies: text rows for COM_QUERY, binary rows for COM_STMT_EXECUTE.
 //!
-//! A reply gathers in the connection's [`PacketOutput`] and leaves in one write when the command is complete, or early
-//! when it grows beyond [`super::output::FLUSH_BYTES`]. The sink is one concrete type for all transports, so the
-//! executor above it is compiled once.
+//! A reply gathers in the connection's [`PacketOutput`] and leaves in one write when the command is complete,
+//! or early when it grows beyond [`super::output::FLUSH_BYTES`]. The sink is one concrete type for all
+//! transports, so the executor above it is compiled once.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,5 @@
-//! The real storage with a limit on its room, and files that fail when a test says so. The engine above is the real one.
+//! The real storage with a limit on its room, and files that fail when a test says so. The engine above is
+//! the real one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io;

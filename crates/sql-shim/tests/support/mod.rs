@@ -17,8 +17,8 @@ use sql_shim::server::runtime::{ListenOptions, Running, RuntimeKind, start};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 
-/// Answers by the first word of the statement: `echo`, `rows <n> <bytes>`, `types`, `two`, `wait`, `fail`, anything
-/// else is OK.
+/// Answers by the first word of the statement: `echo`, `rows <n> <bytes>`, `types`, `two`, `wait`, `fail`,
+/// anything else is OK.
 pub struct EchoFactory;
 
 pub struct EchoSession {

@@ -1,19 +1,23 @@
 //! Deadlocks: a cycle in the graph of who waits for whom.
 //!
-//! A cycle is closed by the last of its waits to begin. Searches are serialised by one mutex, and a request is in its queue
-//! before its search begins, so the last of the searches for the waits of a cycle sees all of it. Grants and releases only take
-//! edges away; where a lock is added in another's name, those it would block look again (see `LockTable::add_for`).
+//! A cycle is closed by the last of its waits to begin. Searches are serialised by one mutex, and a request
+//! is in its queue before its search begins, so the last of the searches for the waits of a cycle sees all of
+//! it. Grants and releases only take edges away; where a lock is added in another's name, those it would
+//! block look again (see `LockTable::add_for`).
 //!
-//! A search sees the graph at many moments. An owner that held what another waits for may have ended its transaction, and begun to wait
-//! for that other in its next one, before the search comes to it: a cycle that never was. So a cycle is **confirmed**: each edge
-//! is looked at once more, and after that all its waits must still be the ones that the search saw. Who waits neither takes
-//! nor lets go, so all edges then stood at one moment. A victim's wait is ended only if it is that one.
+//! A search sees the graph at many moments. An owner that held what another waits for may have ended its
+//! transaction, and begun to wait for that other in its next one, before the search comes to it: a cycle that
+//! never was. So a cycle is **confirmed**: each edge is looked at once more, and after that all its waits
+//! must still be the ones that the search saw. Who waits neither takes nor lets go, so all edges then stood
+//! at one moment. A victim's wait is ended only if it is that one.
 //!
-//! **Cost.** A thousand may wait for one row, each for the holder and for all before it: half a million edges, of which few are needed. The
-//! search goes breadth first and copies each queue once. A waiter waits for the holders and for those who stand
-//! before it; when a waiter of the same mode further behind has been dealt with, all of them are known already. So what is looked at
-//! grows with the length of the queues, not with its square. (One who holds a lock on the very entry is looked at by itself. There
-//! are few such, since two whose locks are in each other's way are a deadlock.) No latch is held meanwhile: the search is the first part of the await.
+//! **Cost.** A thousand may wait for one row, each for the holder and for all before it: half a million
+//! edges, of which few are needed. The search goes breadth first and copies each queue once. A waiter waits
+//! for the holders and for those who stand before it; when a waiter of the same mode further behind has been
+//! dealt with, all of them are known already. So what is looked at grows with the length of the queues, not
+//! with its square. (One who holds a lock on the very entry is looked at by itself. There are few such, since
+//! two whose locks are in each other's way are a deadlock.) No latch is held meanwhile: the search is the
+//! first part of the await.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -43,7 +47,8 @@ impl LockTable {
         self.detector.lock().latest.clone()
     }
 
-    /// Looks for cycles through `start`, which has just begun to wait, and breaks each by ending one member's wait.
+    /// Looks for cycles through `start`, which has just begun to wait, and breaks each by ending one member's
+    /// wait.
     pub(super) fn search_deadlock(&self, start: &Arc<Owner>) {
         let mut detector = self.detector.lock();
         loop {
@@ -191,7 +196,8 @@ impl Queue {
         modes
     }
 
-    /// Those whom `owner` waits for here and who have not been given to one that waits behind it for the same.
+    /// Those whom `owner` waits for here and who have not been given to one that waits behind it for the
+    /// same.
     pub fn hinder_newly(&mut self, owner: &Arc<Owner>, mode: LockMode, supremum: bool) -> Vec<Arc<Owner>> {
         let Some(&position) = self.positions.get(&address(owner)) else { return Vec::new() };
         if self.holding.contains(&address(owner)) {
@@ -241,8 +247,8 @@ impl Queue {
 type Held = SmallVec<[LockMode; 2]>;
 
 impl QueueEntry {
-    /// Whether `owner`, which holds `own` here and stands behind, must wait for this one with its request for `mode`. Those who wait for
-    /// what it holds itself are passed by.
+    /// Whether `owner`, which holds `own` here and stands behind, must wait for this one with its request for
+    /// `mode`. Those who wait for what it holds itself are passed by.
     fn hinders(&self, owner: &Arc<Owner>, mode: LockMode, own: &[LockMode], supremum: bool) -> bool {
         let passed_by = !self.granted && own.iter().any(|own| self.mode.conflicts(*own, supremum));
         !Arc::ptr_eq(&self.owner, owner) && !passed_by && mode.conflicts(self.mode, supremum)

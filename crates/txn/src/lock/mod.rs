@@ -1,11 +1,11 @@
 //! Row locks.
 //!
-//! A lock belongs to an index entry named by *index id and key*, not to a slot of a page, so that page splits and
-//! merges need not move it. The gap before an entry belongs to the entry; the gap at the end of an index belongs to
-//! its **supremum**. A lock covers the entry, the gap before it, or both (next-key).
+//! A lock belongs to an index entry named by *index id and key*, not to a slot of a page, so that page splits
+//! and merges need not move it. The gap before an entry belongs to the entry; the gap at the end of an index
+//! belongs to its **supremum**. A lock covers the entry, the gap before it, or both (next-key).
 //!
-//! Most changed rows have no lock here at all: a record whose DB_TRX_ID is an active transaction's is locked by
-//! that fact (an **implicit** lock). Whoever runs into it first makes it explicit in the owner's name.
+//! Most changed rows have no lock here at all: a record whose DB_TRX_ID is an active transaction's is locked
+//! by that fact (an **implicit** lock). Whoever runs into it first makes it explicit in the owner's name.
 //!
 //! ```text
 //!   mode      what conflicts with what           table     request, grant, inherit
@@ -16,9 +16,10 @@
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
 //!
-//! Latch order: detector -> shard -> owner's list -> numbers. Never two shards at once. All of it is below page latches: lock
-//! requests are made while a leaf is latched, and never wait there; they return a [`LockWait`] to be awaited after the latches are gone.
-//! The search for deadlocks belongs to that await: no latch is held while it runs.
+//! Latch order: detector -> shard -> owner's list -> numbers. Never two shards at once. All of it is below
+//! page latches: lock requests are made while a leaf is latched, and never wait there; they return a
+//! [`LockWait`] to be awaited after the latches are gone. The search for deadlocks belongs to that await: no
+//! latch is held while it runs.
 
 mod deadlock;
 mod mode;

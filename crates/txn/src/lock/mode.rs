@@ -55,8 +55,8 @@ impl LockMode {
             return false;
         }
         let insert = self.extent == Extent::InsertIntention;
-        // The rules in InnoDB's order: gap locks never wait save for an insertion; nobody but an insertion waits for
-        // a gap lock; a gap lock does not care for the record; nobody waits for a wish to insert.
+        // The rules in InnoDB's order: gap locks never wait save for an insertion; nobody but an insertion
+        // waits for a gap lock; a gap lock does not care for the record; nobody waits for a wish to insert.
         let harmless = [
             (self.is_gap() || supremum) && !insert,
             !insert && held.is_gap(),

@@ -1,8 +1,8 @@
 //! Loom's models of the lock table: every interleaving of two or three sessions on few locks.
 //!
-//! Three things must hold in all of them. Nobody has an exclusive lock together with anybody else. Every wait ends (a
-//! lost wake-up is a modelled thread that blocks for ever, which loom reports). When all transactions have ended the
-//! table is empty, so that no request was left behind.
+//! Three things must hold in all of them. Nobody has an exclusive lock together with anybody else. Every wait
+//! ends (a lost wake-up is a modelled thread that blocks for ever, which loom reports). When all transactions
+//! have ended the table is empty, so that no request was left behind.
 
 use std::sync::Arc;
 
@@ -93,7 +93,8 @@ fn loom_a_cycle_has_one_victim_and_the_other_goes_on() {
     });
 }
 
-/// While one looks for a deadlock, the one that it waits for ends its transaction, and waits for it in the next one.
+/// While one looks for a deadlock, the one that it waits for ends its transaction, and waits for it in the
+/// next one.
 #[test]
 fn loom_who_waits_for_a_transaction_that_has_ended_is_in_no_cycle() {
     model(3, || {
@@ -202,13 +203,15 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
     });
 }
 
-/// A scan downwards locks the gap above its range, whose end is on another leaf than the range: a look at the first leaf tells
-/// which entry follows, the gap is locked with the second leaf latched, and the lock stands when the first leaf still says the same.
+/// A scan downwards locks the gap above its range, whose end is on another leaf than the range: a look at the
+/// first leaf tells which entry follows, the gap is locked with the second leaf latched, and the lock stands
+/// when the first leaf still says the same.
 #[test]
 fn loom_a_gap_that_reaches_over_to_the_next_leaf_is_guarded() {
     model(3, || {
         let table = LockTable::new(1);
-        // Whether the end of the range's leaf has an entry behind the range; the entry after that is on the next leaf.
+        // Whether the end of the range's leaf has an entry behind the range; the entry after that is on the
+        // next leaf.
         let leaf = Arc::new(disk::sync::Mutex::new(false));
         let (behind, next) = (target(1), target(2));
         let scan = {

@@ -1,8 +1,8 @@
 //! Waits outside of the lock table that may close a cycle with waits for row locks.
 //!
-//! A transaction that waits for a row may wait, in the end, for one that waits for a lock of another kind (on a name), and
-//! that one for the first. Whoever keeps such locks asks here who waits for a row and for whom, and is told when such a wait
-//! begins; the cycle is then its to break.
+//! A transaction that waits for a row may wait, in the end, for one that waits for a lock of another kind (on
+//! a name), and that one for the first. Whoever keeps such locks asks here who waits for a row and for whom,
+//! and is told when such a wait begins; the cycle is then its to break.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -102,7 +102,8 @@ impl RowWaits {
         RowSearch { waits: self, queues: HashMap::new() }
     }
 
-    /// Those whom it waits for with this wait: holders of the row's lock, and who stands before it in the queue.
+    /// Those whom it waits for with this wait: holders of the row's lock, and who stands before it in the
+    /// queue.
     pub fn blockers(&self, of: &RowOwner, wait: &RowWait) -> Vec<RowOwner> {
         let Some(table) = self.0.upgrade() else { return Vec::new() };
         let queue = Queue::new(table.requests(wait.0.target));
@@ -110,15 +111,16 @@ impl RowWaits {
     }
 }
 
-/// A search along waits for rows. It copies each row's queue once, and gives those whom a whole queue waits for once: so it grows with the
-/// length of the queues, not with its square.
+/// A search along waits for rows. It copies each row's queue once, and gives those whom a whole queue waits
+/// for once: so it grows with the length of the queues, not with its square.
 pub struct RowSearch<'w> {
     waits: &'w RowWaits,
     queues: HashMap<LockTarget, Queue>,
 }
 
 impl RowSearch<'_> {
-    /// Those whom it waits for with this wait, and whom the search has not had already from one that waits behind it for the same row.
+    /// Those whom it waits for with this wait, and whom the search has not had already from one that waits
+    /// behind it for the same row.
     pub fn new_blockers(&mut self, of: &RowOwner, wait: &RowWait) -> Vec<RowOwner> {
         let Some(table) = self.waits.0.upgrade() else { return Vec::new() };
         let target = wait.0.target;

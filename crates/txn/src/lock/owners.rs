@@ -1,7 +1,7 @@
 //! Numbers for owners, so that a lock need not carry a pointer.
 //!
-//! An owner gets a number with its first lock and gives it back when it is dropped. An owner with locks is kept alive by itself
-//! (`Held::alive`), so a number in the lock table always has its owner.
+//! An owner gets a number with its first lock and gives it back when it is dropped. An owner with locks is
+//! kept alive by itself (`Held::alive`), so a number in the lock table always has its owner.
 
 use std::sync::{Arc, Weak};
 

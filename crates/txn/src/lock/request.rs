@@ -1,7 +1,8 @@
 //! A transaction as the owner of locks.
 //!
-//! Each session has one [`Owner`] for all its transactions. An **epoch** tells them apart: others may add locks in
-//! a transaction's name (a gap inherited, an implicit lock made explicit), and must not do so once it has ended.
+//! Each session has one [`Owner`] for all its transactions. An **epoch** tells them apart: others may add
+//! locks in a transaction's name (a gap inherited, an implicit lock made explicit), and must not do so once
+//! it has ended.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -46,13 +47,15 @@ pub(crate) struct OwnerEpoch {
 
 /// A list of locks up to this length is kept exact.
 const LISTED: usize = 4096;
-/// A longer list is given up as soon as the owner has this part of all locks: then the whole table is searched for them in the end.
+/// A longer list is given up as soon as the owner has this part of all locks: then the whole table is
+/// searched for them in the end.
 const SHARE: u64 = 64;
 
 /// The locks of the current transaction, waiting ones included.
 ///
-/// A transaction with few locks lists them. One with many does not: it would cost half as much again as the locks themselves, and removing
-/// one from a long list takes long; the shards are searched in the end, which costs a few nanoseconds for each lock in them.
+/// A transaction with few locks lists them. One with many does not: it would cost half as much again as the
+/// locks themselves, and removing one from a long list takes long; the shards are searched in the end, which
+/// costs a few nanoseconds for each lock in them.
 #[derive(Default)]
 pub(super) struct Held {
     pub epoch: u32,
@@ -92,7 +95,8 @@ impl Held {
 
     fn forget(&mut self, place: u64) {
         self.count = self.count.saturating_sub(1);
-        // In a list longer than is kept exact a place may stay that is locked no more: it is looked for in vain in the end.
+        // In a list longer than is kept exact a place may stay that is locked no more: it is looked for in
+        // vain in the end.
         let tail = self.places.len().saturating_sub(LISTED);
         if let Some(position) = self.places[tail..].iter().rposition(|held| *held == place) {
             self.places.swap_remove(tail + position);

@@ -1,10 +1,12 @@
 //! A shard of the lock table: which places are locked, and by whom.
 //!
-//! Nearly every lock is one transaction's, alone on its entry, with nobody waiting: it is a **single**, sixteen bytes in a hash table. A place that
-//! more than one request is for has a **queue**. It becomes one when the second request comes and stays one until it is empty.
+//! Nearly every lock is one transaction's, alone on its entry, with nobody waiting: it is a **single**,
+//! sixteen bytes in a hash table. A place that more than one request is for has a **queue**. It becomes one
+//! when the second request comes and stays one until it is empty.
 //!
-//! The tables grow by doubling, and shrink when they are nearly empty, so that a statement that locked millions of rows gives
-//! its memory back. What they occupy is known: the figures returned here keep the account.
+//! The tables grow by doubling, and shrink when they are nearly empty, so that a statement that locked
+//! millions of rows gives its memory back. What they occupy is known: the figures returned here keep the
+//! account.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -58,7 +60,8 @@ pub(super) enum Entry<'s> {
     Queue(&'s mut Queue),
 }
 
-/// Bytes of a slot in the table of singles: key, value, a byte of control, and the eighth that must stay free.
+/// Bytes of a slot in the table of singles: key, value, a byte of control, and the eighth that must stay
+/// free.
 const SINGLE_BYTES: usize = 20;
 /// Bytes of a request in a queue, about: the request, its share of the queue, and what it waits with.
 const REQUEST_BYTES: usize = 128;
@@ -177,8 +180,9 @@ impl Queue {
         self.requests.iter().any(|held| held.waiting.is_none() && held.blocks(owner, mode, target))
     }
 
-    /// Whether a request of `owner`, standing at `position`, must wait: for what others hold, and for those who wait before it. Those
-    /// among them who wait for `owner` itself do not count: waiting for them would be a deadlock at once.
+    /// Whether a request of `owner`, standing at `position`, must wait: for what others hold, and for those
+    /// who wait before it. Those among them who wait for `owner` itself do not count: waiting for them would
+    /// be a deadlock at once.
     pub fn is_blocked(
         &self,
         position: usize,
@@ -209,7 +213,8 @@ impl Queue {
     }
 }
 
-/// Places are fingerprints already; the shard is chosen by their upper bits, so all bits are spread over again.
+/// Places are fingerprints already; the shard is chosen by their upper bits, so all bits are spread over
+/// again.
 #[derive(Default)]
 pub(super) struct PlaceHasher(u64);
 

@@ -18,9 +18,11 @@ use super::shard::{Entry, Queue, Request, Shard, Single};
 use super::target::LockTarget;
 use super::wait::{LockWait, WaitCell, WaitState};
 
-/// A model has few: each is a mutex whose orders are explored. Many keep the time short for which one is locked while its tables grow.
+/// A model has few: each is a mutex whose orders are explored. Many keep the time short for which one is
+/// locked while its tables grow.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 1024 };
-/// Indexes share these counters by their ids; a collision only costs a look at the successor of an inserted row.
+/// Indexes share these counters by their ids; a collision only costs a look at the successor of an inserted
+/// row.
 const GAP_COUNTERS: usize = if cfg!(loom) { 1 } else { 1024 };
 
 const BYTES_MAX_LEAST: usize = 256 << 10;
@@ -128,8 +130,8 @@ impl LockTable {
         })
     }
 
-    /// Limits the memory for locks. Requests that come when it is used up fail, and their transactions are rolled back. What empty
-    /// tables keep is below the lowest limit.
+    /// Limits the memory for locks. Requests that come when it is used up fail, and their transactions are
+    /// rolled back. What empty tables keep is below the lowest limit.
     pub fn set_bytes_max(&self, bytes: usize) {
         self.bytes_max.store(bytes.max(BYTES_MAX_LEAST), Ordering::Relaxed);
     }
@@ -160,8 +162,8 @@ impl LockTable {
         (target.index as usize % GAP_COUNTERS) as u16
     }
 
-    /// Whether the index may have gap locks. To be asked with the leaf latched into which a row goes: a scan that
-    /// locks gaps counts its lock before it looks at the leaf again, so one of the two sees the other.
+    /// Whether the index may have gap locks. To be asked with the leaf latched into which a row goes: a scan
+    /// that locks gaps counts its lock before it looks at the leaf again, so one of the two sees the other.
     pub fn has_gap_locks(&self, index: u64) -> bool {
         self.gap_locks[index as usize % GAP_COUNTERS].load(Ordering::SeqCst) != 0
     }
@@ -243,8 +245,9 @@ impl LockTable {
         self.begin_wait(owner, target, mode, cell, place)
     }
 
-    /// For a change of an existing entry: waits like a request for X on the record, but takes no lock when nobody
-    /// stands in the way, since the change itself is a lock (its DB_TRX_ID). The entry's leaf must stay X-latched from here to the change.
+    /// For a change of an existing entry: waits like a request for X on the record, but takes no lock when
+    /// nobody stands in the way, since the change itself is a lock (its DB_TRX_ID). The entry's leaf must
+    /// stay X-latched from here to the change.
     pub fn request_change(
         self: &Arc<Self>,
         owner: &Arc<Owner>,
@@ -255,8 +258,8 @@ impl LockTable {
         self.request_passing(owner, target, LockMode::X_RECORD, policy, place)
     }
 
-    /// For an insertion before the entry `successor`: waits while another transaction has the gap locked. Leaves no lock behind, save
-    /// those that the new entry inherits.
+    /// For an insertion before the entry `successor`: waits while another transaction has the gap locked.
+    /// Leaves no lock behind, save those that the new entry inherits.
     pub fn request_insert(
         self: &Arc<Self>,
         owner: &Arc<Owner>,
@@ -446,15 +449,16 @@ impl LockTable {
         wake(woken);
     }
 
-    /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended, or has none: it may have
-    /// written the row and not come to this index entry yet.
+    /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended, or
+    /// has none: it may have written the row and not come to this index entry yet.
     pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {
         self.add_for(writer, target, LockMode::X_RECORD)
     }
 
-    /// Adds a granted lock in the name of a transaction; false if it has ended, or if another has a lock that it would have had to wait
-    /// for: then it does not have this one. Those who must now wait for it too, which may be waiting itself, look again, so that a cycle
-    /// that this closes is found by their search. They leave the queue.
+    /// Adds a granted lock in the name of a transaction; false if it has ended, or if another has a lock that
+    /// it would have had to wait for: then it does not have this one. Those who must now wait for it too,
+    /// which may be waiting itself, look again, so that a cycle that this closes is found by their search.
+    /// They leave the queue.
     fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) -> bool {
         let owner = &heir.owner;
         let mut woken = Woken::new();
@@ -536,8 +540,8 @@ impl LockTable {
         self.add_gaps(inserted, &heirs);
     }
 
-    /// The entry `removed` goes; what was locked there keeps others from inserting before `successor`. Those who wait for it look
-    /// again. To be called with the leaf X-latched.
+    /// The entry `removed` goes; what was locked there keeps others from inserting before `successor`. Those
+    /// who wait for it look again. To be called with the leaf X-latched.
     pub fn bequeath(&self, removed: LockTarget, successor: LockTarget) {
         let mut woken = Woken::new();
         let mut heirs = Heirs::new();
@@ -605,8 +609,9 @@ pub(super) struct QueueEntry {
     pub granted: bool,
 }
 
-/// The transaction that has a lock, to have another in its place. To be called with the shard of the lock locked: the
-/// transaction cannot have been followed by another while its lock is there. `None` when it is ending.
+/// The transaction that has a lock, to have another in its place. To be called with the shard of the lock
+/// locked: the transaction cannot have been followed by another while its lock is there. `None` when it is
+/// ending.
 fn as_heir(owner: &Arc<Owner>, mode: LockMode) -> Option<(OwnerEpoch, LockMode)> {
     let held = owner.held.lock();
     (!held.ending).then(|| (OwnerEpoch { owner: owner.clone(), epoch: held.epoch }, mode))

@@ -11,7 +11,8 @@ use btree::{Field, FieldRef, IndexDef, RecordRef};
 use super::table::LockTable;
 
 /// What a lock is on: a 62-bit keyed fingerprint of an index and a key's bytes. Two keys with
-/// the same fingerprint would share their locks: rows would wait for each other needlessly, nothing would be missed.
+/// the same fingerprint would share their locks: rows would wait for each other needlessly, nothing would be
+/// missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LockTarget {
     pub(super) index: u64,
@@ -41,7 +42,8 @@ impl LockTarget {
         mix(self.place)
     }
 
-    /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can be in a deadlock with it.
+    /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can
+    /// be in a deadlock with it.
     pub(super) fn is_key_guard(self) -> bool {
         self.place & KIND == UNIQUE_KIND
     }
@@ -78,7 +80,8 @@ impl Hasher for TargetHasher {
 
 #[cfg(not(loom))]
 impl LockTable {
-    /// The target of an index entry with this key (all unique fields). Keys that compare equal have one target.
+    /// The target of an index entry with this key (all unique fields). Keys that compare equal have one
+    /// target.
     pub fn target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
         LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | RECORD_KIND }
     }
@@ -89,7 +92,8 @@ impl LockTable {
         self.target(def, record.fields().take(def.n_unique).map(FieldRef::inline))
     }
 
-    /// The target that serialises insertions of one key (the fields SQL declared) into a unique secondary index.
+    /// The target that serialises insertions of one key (the fields SQL declared) into a unique secondary
+    /// index.
     pub fn unique_target<'a>(&self, def: &IndexDef, key: impl Iterator<Item = Field<'a>>) -> LockTarget {
         LockTarget { index: def.id, place: self.fingerprint(def, key) << 2 | UNIQUE_KIND }
     }

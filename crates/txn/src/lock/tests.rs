@@ -148,7 +148,8 @@ fn a_cycle_closed_by_an_inherited_lock_is_found() {
     assert_eq!(t1_waits.cell.state(), WaitState::Waiting);
 }
 
-/// The writer of a row may not have come to this entry of it yet. Were it given the lock, it would pass by who has the entry locked.
+/// The writer of a row may not have come to this entry of it yet. Were it given the lock, it would pass by
+/// who has the entry locked.
 #[test]
 fn a_lock_that_would_have_been_waited_for_is_not_implicit() {
     let table = LockTable::new(1);
@@ -277,7 +278,8 @@ fn many_locks_take_little_memory_and_give_it_back() {
     assert_eq!(table.counters.locks.load(Ordering::Relaxed), 0);
 }
 
-/// Purge takes entries away that a large transaction has locked: no list of that transaction is searched from end to end.
+/// Purge takes entries away that a large transaction has locked: no list of that transaction is searched from
+/// end to end.
 #[test]
 fn one_of_many_locks_goes_without_a_search() {
     let table = LockTable::new(1);

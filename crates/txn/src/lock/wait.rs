@@ -1,8 +1,9 @@
 //! One waiting request, and the ways its wait can end.
 //!
-//! Whoever ends a wait moves the cell out of `Waiting` exactly once, under the mutex of the lock's shard, and takes
-//! the request out of the queue or marks it granted in the same critical section. So the waiter, whatever woke it, looks at the
-//! cell under that mutex and finds the one truth: a grant and a timeout cannot both happen.
+//! Whoever ends a wait moves the cell out of `Waiting` exactly once, under the mutex of the lock's shard, and
+//! takes the request out of the queue or marks it granted in the same critical section. So the waiter,
+//! whatever woke it, looks at the cell under that mutex and finds the one truth: a grant and a timeout cannot
+//! both happen.
 
 use std::sync::Arc;
 #[cfg(not(loom))]
@@ -75,8 +76,8 @@ pub(crate) struct LockWait {
 }
 
 impl LockWait {
-    /// Waits for the lock. `Ok` means granted or worth another look; either way the caller must repeat its step, since
-    /// the index may have changed meanwhile.
+    /// Waits for the lock. `Ok` means granted or worth another look; either way the caller must repeat its
+    /// step, since the index may have changed meanwhile.
     #[cfg(not(loom))]
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
         let _counted = Counted::begin(self.table.clone(), env);
@@ -155,8 +156,9 @@ impl Drop for LockWait {
         if self.finished {
             return;
         }
-        // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction ends. The guard of a key
-        // must not: whoever has it is not looked at when deadlocks are searched, as it waits for nobody.
+        // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction
+        // ends. The guard of a key must not: whoever has it is not looked at when deadlocks are searched, as
+        // it waits for nobody.
         if self.finish() == WaitState::Granted && self.target.is_key_guard() {
             self.table.release(&self.owner, self.target, self.mode);
         }

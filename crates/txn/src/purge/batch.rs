@@ -1,13 +1,14 @@
 //! A batch: some of the oldest logs, or a part of one that is very long.
 //!
-//! First the undo records are read, of several logs side by side. Then each goes into a **lane**, by the row it is about, and
-//! the lanes are worked off by the workers: each lane in order, as later records of a row rely on what the earlier ones have
-//! done. Several lanes of a worker go on side by side, because each step waits for pages by itself: when history
-//! falls behind on a slow disk, the pages it needs have left the pool and must be read again, so that it falls behind
-//! even more. When all lanes are done the directory forgets the logs and their pages are freed.
+//! First the undo records are read, of several logs side by side. Then each goes into a **lane**, by the row
+//! it is about, and the lanes are worked off by the workers: each lane in order, as later records of a row
+//! rely on what the earlier ones have done. Several lanes of a worker go on side by side, because each step
+//! waits for pages by itself: when history falls behind on a slow disk, the pages it needs have left the pool
+//! and must be read again, so that it falls behind even more. When all lanes are done the directory forgets
+//! the logs and their pages are freed.
 //!
-//! A batch ends with the first log that does not fit as a whole; the next one goes on within it. A batch that is
-//! interrupted has not been; what it did is done again.
+//! A batch ends with the first log that does not fit as a whole; the next one goes on within it. A batch that
+//! is interrupted has not been; what it did is done again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -146,7 +147,8 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
     Ok(cut(system, pieces))
 }
 
-/// Drops what follows the first log that was not read as a whole, and damaged logs, whose slots are left alone from now on.
+/// Drops what follows the first log that was not read as a whole, and damaged logs, whose slots are left
+/// alone from now on.
 fn cut(system: &System, pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
     let mut batch: Vec<Piece> = Vec::new();
     let mut left = BTreeSet::new();
@@ -374,7 +376,8 @@ fn lane_of(system: &System, tables: &dyn TableSource, record: &[u8]) -> u64 {
     system.locks.target(table.clustered.def(), key.iter().copied()).spread()
 }
 
-/// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the history.
+/// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the
+/// history.
 async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Result<(), Error> {
     let mut slots: BTreeMap<u16, Vec<(u64, CommittedLog)>> = BTreeMap::new();
     for (number, log) in finished {
@@ -396,8 +399,8 @@ async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Res
 
 async fn forget_logs(system: &System, slot: u16, logs: &[(u64, CommittedLog)]) -> Result<(), Error> {
     let Some((_, last)) = logs.last() else { return Ok(()) };
-    // First the memory, which must never name pages that are free: this may be cut anywhere. What it has forgotten and the
-    // directory has not is freed with the slot's next logs, or found again by a start.
+    // First the memory, which must never name pages that are free: this may be cut anywhere. What it has
+    // forgotten and the directory has not is freed with the slot's next logs, or found again by a start.
     system.history.forget(&system.undo, logs).await?;
     while !retry(|| system.undo.advance_head(slot, last.end)).await? {}
     Ok(())

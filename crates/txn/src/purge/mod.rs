@@ -1,22 +1,26 @@
 //! Purge: removing what no read view can see any more.
 //!
-//! Committed undo logs wait in the **history**, by commit number. Purge takes a [`Snapshot`] of the active set and waits until no
-//! older read view is open; then every view sees at least what the snapshot sees, and the logs below its commit
-//! limit may go. For each of their records it removes delete-marked entries of secondary indexes that no
-//! version in sight has, then the delete-marked row itself if the record was its last change, and frees
-//! off-page values that were replaced. Afterwards the directory of the undo tablespace forgets the logs.
+//! Committed undo logs wait in the **history**, by commit number. Purge takes a [`Snapshot`] of the active
+//! set and waits until no older read view is open; then every view sees at least what the snapshot sees, and
+//! the logs below its commit limit may go. For each of their records it removes delete-marked entries of
+//! secondary indexes that no version in sight has, then the delete-marked row itself if the record was its
+//! last change, and frees off-page values that were replaced. Afterwards the directory of the undo tablespace
+//! forgets the logs.
 //!
-//! Every step can be repeated after a crash: a removal looks for a delete mark and the right roll pointer, a freed off-page value is
-//! struck out of the undo record in the same mini-transaction. Older records of the row may name the same value; see [`record`].
+//! Every step can be repeated after a crash: a removal looks for a delete mark and the right roll pointer, a
+//! freed off-page value is struck out of the undo record in the same mini-transaction. Older records of the
+//! row may name the same value; see [`record`].
 //!
-//! One task purges at a time ([`Turn`]), in batches ([`batch`]): their records are read, and worked off by several workers
-//! and in several lanes of each. All records of one row are in one lane, in the order of the commits. The turn lasts until the last of the
-//! workers has ended, also when whoever began the batch was dropped: who has the turn, or a [pause](PurgePause), is alone.
+//! One task purges at a time ([`Turn`]), in batches ([`batch`]): their records are read, and worked off by
+//! several workers and in several lanes of each. All records of one row are in one lane, in the order of the
+//! commits. The turn lasts until the last of the workers has ended, also when whoever began the batch was
+//! dropped: who has the turn, or a [pause](PurgePause), is alone.
 //!
-//! While somebody has a pause no record is purged, by whomever it is asked for; a batch that meets a pause ends there.
+//! While somebody has a pause no record is purged, by whomever it is asked for; a batch that meets a pause
+//! ends there.
 //!
-//! A damaged page costs what is on it: the records that need it are passed over, a log that cannot be read is left with its
-//! slot until the next start, both with an error in the log, and purge goes on.
+//! A damaged page costs what is on it: the records that need it are passed over, a log that cannot be read is
+//! left with its slot until the next start, both with an error in the log, and purge goes on.
 
 mod batch;
 mod record;
@@ -56,7 +60,8 @@ pub(crate) struct Purge {
     published: Mutex<Arc<Snapshot>>,
     /// Waits for older views to close.
     pending: Mutex<Option<Snapshot>>,
-    /// How far the oldest log has been purged, when it is longer than a batch: its commit number, and where it goes on.
+    /// How far the oldest log has been purged, when it is longer than a batch: its commit number, and where
+    /// it goes on.
     resume: Mutex<Option<(u64, Place)>>,
     turn: Arc<Turn>,
     paused: AtomicUsize,
@@ -105,7 +110,8 @@ impl Purge {
         *self.tables.lock() = Some(tables);
     }
 
-    /// Holds purge at its snapshot for a walk through old versions (rollback). The mutex makes this and `advance` see each other.
+    /// Holds purge at its snapshot for a walk through old versions (rollback). The mutex makes this and
+    /// `advance` see each other.
     pub fn pin<'s>(&self, slot: &'s ViewSlot) -> Pinned<'s> {
         let snapshot = self.published.lock();
         let before = slot.0.load(Ordering::SeqCst);
@@ -114,8 +120,9 @@ impl Purge {
     }
 
     /// Takes a newer snapshot into use if no older view is open.
-    /// What everybody sees before the first session begins: all that had committed when the system was opened. Without
-    /// it a walk through old versions would not know where to stop, and run into logs that were purged before.
+    /// What everybody sees before the first session begins: all that had committed when the system was
+    /// opened. Without it a walk through old versions would not know where to stop, and run into logs that
+    /// were purged before.
     pub fn publish_first(&self, system: &System) {
         *self.published.lock() = Arc::new(system.active.snapshot());
     }

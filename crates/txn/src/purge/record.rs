@@ -1,12 +1,13 @@
 //! What is done for one undo record.
 //!
-//! **Off-page values that are gone.** The entry of an old version is made of the undo record. When the index has a prefix of an
-//! off-page column, its bytes are in a chain of pages, and that may have been freed: by the same record or a later one of the
-//! same row, purged before a crash that undid the progress, but not what was done. Entries go before the values
-//! they are made of, and the records of a row in order; the redo log keeps that order. So a chain that is gone says that the
-//! entry was removed, and there is nothing left to do. Its pages may belong to others by now: then they are no BLOB
-//! pages, or bytes of another value make an entry which is removed only if it is delete-marked and no version of this
-//! row has it, which is right for any entry.
+//! **Off-page values that are gone.** The entry of an old version is made of the undo record. When the index
+//! has a prefix of an off-page column, its bytes are in a chain of pages, and that may have been freed: by
+//! the same record or a later one of the same row, purged before a crash that undid the progress, but not
+//! what was done. Entries go before the values they are made of, and the records of a row in order; the redo
+//! log keeps that order. So a chain that is gone says that the entry was removed, and there is nothing left
+//! to do. Its pages may belong to others by now: then they are no BLOB pages, or bytes of another value make
+//! an entry which is removed only if it is delete-marked and no version of this row has it, which is right
+//! for any entry.
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 

@@ -1,7 +1,7 @@
 //! The right to purge, one holder at a time, in the order in which they asked.
 //!
-//! Purge with a backlog asks again as soon as it has ended a batch. A rollback that has to remove a row, and holds its locks
-//! meanwhile, comes before the next one.
+//! Purge with a backlog asks again as soon as it has ended a batch. A rollback that has to remove a row, and
+//! holds its locks meanwhile, comes before the next one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ impl Turn {
     }
 }
 
-/// A place in the queue. Dropped with the future that waits, it is given up, and so is the turn if it came meanwhile.
+/// A place in the queue. Dropped with the future that waits, it is given up, and so is the turn if it came
+/// meanwhile.
 struct Place<'t> {
     turn: &'t Turn,
     ticket: Option<u64>,

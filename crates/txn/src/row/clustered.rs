@@ -1,11 +1,13 @@
-//! Changes of the clustered index: the row itself, its undo record, and the list of entries that follow from it.
+//! Changes of the clustered index: the row itself, its undo record, and the list of entries that follow from
+//! it.
 //!
-//! Each step makes sure that there is room for the undo record, latches the leaf, looks at locks and versions, checks
-//! that the change fits, and only then writes: undo record and row in one mini-transaction.
+//! Each step makes sure that there is room for the undo record, latches the leaf, looks at locks and
+//! versions, checks that the change fits, and only then writes: undo record and row in one mini-transaction.
 //!
-//! Two things make a statement that changes many rows cheap. A change that leaves every field where it is, of columns in no other
-//! index, is a [`Patch`]: nothing is computed but the bytes. And the next row is mostly the one behind the last on the same
-//! page, which nobody else has changed in between: then it is found without a descent ([`Nearby`]).
+//! Two things make a statement that changes many rows cheap. A change that leaves every field where it is, of
+//! columns in no other index, is a [`Patch`]: nothing is computed but the bytes. And the next row is mostly
+//! the one behind the last on the same page, which nobody else has changed in between: then it is found
+//! without a descent ([`Nearby`]).
 
 use btree::external::plan_external;
 use btree::record::build::record_size;
@@ -81,7 +83,8 @@ fn locate<'s, 't>(
 }
 
 impl Writer<'_> {
-    /// Inserts a row with these clustered fields. A delete-marked row of the same key is brought back to life with them.
+    /// Inserts a row with these clustered fields. A delete-marked row of the same key is brought back to life
+    /// with them.
     pub fn insert_step(
         &mut self,
         table: &Table,
@@ -299,8 +302,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an undo record for, and makes, a change that leaves every field of the record at `at` where it is. False, with
-    /// nothing changed, when the undo record (in the buffer) needs room first.
+    /// Writes an undo record for, and makes, a change that leaves every field of the record at `at` where it
+    /// is. False, with nothing changed, when the undo record (in the buffer) needs room first.
     fn patch(&mut self, at: &mut Located<'_, '_>, table: &Table, patches: &[Patch<'_>]) -> bool {
         let tree = &*table.clustered;
         let def = tree.def();
@@ -329,7 +332,8 @@ impl Writer<'_> {
         true
     }
 
-    /// Writes an undo record for, and makes, the change of the record at `at` to `new`. Everything is checked; locks are held.
+    /// Writes an undo record for, and makes, the change of the record at `at` to `new`. Everything is
+    /// checked; locks are held.
     fn replace(
         &mut self,
         at: &mut Located<'_, '_>,
@@ -397,7 +401,8 @@ impl Writer<'_> {
         Ok(Replaced::Done)
     }
 
-    /// The new row does not fit: locks the row, so that it stays as it is, and says which fields must go off-page.
+    /// The new row does not fit: locks the row, so that it stays as it is, and says which fields must go
+    /// off-page.
     fn too_large(
         &self,
         table: &Table,
@@ -428,7 +433,8 @@ struct Patch<'f> {
 /// Changes that are looked up one by one in the record. Beyond, it is cheaper to take the record apart.
 const PATCHES_MAX: usize = 8;
 
-/// The fields that really change, if each can be overwritten where it lies and no index but the clustered one has it.
+/// The fields that really change, if each can be overwritten where it lies and no index but the clustered one
+/// has it.
 fn patches<'f>(
     table: &Table,
     record: RecordRef<'_>,

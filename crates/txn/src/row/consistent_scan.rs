@@ -1,8 +1,9 @@
 //! Scans that lock nothing.
 //!
-//! Many rows are shown under one latch. A secondary entry is trusted as it is when the whole page is older than
-//! the view; otherwise, or when other columns are wanted, the row is looked up while the entry's leaf stays latched, the visible version
-//! is rebuilt, and it must still make this very entry (an entry may belong to an older or a newer version).
+//! Many rows are shown under one latch. A secondary entry is trusted as it is when the whole page is older
+//! than the view; otherwise, or when other columns are wanted, the row is looked up while the entry's leaf
+//! stays latched, the visible version is rebuilt, and it must still make this very entry (an entry may belong
+//! to an older or a newer version).
 
 use std::sync::Arc;
 
@@ -97,7 +98,8 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
     }
 }
 
-/// Shows rows until the callback, the clock, the end or a missing page stops it. The scan's position is kept up to date.
+/// Shows rows until the callback, the clock, the end or a missing page stops it. The scan's position is kept
+/// up to date.
 fn turn(
     scan: &mut Scan,
     reader: &mut Reader<'_>,

@@ -12,8 +12,9 @@ use crate::transaction::Transaction;
 use crate::undo::UndoKind;
 use crate::undo::record::UndoBuilder;
 
-/// Reads a column stored off-page: give it what [`super::Row::column`] showed, copied. Call it while the transaction's read
-/// view (or lock) still protects the version it came from, that is before the statement ends.
+/// Reads a column stored off-page: give it what [`super::Row::column`] showed, copied. Call it while the
+/// transaction's read view (or lock) still protects the version it came from, that is before the statement
+/// ends.
 ///
 /// # Errors
 /// Storage errors; a chain that is damaged, or (READ UNCOMMITTED only) gone.
@@ -30,8 +31,8 @@ pub async fn fetch_external(
     Ok(value)
 }
 
-/// Writes one value off-page. From its first page on the undo log knows of it: whatever happens before a row refers to
-/// it (an error, a rollback, a crash), undoing the operation frees its pages.
+/// Writes one value off-page. From its first page on the undo log knows of it: whatever happens before a row
+/// refers to it (an error, a rollback, a crash), undoing the operation frees its pages.
 pub(super) async fn store_external(
     transaction: &mut Transaction,
     table: &Table,

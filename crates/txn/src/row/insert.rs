@@ -23,15 +23,16 @@ pub enum OnDuplicate {
     /// Leave it: it is locked S.
     #[default]
     Refuse,
-    /// Change or replace it: it is locked X at once. With S first, all who waited for the row would get it together, and each would
-    /// then wait for X behind the others.
+    /// Change or replace it: it is locked X at once. With S first, all who waited for the row would get it
+    /// together, and each would then wait for X behind the others.
     Change,
 }
 
 /// Inserts a row given by table column.
 ///
 /// # Errors
-/// [`Error::DuplicateKey`], those of row locks, [`Error::RowTooLarge`]; nothing of the row is left then. Storage errors.
+/// [`Error::DuplicateKey`], those of row locks, [`Error::RowTooLarge`]; nothing of the row is left then.
+/// Storage errors.
 pub async fn insert(
     transaction: &mut Transaction,
     table: &Arc<Table>,

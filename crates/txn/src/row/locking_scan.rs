@@ -1,15 +1,18 @@
 //! Scans that lock what they see.
 //!
-//! Each entry is locked while its leaf is latched, and shown only when the lock is held. If it must be waited for, everything is
-//! let go and the scan looks again behind the last entry it dealt with: what comes next may be another one by then.
+//! Each entry is locked while its leaf is latched, and shown only when the lock is held. If it must be waited
+//! for, everything is let go and the scan looks again behind the last entry it dealt with: what comes next
+//! may be another one by then.
 //!
-//! Under REPEATABLE READ and SERIALIZABLE the gaps are locked too: next-key locks on the way, a gap lock on what follows the range. A gap
-//! lock on an entry is taken while its leaf is latched, but the gap may reach over to the leaf before, where a row may be inserted
-//! between our look and our lock. So after a gap lock taken on another leaf than the entry before, the scan looks once more
-//! (`confirm`): an inserter that has not seen the lock is seen by the second look. A backward scan does so for the entry above its range.
+//! Under REPEATABLE READ and SERIALIZABLE the gaps are locked too: next-key locks on the way, a gap lock on
+//! what follows the range. A gap lock on an entry is taken while its leaf is latched, but the gap may reach
+//! over to the leaf before, where a row may be inserted between our look and our lock. So after a gap lock
+//! taken on another leaf than the entry before, the scan looks once more (`confirm`): an inserter that has
+//! not seen the lock is seen by the second look. A backward scan does so for the entry above its range.
 //!
-//! At READ COMMITTED, a scan that changes what it finds may **look before it waits**: a row that is locked by another is judged by its newest
-//! committed version, and not waited for if that is not wanted (InnoDB's semi-consistent read).
+//! At READ COMMITTED, a scan that changes what it finds may **look before it waits**: a row that is locked by
+//! another is judged by its newest committed version, and not waited for if that is not wanted (InnoDB's
+//! semi-consistent read).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -70,8 +73,8 @@ struct Locker<'l> {
     peek: &'l mut Option<Peek>,
 }
 
-/// A look at the newest committed version of a row. Its view is open during the look only, waits for pages included: with
-/// another view the walk to that version would begin anew.
+/// A look at the newest committed version of a row. Its view is open during the look only, waits for pages
+/// included: with another view the walk to that version would begin anew.
 struct Peek {
     system: Arc<System>,
     slot: Arc<ViewSlot>,
@@ -240,8 +243,8 @@ fn turn(
             Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
             shown => shown,
         };
-        // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted entry is not it: the live one
-        // may come after.
+        // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted
+        // entry is not it: the live one may come after.
         if exact && extent == Extent::Record && !record.is_deleted() && !matches!(shown, Shown::Nothing) {
             let control = shown.control();
             scan.progress = Progress::Finished;
@@ -291,8 +294,8 @@ fn go_on(
     Ok(None)
 }
 
-/// Whether the gap before the cursor's entry (or before the end) is known to be whole: the entry before it was seen on the same
-/// leaf under the same latch, or this is the second look.
+/// Whether the gap before the cursor's entry (or before the end) is known to be whole: the entry before it
+/// was seen on the same leaf under the same latch, or this is the second look.
 fn confirmed(
     scan: &mut Scan,
     locker: &Locker<'_>,
@@ -342,8 +345,9 @@ fn lock_end(
     Ok(Turn::State(ScanState::Finished))
 }
 
-/// Locks the gap above the range, before a backward scan begins. The entry above may be on the next leaf, and a row may come to the end of
-/// the range's own leaf between our look and our lock: the lock stands when a second look finds the same entry.
+/// Locks the gap above the range, before a backward scan begins. The entry above may be on the next leaf, and
+/// a row may come to the end of the range's own leaf between our look and our lock: the lock stands when a
+/// second look finds the same entry.
 fn lock_above(scan: &mut Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Option<Turn>, Interrupt> {
     let cursor = match scan.near_bound() {
         Bound::Unbounded => None,
@@ -473,8 +477,8 @@ impl Locker<'_> {
         if matches!(locked, Locked::Skip) { self.refused() } else { Ok(locked) }
     }
 
-    /// Shows the newest committed version of a row that is locked by another transaction. [`Control::SkipUnlock`]: there is none, or
-    /// it is not wanted.
+    /// Shows the newest committed version of a row that is locked by another transaction.
+    /// [`Control::SkipUnlock`]: there is none, or it is not wanted.
     fn peek(&mut self, table: &Table, record: RecordRef<'_>, f: Callback<'_>) -> Result<Control, Interrupt> {
         let peek = self.peek.get_or_insert_with(|| Peek::new(self.system));
         let overlay = match peek.find(record, self.own_id)? {
@@ -516,7 +520,8 @@ impl Locker<'_> {
                     return Ok(Shown::Nothing);
                 }
             }
-            // The entry is live and locked, so it is that of the newest version, unless its change is under way.
+            // The entry is live and locked, so it is that of the newest version, unless its change is under
+            // way.
             if row.is_deleted() {
                 return Ok(Shown::Nothing);
             }

@@ -49,8 +49,9 @@ pub(crate) async fn free_chain_tails(tree: &Tree, chains: &[Reference]) -> Resul
     Ok(())
 }
 
-/// Frees the chain that `reference`, a part of the undo record `record` at `place`, names, and strikes it out there in the
-/// mini-transaction that frees the chain's first page. Nothing if that has been done already: `record` is a copy, so the page is asked.
+/// Frees the chain that `reference`, a part of the undo record `record` at `place`, names, and strikes it out
+/// there in the mini-transaction that frees the chain's first page. Nothing if that has been done already:
+/// `record` is a copy, so the page is asked.
 pub(crate) async fn free_noted_chain(
     system: &System,
     tree: &Tree,
@@ -86,7 +87,8 @@ pub(crate) async fn free_noted_chain(
     .await
 }
 
-/// Removes the record with this key if `wanted` agrees when it sees it, and with it the first pages of its off-page values.
+/// Removes the record with this key if `wanted` agrees when it sees it, and with it the first pages of its
+/// off-page values.
 pub(crate) async fn remove_record(
     system: &System,
     tree: &Tree,
@@ -265,9 +267,9 @@ pub(crate) fn same_entry(secondary: &Secondary, a: &[Field<'_>], b: &[Field<'_>]
     btree::compare::compare_keys(secondary.tree.def(), a, b).is_eq()
 }
 
-/// Whether a version of the row that some view may see has this secondary entry: `view` is one that every open view sees
-/// at least as much as. The newest version counts unless `skip_newest`. To be called with the entry's leaf latched, so that nobody can make a new use of it;
-/// after a wait with the same overlay.
+/// Whether a version of the row that some view may see has this secondary entry: `view` is one that every
+/// open view sees at least as much as. The newest version counts unless `skip_newest`. To be called with the
+/// entry's leaf latched, so that nobody can make a new use of it; after a wait with the same overlay.
 pub(crate) fn is_entry_needed(
     system: &System,
     table: &Table,
@@ -332,7 +334,8 @@ mod tests {
         Arc::new(Table::new(7, Arc::new(tree), fields, Vec::new(), 2))
     }
 
-    /// Two may have copied the undo record before one of them frees the value; its pages may be another value's by then.
+    /// Two may have copied the undo record before one of them frees the value; its pages may be another
+    /// value's by then.
     #[test]
     fn a_value_that_was_freed_is_not_freed_by_another_copy_of_its_undo_record() {
         let env = SimulatedEnvironment::new(1);

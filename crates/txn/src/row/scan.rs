@@ -48,8 +48,9 @@ pub enum Direction {
     Backward,
 }
 
-/// What a scan covers. A bound may have fewer fields than the index: it then stands for all entries that start so
-/// (`Included` lower = from the first of them, `Excluded` lower = after the last of them, and so on).
+/// What a scan covers. A bound may have fewer fields than the index: it then stands for all entries that
+/// start so (`Included` lower = from the first of them, `Excluded` lower = after the last of them, and so
+/// on).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange {
     /// Lower end.
@@ -116,8 +117,8 @@ pub struct Scan {
     pub(super) looks_first: bool,
     pub(super) progress: Progress,
     pub(super) position: SavedPosition,
-    /// A gap lock has been taken on this entry across a page boundary; it stands if the entry is still what follows the
-    /// last one.
+    /// A gap lock has been taken on this entry across a page boundary; it stands if the entry is still what
+    /// follows the last one.
     pub(super) confirm: Option<LockTarget>,
 }
 
@@ -141,8 +142,8 @@ impl End<'_> {
 }
 
 impl Scan {
-    /// Prepares a scan. `index_only`: the callback needs no column outside the index, so the clustered record is
-    /// looked up only where visibility demands it.
+    /// Prepares a scan. `index_only`: the callback needs no column outside the index, so the clustered record
+    /// is looked up only where visibility demands it.
     pub fn new(
         table: Arc<Table>,
         index: ScanIndex,
@@ -165,8 +166,9 @@ impl Scan {
         }
     }
 
-    /// Goes on. Consistent scans show many rows under one latch; locking scans lock each row before `f` sees it.
-    /// Returns to the runtime now and then, so that one long scan does not hold up others. The future is `Send` if `f` is.
+    /// Goes on. Consistent scans show many rows under one latch; locking scans lock each row before `f` sees
+    /// it. Returns to the runtime now and then, so that one long scan does not hold up others. The future is
+    /// `Send` if `f` is.
     ///
     /// # Errors
     /// For locking scans those of row locks; [`Error::Killed`]; storage errors and damaged pages.
@@ -184,9 +186,10 @@ impl Scan {
         }
     }
 
-    /// A locking scan of the clustered index at READ COMMITTED shows a row that another transaction has locked in its newest committed
-    /// version first ([`Row::is_peeked`]), and waits for it only if the callback does not answer [`Control::SkipUnlock`]: a
-    /// *semi-consistent read*. For statements that change what they find.
+    /// A locking scan of the clustered index at READ COMMITTED shows a row that another transaction has
+    /// locked in its newest committed version first ([`Row::is_peeked`]), and waits for it only if the
+    /// callback does not answer [`Control::SkipUnlock`]: a *semi-consistent read*. For statements that change
+    /// what they find.
     pub fn look_before_waiting(&mut self) {
         self.looks_first = true;
     }

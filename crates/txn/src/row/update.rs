@@ -24,8 +24,8 @@ use crate::transaction::Transaction;
 /// A change of key columns moves the row.
 ///
 /// # Errors
-/// [`Error::RowNotFound`], [`Error::DuplicateKey`], those of row locks, [`Error::RowTooLarge`]; the row is as it
-/// was then. Storage errors.
+/// [`Error::RowNotFound`], [`Error::DuplicateKey`], those of row locks, [`Error::RowTooLarge`]; the row is as
+/// it was then. Storage errors.
 pub async fn update(
     transaction: &mut Transaction,
     table: &Arc<Table>,

@@ -14,8 +14,8 @@ pub(crate) enum Source<'a> {
     Entry(usize, RecordRef<'a>),
 }
 
-/// A row shown to a callback. It borrows a latched page: keep the callback short, and never start another operation
-/// of the engine inside it.
+/// A row shown to a callback. It borrows a latched page: keep the callback short, and never start another
+/// operation of the engine inside it.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub(crate) table: &'a Table,
@@ -23,8 +23,8 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A column by its table column number, in storage encoding. A column that an index-only row does not have
-    /// is a caller's bug and reads as NULL.
+    /// A column by its table column number, in storage encoding. A column that an index-only row does not
+    /// have is a caller's bug and reads as NULL.
     #[inline]
     pub fn column(&self, column: u16) -> FieldRef<'a> {
         match self.source {
@@ -78,7 +78,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Whether the row is another transaction's for now, and this its newest committed version, shown by a scan that
+    /// Whether the row is another transaction's for now, and this its newest committed version, shown by a
+    /// scan that
     /// [looks before it waits](crate::Scan::look_before_waiting): nothing may be done with it but to say whether it is wanted.
     pub fn is_peeked(&self) -> bool {
         matches!(self.source, Source::Peeked(_))

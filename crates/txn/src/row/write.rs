@@ -83,8 +83,8 @@ impl Writer<'_> {
         lock_clustered(self.system, self.owner, self.log.trx_id, record, mode, WaitPolicy::Wait)
     }
 
-    /// The right to change a secondary entry. Its row is locked by this transaction already, so only explicit locks
-    /// of scans can stand in the way.
+    /// The right to change a secondary entry. Its row is locked by this transaction already, so only explicit
+    /// locks of scans can stand in the way.
     pub fn lock_entry_for_change(&self, record: RecordRef<'_>, target: LockTarget) -> Acquired {
         self.system.locks.request_change(self.owner, target, WaitPolicy::Wait, &|| describe(record))
     }

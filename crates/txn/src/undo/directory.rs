@@ -1,20 +1,21 @@
-//! The directory of the undo tablespace: which slots there are, where each one's oldest log is, and a bound on ids.
+//! The directory of the undo tablespace: which slots there are, where each one's oldest log is, and a bound
+//! on ids.
 //!
-//! It begins with page 3 and goes on over further pages, each naming the next, which are added when all slots are
-//! taken: as many transactions can have changes at a time as a slot number has values.
+//! It begins with page 3 and goes on over further pages, each naming the next, which are added when all slots
+//! are taken: as many transactions can have changes at a time as a slot number has values.
 //!
 //! ```text
 //!  page 3:  magic | bound of ids | segment | slots of a page | next page | slots .. | tail hints ..
 //!  others:  magic |    unused    | segment | slots of a page | next page | slots .. | tail hints ..
 //! ```
 //!
-//! A slot's entry names its oldest log, from which purge goes on. Its **tail hint** names a log (or the start of a page
-//! where one was to begin) not far from the newest: from there a start looks for what had not committed, without
-//! reading all the history before it. A hint is written with every [`HINT_PAGES`]th page of a slot, and taken
-//! back in the mini-transaction that frees the page it names.
+//! A slot's entry names its oldest log, from which purge goes on. Its **tail hint** names a log (or the start
+//! of a page where one was to begin) not far from the newest: from there a start looks for what had not
+//! committed, without reading all the history before it. A hint is written with every [`HINT_PAGES`]th page
+//! of a slot, and taken back in the mini-transaction that frees the page it names.
 //!
-//! Directories of earlier versions (`UTUNDO01`) have neither hints nor further pages; they get both when they are
-//! opened, hints only where the page has room for them.
+//! Directories of earlier versions (`UTUNDO01`) have neither hints nor further pages; they get both when they
+//! are opened, hints only where the page has room for them.
 
 use pagestore::page::{self, HEADER_LEN, TRAILER_LEN, kind, u16_at, u32_at};
 use pagestore::{Mtr, PageHandle};

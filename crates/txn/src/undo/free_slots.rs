@@ -1,7 +1,8 @@
 //! Slots that no transaction owns.
 //!
-//! They lie on several stacks, so that transactions do not meet at one mutex. Each session has a stack of its own
-//! choice and takes from another one only when that is empty; the most recently used slot comes first, its page is warm.
+//! They lie on several stacks, so that transactions do not meet at one mutex. Each session has a stack of its
+//! own choice and takes from another one only when that is empty; the most recently used slot comes first,
+//! its page is warm.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,13 @@
 //! The history: committed logs that purge has not done with.
 //!
-//! It is on disk: the logs of a slot follow each other in the order of their commits, so the history as a whole is the slots'
-//! chains merged by commit number. In memory is only each slot's oldest log. Its successor is read from the undo pages
-//! when purge gets there, so that a snapshot that is open for a day costs disk space, but no memory.
+//! It is on disk: the logs of a slot follow each other in the order of their commits, so the history as a
+//! whole is the slots' chains merged by commit number. In memory is only each slot's oldest log. Its
+//! successor is read from the undo pages when purge gets there, so that a snapshot that is open for a day
+//! costs disk space, but no memory.
 //!
-//! A commit that finds its slot without history enters its log here; otherwise the log is found behind the older ones.
-//! Purge may look for a successor and find none just before one is committed: so each slot counts its commits, and purge
-//! looks again when the count has moved ([`History::forget`]).
+//! A commit that finds its slot without history enters its log here; otherwise the log is found behind the
+//! older ones. Purge may look for a successor and find none just before one is committed: so each slot counts
+//! its commits, and purge looks again when the count has moved ([`History::forget`]).
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,8 @@ struct SlotHistory {
     has_history: bool,
     /// Commits of logs with something to purge.
     commits: u32,
-    /// Logs with smaller commit numbers were not looked at when the tablespace was opened, and are not in the length.
+    /// Logs with smaller commit numbers were not looked at when the tablespace was opened, and are not in the
+    /// length.
     counted_from: u64,
     /// A page of it is damaged: it stays as it is until the next start.
     parked: bool,

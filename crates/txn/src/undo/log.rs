@@ -101,7 +101,8 @@ impl UndoLog {
         if self.header.is_some() { 0 } else { LOG_HEADER_LEN }
     }
 
-    /// Where a record of `size` bytes would go, if there is room for it on the pinned page: its roll pointer's page and offset.
+    /// Where a record of `size` bytes would go, if there is room for it on the pinned page: its roll
+    /// pointer's page and offset.
     pub fn place_for(&self, space: &UndoSpace, size: usize) -> Option<Place> {
         let (Some(end), Some(pin)) = (self.end, &self.pin) else { return None };
         debug_assert_eq!(pin.page_id(), undo_id(end.page));
@@ -114,7 +115,8 @@ impl UndoLog {
         RollPtr::new(insert, self.slot, place.page, place.offset)
     }
 
-    /// Makes room for a record of `size` bytes, in mini-transactions of its own: pins the page, or goes on to the next one.
+    /// Makes room for a record of `size` bytes, in mini-transactions of its own: pins the page, or goes on to
+    /// the next one.
     pub fn make_room(&mut self, space: &UndoSpace, size: usize) -> Result<(), Interrupt> {
         let max = space.limit() - RECORDS - self.header_bytes();
         if size > max {
@@ -172,7 +174,8 @@ impl UndoLog {
         }
         mtr.write_u64(page, OWNER, owner);
         mtr.write_u16(page, FREE, RECORDS as u16);
-        // Pages between the two may have been freed, and be another slot's by now: a rollback goes back this way.
+        // Pages between the two may have been freed, and be another slot's by now: a rollback goes back this
+        // way.
         mtr.write_u32(page, pagestore::page::PREVIOUS, current.page_id().page);
         mtr.commit();
         Ok((spare, false))
@@ -183,14 +186,16 @@ impl UndoLog {
         self.pin.as_ref().map(|pin| mtr.x_pin(pin.clone()))
     }
 
-    /// Unpins the page if there are so many transactions that they must not all keep theirs. The next record pins it again.
+    /// Unpins the page if there are so many transactions that they must not all keep theirs. The next record
+    /// pins it again.
     pub fn let_go(&mut self, space: &UndoSpace) {
         if !space.may_keep_pin(self.slot) {
             self.pin = None;
         }
     }
 
-    /// Writes a record at the place [`Self::place_for`] gave, with the log header before it if it is the first.
+    /// Writes a record at the place [`Self::place_for`] gave, with the log header before it if it is the
+    /// first.
     pub fn append(&mut self, mtr: &mut Mtr<'_>, page: PageHandle, record: &[u8], insert: bool) {
         let Some(end) = self.end else { unreachable!("room was made") };
         debug_assert_eq!(mtr.page_id(page), undo_id(end.page));
@@ -213,8 +218,8 @@ impl UndoLog {
         LogMark { records: self.records, end: self.header.and(self.end) }
     }
 
-    /// Copies the last record before `end` into `bytes` and gives its place; `None` when there is none behind `stop` (the end of the
-    /// log at some earlier time) or behind the start of the log.
+    /// Copies the last record before `end` into `bytes` and gives its place; `None` when there is none behind
+    /// `stop` (the end of the log at some earlier time) or behind the start of the log.
     pub fn record_before(
         &self,
         space: &UndoSpace,
@@ -246,7 +251,8 @@ impl UndoLog {
         }
     }
 
-    /// Reads a page of this log. What is on another one must not be taken for its records: they would be undone.
+    /// Reads a page of this log. What is on another one must not be taken for its records: they would be
+    /// undone.
     fn read_own(&self, space: &UndoSpace, header: Place, number: u32) -> Result<PageRead, Interrupt> {
         let page = space.read_page(number)?;
         if slot_of(&page) != self.slot || number != header.page && owner_of(&page) != self.trx_id {
@@ -271,7 +277,8 @@ impl UndoLog {
         self.header.and(self.end)
     }
 
-    /// Cuts the log back to `mark`: what followed has been undone. A sequence of steps; repeat it as a whole after a wait.
+    /// Cuts the log back to `mark`: what followed has been undone. A sequence of steps; repeat it as a whole
+    /// after a wait.
     pub fn truncate(&mut self, space: &UndoSpace, mark: LogMark) -> Result<(), Interrupt> {
         let (Some(header), Some(end)) = (self.header, self.end) else { return Ok(()) };
         let to = mark.end.unwrap_or(header);
@@ -281,8 +288,8 @@ impl UndoLog {
         let mut mtr = space.store().mtr()?;
         let page = mtr.x(undo_id(to.page))?;
         if to.page != end.page {
-            // The pages behind must not look like a continuation of this log; the next one is where a reader would go on. Those
-            // behind that are disowned by whoever goes on to the page before them.
+            // The pages behind must not look like a continuation of this log; the next one is where a reader
+            // would go on. Those behind that are disowned by whoever goes on to the page before them.
             let next = pagestore::page::next(mtr.page(page));
             let next = mtr.x(undo_id(next))?;
             disown(&mut mtr, next);
@@ -301,7 +308,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The commit mark. Returns what purge has to do; `None`: nothing, the log is gone. The slot is still owned.
+    /// The commit mark. Returns what purge has to do; `None`: nothing, the log is gone. The slot is still
+    /// owned.
     pub fn commit(
         &mut self,
         space: &UndoSpace,

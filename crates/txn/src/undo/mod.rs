@@ -1,9 +1,9 @@
 //! Undo logs: what a transaction needs to take its changes back, and others to see the rows as they were.
 //!
-//! They live in a tablespace of their own. Its **directory page** names the **slots**. A slot is a chain of undo pages
-//! that one active transaction owns exclusively; logs follow each other in it like in a queue. A transaction takes a free slot at
-//! its first change and goes on where the previous log ended, usually on the same page; purge frees pages at
-//! the head. So a small transaction allocates nothing.
+//! They live in a tablespace of their own. Its **directory page** names the **slots**. A slot is a chain of
+//! undo pages that one active transaction owns exclusively; logs follow each other in it like in a queue. A
+//! transaction takes a free slot at its first change and goes on where the previous log ended, usually on the
+//! same page; purge frees pages at the head. So a small transaction allocates nothing.
 //!
 //! ```text
 //!  directory: slot 0 -> (page, offset) of the oldest log not purged      bound of ids, segment
@@ -11,14 +11,15 @@
 //!  log:       header {trx id, commit number, end, state} record record ...
 //! ```
 //!
-//! The header's state is *the* commit mark: one small mini-transaction writes number, end and state. A log without the
-//! mark belongs to a transaction that recovery rolls back. The log of a transaction that only inserted, or was rolled back, is
-//! of no use to anybody once it ended: ending it sets the page's free offset back to the log's start.
-//! Purge frees pages step by step, and a log that is purged may reach over many: its header is marked as purged with the
-//! first page behind it that goes, so that a restart between two steps goes on at its end.
+//! The header's state is *the* commit mark: one small mini-transaction writes number, end and state. A log
+//! without the mark belongs to a transaction that recovery rolls back. The log of a transaction that only
+//! inserted, or was rolled back, is of no use to anybody once it ended: ending it sets the page's free offset
+//! back to the log's start. Purge frees pages step by step, and a log that is purged may reach over many: its
+//! header is marked as purged with the first page behind it that goes, so that a restart between two steps
+//! goes on at its end.
 //!
-//! A record is written in the mini-transaction that changes the row, so that one never exists without the other. Room is made
-//! before, in a mini-transaction of its own.
+//! A record is written in the mini-transaction that changes the row, so that one never exists without the
+//! other. Room is made before, in a mini-transaction of its own.
 //!
 //! Latch order: directory page -> space management of the undo tablespace -> index pages -> undo pages.
 

@@ -5,7 +5,8 @@ use pagestore::page::{HEADER_LEN, NULL_PAGE, TRAILER_LEN, u16_at, u32_at, u64_at
 /// Id of the undo tablespace.
 pub const UNDO_SPACE: u32 = 0xFFFF_FFF0;
 
-/// Undo page: the transaction whose log goes on at [`RECORDS`] (u64); 0 when a log starts there, or none does.
+/// Undo page: the transaction whose log goes on at [`RECORDS`] (u64); 0 when a log starts there, or none
+/// does.
 pub(crate) const OWNER: usize = HEADER_LEN;
 /// Undo page: first free byte (u16).
 pub(crate) const FREE: usize = OWNER + 8;
@@ -26,7 +27,8 @@ pub(crate) const LOG_HEADER_LEN: usize = 24;
 pub(crate) const STATE_ACTIVE: u8 = 1;
 /// State in a log header: committed, to be purged.
 pub(crate) const STATE_COMMITTED: u8 = 2;
-/// State in a log header: this log and all others of the slot before its end are purged; pages between may be gone already.
+/// State in a log header: this log and all others of the slot before its end are purged; pages between may be
+/// gone already.
 pub(crate) const STATE_PURGED: u8 = 3;
 
 /// A place in the undo tablespace.

@@ -1,16 +1,18 @@
 //! Undo records.
 //!
 //! ```text
-//! length u16 | kind u8 | table id | [old info u8, old trx id 6, old roll pointer 7] | key fields | changed fields | ordering fields | length u16
+//! length u16 | kind u8 | table id | [old info u8, old trx id 6, old roll pointer 7] |
+//!     key fields | changed fields | ordering fields | length u16
 //! ```
 //!
-//! Numbers are variable-length (7 bits a byte, low first). *Changed* fields hold the old values of the clustered fields an
-//! update replaced. *Ordering* fields hold those fields of secondary indexes that are neither in the key nor among
-//! the changed, so that purge can build the index entries of the old version without the row. The length stands at both ends, so
-//! that a log can be read in both directions.
+//! Numbers are variable-length (7 bits a byte, low first). *Changed* fields hold the old values of the
+//! clustered fields an update replaced. *Ordering* fields hold those fields of secondary indexes that are
+//! neither in the key nor among the changed, so that purge can build the index entries of the old version
+//! without the row. The length stands at both ends, so that a log can be read in both directions.
 //!
-//! A record of kind *off-page* is not about a row: its key is one field, the reference to a chain of BLOB pages that the
-//! transaction has begun to write. It is written in the mini-transaction that makes the chain's first page.
+//! A record of kind *off-page* is not about a row: its key is one field, the reference to a chain of BLOB
+//! pages that the transaction has begun to write. It is written in the mini-transaction that makes the
+//! chain's first page.
 
 use btree::FieldRef;
 use smallvec::SmallVec;
@@ -27,7 +29,8 @@ pub(crate) enum UndoKind {
     Revive = 13,
     /// A row was delete-marked.
     DeleteMark = 14,
-    /// A chain of off-page pages was begun. Rolling back frees it; the row that was to refer to it is undone before.
+    /// A chain of off-page pages was begun. Rolling back frees it; the row that was to refer to it is undone
+    /// before.
     OffPage = 32,
 }
 

@@ -1,15 +1,15 @@
 //! Finding the logs again after a restart.
 //!
-//! A committed log says where it ends, the next one begins there, or at the start of the next page when its header did
-//! not fit. A log without the commit mark is the last of its slot; it goes on over pages that name its transaction
-//! as owner. A log marked as purged says where what is not purged begins.
+//! A committed log says where it ends, the next one begins there, or at the start of the next page when its
+//! header did not fit. A log without the commit mark is the last of its slot; it goes on over pages that name
+//! its transaction as owner. A log marked as purged says where what is not purged begins.
 //!
-//! Of each slot the oldest log is read, which the directory names, and those from its tail hint on, the last of which
-//! may be unfinished. So a start reads a few pages for each slot, however long the history is. Several slots are looked at
-//! side by side.
+//! Of each slot the oldest log is read, which the directory names, and those from its tail hint on, the last
+//! of which may be unfinished. So a start reads a few pages for each slot, however long the history is.
+//! Several slots are looked at side by side.
 //!
-//! Where an unfinished log ends and which tables it is about shows a [`Survey`], page by page: it may be long, and
-//! clients need not wait for it.
+//! Where an unfinished log ends and which tables it is about shows a [`Survey`], page by page: it may be
+//! long, and clients need not wait for it.
 
 use std::collections::BTreeSet;
 
@@ -113,11 +113,13 @@ async fn look_at_slot(
             STATE_COMMITTED => {
                 counted += 1;
                 at = header.end;
-                // On one page a hint may be behind the head: purge takes back only those of pages that it frees.
+                // On one page a hint may be behind the head: purge takes back only those of pages that it
+                // frees.
                 let ahead = hint.filter(|hint| hint.page != place.page && hint.page != head.page);
                 if oldest.is_none() {
                     oldest = Some((header.commit_number, committed(place, header)));
-                    // Nor need a log be there: one that left nothing behind may have been the first on the hint's page.
+                    // Nor need a log be there: one that left nothing behind may have been the first on the
+                    // hint's page.
                     if let Some(hint) = ahead
                         && retry(|| space.has_log_at(slot, hint)).await?
                     {
@@ -180,7 +182,8 @@ fn read_header(page: &[u8], at: Place) -> Result<NextLog, Interrupt> {
     Ok(NextLog::Log(at, header))
 }
 
-/// Goes through an unfinished log from its start: where it ends, how many records it has, which tables they are about.
+/// Goes through an unfinished log from its start: where it ends, how many records it has, which tables they
+/// are about.
 pub(crate) struct Survey {
     pub log: Unfinished,
     /// Where it goes on; the start of a page, or of the first record.

@@ -85,7 +85,8 @@ impl UndoSpace {
         Ok(space)
     }
 
-    /// Opens the tablespace (its file may be open already, for redo). No slot can be taken before they were looked at.
+    /// Opens the tablespace (its file may be open already, for redo). No slot can be taken before they were
+    /// looked at.
     pub async fn open(store: Arc<PageStore>, path: &Path) -> Result<UndoSpace, Error> {
         if store.space(UNDO_SPACE).is_none() {
             store.open_space(UNDO_SPACE, path)?;
@@ -168,7 +169,8 @@ impl UndoSpace {
         (first..(first + self.layout.slots_per_page).min(SLOTS_MAX)).map(|slot| slot as u16)
     }
 
-    /// Takes a slot for a transaction; the directory grows when there is none. `None`: as many as there can be are taken.
+    /// Takes a slot for a transaction; the directory grows when there is none. `None`: as many as there can
+    /// be are taken.
     pub async fn take(&self, home: u16) -> Result<Option<(u16, Slot)>, Error> {
         loop {
             if let Some(taken) = self.free.take(home) {
@@ -302,8 +304,9 @@ impl UndoSpace {
         Ok(number)
     }
 
-    /// Whether a transaction with this slot may keep its undo page pinned between two changes. Low slots are taken first: so
-    /// however many transactions there are, most of the pool stays for pages that are looked for.
+    /// Whether a transaction with this slot may keep its undo page pinned between two changes. Low slots are
+    /// taken first: so however many transactions there are, most of the pool stays for pages that are looked
+    /// for.
     pub fn may_keep_pin(&self, slot: u16) -> bool {
         usize::from(slot) < self.store.frame_count() / PINNED_SHARE
     }
@@ -313,12 +316,13 @@ impl UndoSpace {
         self.layout.has_hints && since_hint >= HINT_PAGES
     }
 
-    /// Purge has done with everything of the slot before `head`: remembers that and frees one page before it, if there is one. True when
-    /// there is none left.
+    /// Purge has done with everything of the slot before `head`: remembers that and frees one page before it,
+    /// if there is one. True when there is none left.
     ///
-    /// After each step the directory names a place where a log begins, because a restart walks the slot from there. A page in
-    /// the middle of a log is no such place: those are taken out of the chain one by one, behind the page that the directory names,
-    /// whose oldest log header then says that everything up to `head` is purged.
+    /// After each step the directory names a place where a log begins, because a restart walks the slot from
+    /// there. A page in the middle of a log is no such place: those are taken out of the chain one by one,
+    /// behind the page that the directory names, whose oldest log header then says that everything up to
+    /// `head` is purged.
     pub fn advance_head(&self, slot: u16, head: Place) -> Result<bool, Interrupt> {
         let mut mtr = self.store.mtr()?;
         let layout = self.layout;
@@ -374,7 +378,8 @@ impl UndoSpace {
         Ok(owner_of(&page) == 0 && has_header(&page, Place::start_of(number)))
     }
 
-    /// Whether a log of this slot begins there. A page where one did may have become the middle of another one, or empty.
+    /// Whether a log of this slot begins there. A page where one did may have become the middle of another
+    /// one, or empty.
     pub fn has_log_at(&self, slot: u16, at: Place) -> Result<bool, Interrupt> {
         let page = self.read_page(at.page)?;
         let goes_on = at == Place::start_of(at.page) && owner_of(&page) != 0;

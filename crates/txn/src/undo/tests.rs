@@ -88,7 +88,8 @@ pub(crate) async fn write_log(space: &UndoSpace, trx_id: u64, records: usize) ->
     committed
 }
 
-/// Leaves many spare pages in the slot that is taken first: where the next log starts, and the page numbers behind it.
+/// Leaves many spare pages in the slot that is taken first: where the next log starts, and the page numbers
+/// behind it.
 async fn leave_spare_pages(space: &Arc<UndoSpace>, records: u64) -> (u16, Vec<u32>) {
     let mut log = begin_log(space, 50).await;
     append(space, &mut log, 0..records, true).await;
@@ -182,8 +183,8 @@ fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
     });
 }
 
-/// The undo tablespace after a start that went on in the slot of a long log which left nothing: the directory's hint names the
-/// page where that log began, and the next one goes in front of it, on `page`.
+/// The undo tablespace after a start that went on in the slot of a long log which left nothing: the
+/// directory's hint names the page where that log began, and the next one goes in front of it, on `page`.
 async fn with_a_hint_ahead(store: &Arc<PageStore>, path: &Path) -> (Arc<UndoSpace>, u16) {
     let space = Arc::new(UndoSpace::create(store.clone(), path).await.unwrap());
     let before = write_log(&space, 100, 4).await;
@@ -410,7 +411,8 @@ fn a_slot_whose_trimming_is_dropped_or_told_to_stop_is_trimmed_later() {
     });
 }
 
-/// A slot whose pages lie far behind in a file that has become large, all of it free: the others, and the log that is open there.
+/// A slot whose pages lie far behind in a file that has become large, all of it free: the others, and the log
+/// that is open there.
 async fn make_large(space: &Arc<UndoSpace>) -> UndoLog {
     let mut large = begin_log(space, 50).await;
     append(space, &mut large, 0..4000, true).await;
@@ -447,7 +449,8 @@ fn a_log_that_goes_on_while_undo_is_truncated_goes_on_in_front() {
     });
 }
 
-/// What was set aside is there again when truncation is switched off, and for transactions that would get none.
+/// What was set aside is there again when truncation is switched off, and for transactions that would get
+/// none.
 #[test]
 fn slots_that_are_set_aside_are_not_lost() {
     let (env, store) = store();

@@ -1,7 +1,8 @@
 //! Spare pages: what a slot keeps behind the page where its next log starts.
 //!
-//! A log that ends without history (its transaction only inserted, or was rolled back) leaves the pages it went on to in the
-//! slot's chain, for the next one. After a large log most of them are of no use to anybody: purge frees them.
+//! A log that ends without history (its transaction only inserted, or was rolled back) leaves the pages it
+//! went on to in the slot's chain, for the next one. After a large log most of them are of no use to anybody:
+//! purge frees them.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,8 @@ use crate::error::{Error, Interrupt};
 use crate::purge::is_damage;
 use crate::retry::retry;
 
-/// A free slot that was taken to be trimmed. Goes back however that ends, and is noted again unless it is done.
+/// A free slot that was taken to be trimmed. Goes back however that ends, and is noted again unless it is
+/// done.
 struct Trimming<'s> {
     space: &'s UndoSpace,
     slot: u16,
@@ -31,7 +33,8 @@ impl Drop for Trimming<'_> {
 }
 
 impl UndoSpace {
-    /// A slot was given back with many spare pages (a large transaction that only inserted, or was rolled back).
+    /// A slot was given back with many spare pages (a large transaction that only inserted, or was rolled
+    /// back).
     pub fn note_spare_pages(&self, slot: u16) {
         let mut to_trim = self.to_trim.lock();
         if !to_trim.contains(&slot) {
@@ -69,7 +72,8 @@ impl UndoSpace {
 
     /// Frees the page behind `last`, if there is one; it must be a spare one. True when there is none left.
     ///
-    /// A crash or an error may be the end of it: the pages that are left are a chain in both directions after each step.
+    /// A crash or an error may be the end of it: the pages that are left are a chain in both directions after
+    /// each step.
     pub(super) fn trim_after(&self, slot: u16, last: u32) -> Result<bool, Interrupt> {
         let spare = page::next(&self.read_page(last)?);
         if spare == page::NULL_PAGE {

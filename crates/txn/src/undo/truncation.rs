@@ -1,19 +1,21 @@
-//! Truncation: the undo tablespace gives the room that it does not need any more back to the file system, while clients work.
+//! Truncation: the undo tablespace gives the room that it does not need any more back to the file system,
+//! while clients work.
 //!
 //! It begins when the file is larger than `innodb_max_undo_log_size` and purge has freed so much that the
 //! pages in use, twice over, fit into the front half of the file. From then on, after each batch of purge:
 //!
-//! 1. New pages come from the front ([`pagestore::fsp::allocate_page_below`]). Slots whose next log would start further behind are
-//!    **set aside**: no transaction gets them. There are always others.
-//! 2. A slot that is set aside and has no history left gives up its pages, as many mini-transactions as pages. It is then like
-//!    one that was never used, and free again.
+//! 1. New pages come from the front ([`pagestore::fsp::allocate_page_below`]). Slots whose next log would
+//!    start further behind are **set aside**: no transaction gets them. There are always others.
+//! 2. A slot that is set aside and has no history left gives up its pages, as many mini-transactions as
+//!    pages. It is then like one that was never used, and free again.
 //! 3. The last extents, when nothing is on them, leave the tablespace one by one.
-//! 4. When those in front are reached, or a quarter of the file is behind the end, and the checkpoint has passed that, the file is cut
-//!    ([`pagestore::PageStore::cut_space`]).
+//! 4. When those in front are reached, or a quarter of the file is behind the end, and the checkpoint has
+//!    passed that, the file is cut ([`pagestore::PageStore::cut_space`]).
 //!
-//! Each of these is complete by itself: after a crash between any two the slots are found as ever, the file is longer than the
-//! tablespace, and truncation begins anew when it is worth it. A transaction that is open, or a read view that keeps history,
-//! with a page far behind holds the end where it is until it ends; what is behind that goes.
+//! Each of these is complete by itself: after a crash between any two the slots are found as ever, the file
+//! is longer than the tablespace, and truncation begins anew when it is worth it. A transaction that is open,
+//! or a read view that keeps history, with a page far behind holds the end where it is until it ends; what is
+//! behind that goes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,8 +34,8 @@ use crate::error::{Error, Interrupt};
 use crate::purge::{is_damage, is_final};
 use crate::retry::{retry, yield_now};
 
-/// Extents that are left in front besides what is in use twice over: with so many free ones the file does not grow again at once;
-/// fewer where files are to be smaller.
+/// Extents that are left in front besides what is in use twice over: with so many free ones the file does not
+/// grow again at once; fewer where files are to be smaller.
 const EXTENTS_LEFT: (u64, u64) = (2, 12);
 /// The file is cut when this part of it is behind the end, though the end may come further to the front.
 const WORTH_CUTTING: u32 = 4;

@@ -21,7 +21,8 @@ use untorn_txn::*;
 pub const TABLE_ID: u64 = 77;
 pub const SPACE: u32 = 5;
 
-/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, n INT, c VARCHAR(200), KEY k (k), UNIQUE KEY u (u), KEY v (v(20)))`
+/// `CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v BLOB, n INT, c VARCHAR(200), KEY k (k),
+/// UNIQUE KEY u (u), KEY v (v(20)))`
 pub const ID: u16 = 0;
 pub const K: u16 = 1;
 pub const U: u16 = 2;
@@ -265,7 +266,8 @@ impl World {
         self.trees().map(count).sum()
     }
 
-    /// Checks the trees: order, links, counts; and that the indexes agree with the rows, delete-marked entries aside.
+    /// Checks the trees: order, links, counts; and that the indexes agree with the rows, delete-marked
+    /// entries aside.
     pub fn check(&self) {
         for tree in self.trees() {
             let mut checker = btree::Checker::new(tree);

@@ -1,5 +1,5 @@
-//! Errors of the storage as MySQL's: the number a client branches on, MySQL's words first, then what this engine knows
-//! more (file, page, cause) and what to do.
+//! Errors of the storage as MySQL's: the number a client branches on, MySQL's words first, then what this
+//! engine knows more (file, page, cause) and what to do.
 //!
 //! | what happened | error | InnoDB's way to it |
 //! |---|---|---|

@@ -1,10 +1,11 @@
 //! The text of SHOW ENGINE INNODB STATUS.
 //!
-//! Headings, their order and the shapes of lines are InnoDB's, for tools that take the text apart and eyes that know it.
-//! Every figure is measured: of the same counters as SHOW STATUS, so the two agree. A line of InnoDB's that this engine
-//! has no figure for is left out, and a section of which nothing would be left (BACKGROUND THREAD, SEMAPHORES, the
-//! insert buffer and the adaptive hash index). Sections of what InnoDB does not have come last. Rates are averages
-//! since somebody last asked ([`Averages`](crate::status::averages::Averages)).
+//! Headings, their order and the shapes of lines are InnoDB's, for tools that take the text apart and eyes
+//! that know it. Every figure is measured: of the same counters as SHOW STATUS, so the two agree. A line of
+//! InnoDB's that this engine has no figure for is left out, and a section of which nothing would be left
+//! (BACKGROUND THREAD, SEMAPHORES, the insert buffer and the adaptive hash index). Sections of what InnoDB
+//! does not have come last. Rates are averages since somebody last asked
+//! ([`Averages`](crate::status::averages::Averages)).
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};

@@ -1,4 +1,5 @@
-//! Statements about the catalog are statements like others: their rows are made one by one, in slices of time, and charged.
+//! Statements about the catalog are statements like others: their rows are made one by one, in slices of
+//! time, and charged.
 
 use super::*;
 use crate::sql::catalog_views;

@@ -339,7 +339,8 @@ fn many_ranges_are_sorted_and_joined_like_few() {
     let values: Vec<String> =
         (0..4000).map(|id| format!("({id},'{}{}')", ["w", "W"][id % 2], id / 2)).collect();
     fixture.good(&format!("INSERT INTO r VALUES {}", values.join(",")));
-    // 1,200 alternatives, out of order: points, the same again, ranges that overlap and empty ones. `+ 0` is no constant.
+    // 1,200 alternatives, out of order: points, the same again, ranges that overlap and empty ones. `+ 0` is
+    // no constant.
     let alternatives: Vec<String> = (0..1200)
         .map(|n| {
             let id = n * 7919 % 3500;

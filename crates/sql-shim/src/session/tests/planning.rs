@@ -1,4 +1,5 @@
-//! What planning takes beyond the text: columns that stars name, values that aliases mention, joins of many tables.
+//! What planning takes beyond the text: columns that stars name, values that aliases mention, joins of many
+//! tables.
 
 use super::*;
 use crate::sql::expr::Expr;
@@ -60,7 +61,8 @@ fn what_stars_and_tables_add_to_a_plan_is_charged() {
     fixture.good("DEALLOCATE PREPARE p");
 }
 
-/// A plan that is kept for later statements keeps its charge; the kept ones do not take what a statement may have.
+/// A plan that is kept for later statements keeps its charge; the kept ones do not take what a statement may
+/// have.
 #[test]
 fn kept_plans_of_wide_tables_leave_room_for_statements() {
     let mut fixture = Fixture::new("kept-plans");

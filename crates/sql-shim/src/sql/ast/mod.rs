@@ -1,7 +1,8 @@
 //! The syntax tree of the statements, names not yet resolved.
 //!
-//! The tree owns its bytes: it outlives the packet for prepared statements, and it is dropped as soon as a plan has
-//! been made. Literals keep their written form where MySQL's result depends on it (`1.50` is a DECIMAL of scale 2).
+//! The tree owns its bytes: it outlives the packet for prepared statements, and it is dropped as soon as a
+//! plan has been made. Literals keep their written form where MySQL's result depends on it (`1.50` is a
+//! DECIMAL of scale 2).
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]

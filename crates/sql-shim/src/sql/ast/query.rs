@@ -17,7 +17,8 @@ pub struct TableName {
 /// A query expression: SELECTs connected by UNION, then what applies to the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW are not supported.
+    /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW
+    /// are not supported.
     pub selects: Vec<(bool, Select)>,
     /// `ORDER BY`.
     pub order_by: Vec<OrderItem>,

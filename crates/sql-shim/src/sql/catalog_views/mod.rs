@@ -1,7 +1,8 @@
 //! `information_schema`: virtual tables read through the same executor as any other.
 //!
-//! A view is a list of columns and a function that makes its rows, one after the other: who reads them charges each, and gives way
-//! in between. Only what the rows are about (tables, accounts, transactions) is looked up at once.
+//! A view is a list of columns and a function that makes its rows, one after the other: who reads them
+//! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
+//! looked up at once.
 
 mod extension;
 pub mod server_tables;

@@ -115,7 +115,8 @@ fn known_accounts(state: &SessionState) -> Vec<(String, Rights)> {
         .collect()
 }
 
-/// A row for each privilege: grantee, `def`, then what `object` says, the privilege and whether it may be handed on.
+/// A row for each privilege: grantee, `def`, then what `object` says, the privilege and whether it may be
+/// handed on.
 fn privilege_rows(
     accounts: Vec<(String, Rights)>,
     object: impl Fn(&Object) -> Option<Vec<Value<'static>>> + 'static,

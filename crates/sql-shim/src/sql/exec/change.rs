@@ -1,10 +1,10 @@
 //! UPDATE and DELETE.
 //!
-//! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with nothing
-//! latched. Where a change could put a row in the scan's way again, or rows are to be sorted first, everything is
-//! gathered before the first change, on disk where it is much. Rows that are sorted are gathered with the columns that the
-//! change looks at, and what becomes of them is computed in the order of the sort: assignments may count rows, and those
-//! beyond a LIMIT are nobody's business.
+//! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with
+//! nothing latched. Where a change could put a row in the scan's way again, or rows are to be sorted first,
+//! everything is gathered before the first change, on disk where it is much. Rows that are sorted are
+//! gathered with the columns that the change looks at, and what becomes of them is computed in the order of
+//! the sort: assignments may count rows, and those beyond a LIMIT are nobody's business.
 
 use untorn::Table;
 use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
@@ -475,7 +475,8 @@ pub fn name_of(source: &Source) -> &str {
 }
 
 impl Cursor {
-    /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as a copy.
+    /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as
+    /// a copy.
     pub async fn run_keyed(
         &mut self,
         transaction: &mut engine::Transaction,

@@ -1,8 +1,9 @@
 //! Reading a table by an access path, range after range.
 //!
-//! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied, the long
-//! columns are fetched with nothing latched, and then it is shown like any other. The cursor comes back to its caller when the
-//! callback asks for a pause; giving way to others and looking for a kill is the scan's business.
+//! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied,
+//! the long columns are fetched with nothing latched, and then it is shown like any other. The cursor comes
+//! back to its caller when the callback asks for a pause; giving way to others and looking for a kill is the
+//! scan's business.
 
 use std::sync::Arc;
 
@@ -79,8 +80,9 @@ impl Cursor {
         }
     }
 
-    /// Rows that others have locked are shown in their committed version before they are waited for, at READ COMMITTED
-    /// ([`Scan::look_before_waiting`]). The callback must do nothing with a [peeked](Row::is_peeked) row but judge it.
+    /// Rows that others have locked are shown in their committed version before they are waited for, at READ
+    /// COMMITTED ([`Scan::look_before_waiting`]). The callback must do nothing with a
+    /// [peeked](Row::is_peeked) row but judge it.
     pub fn look_before_waiting(&mut self) {
         self.looks_first = true;
     }
@@ -226,7 +228,8 @@ impl CopiedRow {
     }
 }
 
-/// Reads one row by its whole clustered key; synchronous unless a page has to be read. `f` runs with the page latched.
+/// Reads one row by its whole clustered key; synchronous unless a page has to be read. `f` runs with the page
+/// latched.
 pub async fn point<R>(
     transaction: &mut engine::Transaction,
     table: &Table,

@@ -317,8 +317,8 @@ impl<'e> Executor<'e> {
         Ok(found.then_some((key, values)))
     }
 
-    /// Makes room for a row of REPLACE. As in MySQL a row that would be put there again as it is stays, if no other unique key can be in
-    /// the way.
+    /// Makes room for a row of REPLACE. As in MySQL a row that would be put there again as it is stays, if no
+    /// other unique key can be in the way.
     async fn replace_conflict(
         &mut self,
         inserting: &mut Inserting<'_, '_>,

@@ -1,9 +1,9 @@
 //! Joins: nested loops in the order of the plan, depth first.
 //!
-//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay latched while the
-//! steps behind it read); the last step streams into the consumer. So a join keeps a batch of rows for each step, whatever
-//! the sizes of the tables, and one that wants a single row (LIMIT 1) reads a single path: batches begin with one row and
-//! double.
+//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay
+//! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
+//! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
+//! single path: batches begin with one row and double.
 
 use super::cursor::{Cursor, Flow};
 use super::select::{Consumer, all_true};

@@ -1,8 +1,8 @@
 //! From the alternatives of an access path to ranges of keys in storage encoding.
 //!
-//! A value that has no exact storage form in the column (`id > 2.5`, text compared with a number) makes the range
-//! wider than the condition; the caller then checks all conditions on each row. Ranges are sorted and merged, so that
-//! no row comes twice and rows come in the order of the index.
+//! A value that has no exact storage form in the column (`id > 2.5`, text compared with a number) makes the
+//! range wider than the condition; the caller then checks all conditions on each row. Ranges are sorted and
+//! merged, so that no row comes twice and rows come in the order of the index.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! Executing plans.
 //!
-//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts work, gives way to
-//! other connections and sees a kill; what grows with data is charged to the session's
+//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
+//! work, gives way to other connections and sees a kill; what grows with data is charged to the session's
 //! [`Account`](crate::session::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
 //! Rows flow: they stop for the client as soon as it has enough to take.
 
@@ -212,7 +212,8 @@ impl<'e> Executor<'e> {
         self.transaction.state().slice()
     }
 
-    /// Counts work: gives way to others when the slice of time is over, and fails when somebody has killed the statement.
+    /// Counts work: gives way to others when the slice of time is over, and fails when somebody has killed
+    /// the statement.
     #[inline]
     pub async fn tick(&self, units: u32) -> Result<(), Failure> {
         if self.slice().spend(units) { self.give_way().await } else { Ok(()) }

@@ -74,8 +74,8 @@ pub fn value<S: ResultSink>(sink: &mut S, value: &Value<'_>) {
     }
 }
 
-/// A value in the form its column was announced with: exact numbers get the announced digits, integers that were
-/// announced as exact or floating become so.
+/// A value in the form its column was announced with: exact numbers get the announced digits, integers that
+/// were announced as exact or floating become so.
 pub fn announced<S: ResultSink>(sink: &mut S, computed: &Value<'_>, ty: &crate::sql::expr::types::Type) {
     use crate::result::kind;
     match (computed, ty.kind) {

@@ -1,5 +1,5 @@
-//! SELECT: a scan or join feeds a consumer, which filters nothing any more but groups, and hands rows to the query's
-//! `Tail`, which removes duplicates, sorts and counts.
+//! SELECT: a scan or join feeds a consumer, which filters nothing any more but groups, and hands rows to the
+//! query's `Tail`, which removes duplicates, sorts and counts.
 
 use untorn::engine::FieldRef;
 
@@ -197,7 +197,8 @@ impl<'p> Consumer<'p> {
         Ok(flow)
     }
 
-    /// The row of a SELECT without tables. Its items may be many, so that others have their turn between them.
+    /// The row of a SELECT without tables. Its items may be many, so that others have their turn between
+    /// them.
     async fn only_row<S: ResultSink>(
         &mut self,
         executor: &Executor<'_>,

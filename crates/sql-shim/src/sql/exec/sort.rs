@@ -110,8 +110,8 @@ impl Order for ByKey {
 /// Most rows of a sort that keeps the first few only.
 const FIRST_ROWS_MAX: u64 = 512;
 
-/// Sorts rows by keys, charged to the statement's account, and on disk where its part of memory is used up. Rows with
-/// equal keys keep their order: with empty keys it is a queue.
+/// Sorts rows by keys, charged to the statement's account, and on disk where its part of memory is used up.
+/// Rows with equal keys keep their order: with empty keys it is a queue.
 pub struct RowSorter<'a> {
     sorter: Sorter<ByKey>,
     charge: Charge<'a>,

@@ -1,5 +1,6 @@
-//! A queue of rows between two halves of a statement, on disk where it is long: INSERT … SELECT reads everything before it
-//! inserts the first row, and an UPDATE that moves rows finds all of them before it changes one.
+//! A queue of rows between two halves of a statement, on disk where it is long: INSERT … SELECT reads
+//! everything before it inserts the first row, and an UPDATE that moves rows finds all of them before it
+//! changes one.
 
 use std::future::Future;
 use std::pin::Pin;

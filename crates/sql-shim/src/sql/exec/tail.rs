@@ -1,8 +1,8 @@
 //! The end of a query: duplicates removed, rows sorted, LIMIT counted, what is left handed on.
 //!
-//! Rows of a SELECT come here, and those of all parts of a UNION together. A row is taken with everything latched that its
-//! scan latches, so taking it never waits; it asks for a pause ([`Flow::Pause`]) where something is full, and
-//! [`Tail::relieve`] then spills.
+//! Rows of a SELECT come here, and those of all parts of a UNION together. A row is taken with everything
+//! latched that its scan latches, so taking it never waits; it asks for a pause ([`Flow::Pause`]) where
+//! something is full, and [`Tail::relieve`] then spills.
 
 use super::cursor::Flow;
 use super::distinct::{Distinct, Seen};

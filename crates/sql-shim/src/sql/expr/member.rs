@@ -1,5 +1,5 @@
-//! ENUM and SET where a number is wanted: the place of the member in its list, from 1 (0 for the empty text of a value
-//! that was not one), or the members as bits, the first lowest.
+//! ENUM and SET where a number is wanted: the place of the member in its list, from 1 (0 for the empty text
+//! of a value that was not one), or the members as bits, the first lowest.
 
 use untorn::types::ColumnType;
 

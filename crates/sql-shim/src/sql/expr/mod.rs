@@ -1,8 +1,8 @@
 //! Bound expressions: names resolved to places in the rows of the statement's sources, ready to be evaluated.
 //!
-//! Evaluation borrows: a column's bytes come straight from the latched page, a literal's from the plan. What a row
-//! callback evaluates may neither wait nor call the engine; subqueries have been executed before (their results are in
-//! the [`Context`]) and functions that wait are run by the executor.
+//! Evaluation borrows: a column's bytes come straight from the latched page, a literal's from the plan. What
+//! a row callback evaluates may neither wait nor call the engine; subqueries have been executed before (their
+//! results are in the [`Context`]) and functions that wait are run by the executor.
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
@@ -316,8 +316,8 @@ impl Expr {
         }
     }
 
-    /// Evaluates to TRUE, FALSE or UNKNOWN. Nothing that was computed for it is charged afterwards: a condition is tested for rows
-    /// that nobody takes.
+    /// Evaluates to TRUE, FALSE or UNKNOWN. Nothing that was computed for it is charged afterwards: a
+    /// condition is tested for rows that nobody takes.
     #[inline]
     pub fn truth(&self, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
         let held = cx.state.held();
@@ -440,7 +440,8 @@ impl Expr {
         self.visit(&mut Expr::may_be_constant)
     }
 
-    /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not copied.
+    /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not
+    /// copied.
     pub fn share(&mut self) -> Expr {
         let leaf = match self {
             Expr::Literal(value) => !matches!(value, Value::Text(..)),

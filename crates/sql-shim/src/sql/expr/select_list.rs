@@ -1,7 +1,7 @@
 //! The select list as GROUP BY, HAVING and ORDER BY know it: by position and by name.
 //!
-//! A name may stand for several entries. As in MySQL, an expression of that name is meant rather than the columns before it, one column
-//! that is there twice is one, and two columns are an error (1052).
+//! A name may stand for several entries. As in MySQL, an expression of that name is meant rather than the
+//! columns before it, one column that is there twice is one, and two columns are an error (1052).
 
 use std::collections::HashMap;
 

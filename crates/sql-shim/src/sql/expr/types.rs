@@ -143,8 +143,8 @@ impl Type {
         Type { nullable, collation: rule, ..Type::text(self.length.max(other.length)) }
     }
 
-    /// What makes a value of this type one of a union of types: nothing where it is of that kind already. Values of one column are
-    /// sorted and compared as what they are, so they must be of one kind.
+    /// What makes a value of this type one of a union of types: nothing where it is of that kind already.
+    /// Values of one column are sorted and compared as what they are, so they must be of one kind.
     pub fn conversion(self, to: Type) -> Option<CastType> {
         if self.kind == kind::NULL {
             return None;

@@ -10,8 +10,8 @@ use crate::discard::discard;
 use crate::result::SqlError;
 use crate::sql::value::{Value, collation, compare, decimal};
 
-/// Values that others are looked for among: the result of a subquery, executed before the statement that holds it, or a long list
-/// of constants.
+/// Values that others are looked for among: the result of a subquery, executed before the statement that
+/// holds it, or a long list of constants.
 #[derive(Clone, Debug, Default)]
 pub struct ValueSet {
     /// Of a subquery: the first column of every row.
@@ -54,8 +54,8 @@ impl ValueSet {
         ValueSet { values, has_null, index: Index::None, order: Vec::new(), other: OnceLock::new() }
     }
 
-    /// The constants of a list, if they are of one kind: integers or texts of one collation, and NULLs. Many take a while: this is
-    /// the parser's business, which has a thread of its own for long statements.
+    /// The constants of a list, if they are of one kind: integers or texts of one collation, and NULLs. Many
+    /// take a while: this is the parser's business, which has a thread of its own for long statements.
     pub fn of_constants(values: Vec<Value<'static>>) -> Option<ValueSet> {
         let mut set = ValueSet::new(values);
         set.index(|_| Ok(())).ok()?;
@@ -123,7 +123,8 @@ impl ValueSet {
         Ok(())
     }
 
-    /// Whether the value is among them; `None` for unknown. `work` is told the bytes that are about to be worked on.
+    /// Whether the value is among them; `None` for unknown. `work` is told the bytes that are about to be
+    /// worked on.
     pub fn contains(
         &self,
         value: &Value<'_>,

@@ -1,8 +1,10 @@
-//! Accounts: CREATE USER and ALTER USER (who, by what password, and under which conditions), SET PASSWORD, GRANT and REVOKE.
+//! Accounts: CREATE USER and ALTER USER (who, by what password, and under which conditions), SET PASSWORD,
+//! GRANT and REVOKE.
 //!
-//! An option that restricts an account and that this server cannot keep is refused as a whole statement (1235): an
-//! account that its administrator believes to be locked, expired or bound to TLS must not be open. The same options with
-//! values that restrict nothing are accepted, because dumps of accounts (`SHOW CREATE USER` of MySQL) are full of them.
+//! An option that restricts an account and that this server cannot keep is refused as a whole statement
+//! (1235): an account that its administrator believes to be locked, expired or bound to TLS must not be open.
+//! The same options with values that restrict nothing are accepted, because dumps of accounts (`SHOW CREATE
+//! USER` of MySQL) are full of them.
 
 use super::super::ast::{
     Account, AccountSpecification, Grant, GrantObject, Identification, Statement, TableName,

@@ -1,10 +1,10 @@
 //! Expressions, with MySQL's precedence (lowest first):
 //!
-//! `OR ||` · `XOR` · `AND &&` · `NOT` · `BETWEEN CASE` · comparisons, `IS LIKE REGEXP IN` · `|` · `&` · `<< >>` ·
-//! `- +` · `* / DIV % MOD` · `^` · unary `- ~` · `!` · `BINARY COLLATE`.
+//! `OR ||` · `XOR` · `AND &&` · `NOT` · `BETWEEN CASE` · comparisons, `IS LIKE REGEXP IN` · `|` · `&` · `<<
+//! >>` · `- +` · `* / DIV % MOD` · `^` · unary `- ~` · `!` · `BINARY COLLATE`.
 //!
-//! The levels up to the predicates are MySQL's own grammar rules (expr, bool_pri, predicate); those of `bit_expr` are
-//! climbed by binding power.
+//! The levels up to the predicates are MySQL's own grammar rules (expr, bool_pri, predicate); those of
+//! `bit_expr` are climbed by binding power.
 
 use std::sync::Arc;
 
@@ -229,7 +229,8 @@ impl Parser<'_> {
             })
     }
 
-    /// Whether all that follows up to the closing parenthesis is a query: `((SELECT …) UNION …)` is, `((SELECT …) + 1)` is not.
+    /// Whether all that follows up to the closing parenthesis is a query: `((SELECT …) UNION …)` is,
+    /// `((SELECT …) + 1)` is not.
     fn starts_subquery(&self) -> bool {
         self.starts_query() && (!self.is_symbol(b"(") || self.query_goes_on_behind())
     }
@@ -628,8 +629,8 @@ pub(super) fn binary(operator: BinaryOperator, left: Expr, right: Expr) -> Expr 
     Expr::Binary2(operator, Box::new(left), Box::new(right))
 }
 
-/// `left operator right` as one more link of the chain that `left` is; `Err` with a node of its own, when that is one level
-/// higher than `left`.
+/// `left operator right` as one more link of the chain that `left` is; `Err` with a node of its own, when
+/// that is one level higher than `left`.
 ///
 /// A date with an interval is a node of its own: it becomes a function, not arithmetic.
 fn chained(operator: BinaryOperator, left: Expr, right: Expr) -> Result<Expr, Expr> {

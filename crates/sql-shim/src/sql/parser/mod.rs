@@ -1,14 +1,15 @@
 //! A recursive-descent parser for MySQL's SQL, on the byte-level lexer.
 //!
-//! One function for each grammar rule, grouped by topic in the files beside this one. The parser holds the current
-//! token and a lexer position behind it, so looking ahead is copying the lexer. Errors are MySQL's 1064 with the text from the
-//! offending token on.
+//! One function for each grammar rule, grouped by topic in the files beside this one. The parser holds the
+//! current token and a lexer position behind it, so looking ahead is copying the lexer. Errors are MySQL's
+//! 1064 with the text from the offending token on.
 //!
-//! No statement can exhaust the stack. Everything that is done with a syntax tree later (binding, evaluating, cloning,
-//! dropping) recurses as deep as the tree is high, and the parser as deep as things are nested, so both are limited here:
-//! [`DEPTH_MAX`] and [`HEIGHT_MAX`], error 1436 beyond them. The two differ because a loop over `a = b = c …` makes a tree as
-//! high as the chain is long. Chains that people and programs do write with thousands of links, of AND, OR and of
-//! arithmetic, are one node each and not high. [`STACK_BYTES`] is the stack that the limits were measured for.
+//! No statement can exhaust the stack. Everything that is done with a syntax tree later (binding, evaluating,
+//! cloning, dropping) recurses as deep as the tree is high, and the parser as deep as things are nested, so
+//! both are limited here: [`DEPTH_MAX`] and [`HEIGHT_MAX`], error 1436 beyond them. The two differ because a
+//! loop over `a = b = c …` makes a tree as high as the chain is long. Chains that people and programs do
+//! write with thousands of links, of AND, OR and of arithmetic, are one node each and not high.
+//! [`STACK_BYTES`] is the stack that the limits were measured for.
 
 mod accounts;
 mod administration;
@@ -33,8 +34,8 @@ pub const DEPTH_MAX: u32 = 200;
 /// Highest tree of expressions and subqueries.
 pub const HEIGHT_MAX: u32 = 400;
 
-/// Stack of a thread that executes statements: what the deepest ones take in a program without optimisation, and half as
-/// much again (`tests/statement_depth.rs`).
+/// Stack of a thread that executes statements: what the deepest ones take in a program without optimisation,
+/// and half as much again (`tests/statement_depth.rs`).
 pub const STACK_BYTES: usize = 32 << 20;
 
 /// Most tables of one FROM, as in MySQL.
@@ -68,7 +69,8 @@ pub fn parse(text: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlErr
     Ok(ParsedStatement { statement, parameters: parser.parameters, consumed })
 }
 
-/// The text without blanks around it, and without the semicolons behind it: between them there is no statement.
+/// The text without blanks around it, and without the semicolons behind it: between them there is no
+/// statement.
 pub fn trimmed(text: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
     let length = text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);

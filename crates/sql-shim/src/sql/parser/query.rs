@@ -357,7 +357,8 @@ impl Parser<'_> {
     }
 }
 
-/// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in one packet.
+/// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in
+/// one packet.
 fn cut_name(mut text: String) -> String {
     const CHARS_MAX: usize = 255;
     if text.len() > CHARS_MAX

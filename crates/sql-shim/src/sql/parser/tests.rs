@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
-//! The corpus: every statement of the tools this server is for must parse; precedence is compared with MySQL's table by
-//! writing out the parentheses.
+//! The corpus: every statement of the tools this server is for must parse; precedence is compared with
+//! MySQL's table by writing out the parentheses.
 
 use super::super::ast::{Expr, Statement};
 use super::super::lexer::LexicalModes;

@@ -1,12 +1,12 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts. For each index the longest run of its columns with an equality
-//! is taken, then one more column with ranges (`<`, BETWEEN, IN, an OR of such). The path with the most equalities
-//! wins; a unique key that is given whole beats everything; without any the clustered index is scanned, or a secondary
-//! index that has all needed columns. Index hints limit the choice.
+//! The conditions of the query are a list of conjuncts. For each index the longest run of its columns with an
+//! equality is taken, then one more column with ranges (`<`, BETWEEN, IN, an OR of such). The path with the
+//! most equalities wins; a unique key that is given whole beats everything; without any the clustered index
+//! is scanned, or a secondary index that has all needed columns. Index hints limit the choice.
 //!
-//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the column's
-//! storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
+//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the
+//! column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
@@ -446,7 +446,8 @@ pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)])
         if columns.get(at) != Some(column) {
             return None;
         }
-        // Several ranges follow each other in the order of their column; what is behind it starts anew in each.
+        // Several ranges follow each other in the order of their column; what is behind it starts anew in
+        // each.
         if at > fixed && !single {
             return None;
         }

@@ -225,8 +225,8 @@ impl Accumulator {
         }
     }
 
-    /// Keeps a text of GROUP_CONCAT. Only what can come before the cut is kept, so that the memory of a group is bounded by
-    /// `group_concat_max_len` and not by its rows.
+    /// Keeps a text of GROUP_CONCAT. Only what can come before the cut is kept, so that the memory of a group
+    /// is bounded by `group_concat_max_len` and not by its rows.
     fn concat(
         &mut self,
         aggregate: &Aggregate,

@@ -1,8 +1,8 @@
 //! Plans: what is made of a statement once, and executed many times.
 //!
-//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values: parameters, the
-//! clock and variables are looked at when it is executed. A single-table query streams from the scan through
-//! the plan's filter and output; joins are nested loops over index look-ups.
+//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values:
+//! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
+//! the scan through the plan's filter and output; joins are nested loops over index look-ups.
 
 pub mod access;
 pub mod aggregate;
@@ -212,7 +212,8 @@ const EXPANDED_AT_ONCE: usize = 64 << 10;
 pub enum Pace<'a> {
     /// To its end.
     InOneGo,
-    /// To its end, unless that is far: then it fails, to be begun again by steps. So many bytes of work are left.
+    /// To its end, unless that is far: then it fails, to be begun again by steps. So many bytes of work are
+    /// left.
     Brief(Cell<usize>),
     /// Until the slice of time is over; then this is called.
     BySteps(&'a dyn Fn()),
@@ -262,7 +263,8 @@ impl<'a> Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Says that so many bytes of a statement are about to be worked on, and lets others run when it has been long enough.
+    /// Says that so many bytes of a statement are about to be worked on, and lets others run when it has been
+    /// long enough.
     ///
     /// # Errors
     /// When the statement is to stop.
@@ -423,7 +425,8 @@ impl Planner<'_> {
     }
 }
 
-/// A collation by its name; those of utf8mb4 that this server does not have stand for the nearest that it has.
+/// A collation by its name; those of utf8mb4 that this server does not have stand for the nearest that it
+/// has.
 pub fn collation_named(name: &str) -> Option<Collation> {
     let name = name.to_ascii_lowercase();
     if let Some(found) = Collation::from_name(&name) {

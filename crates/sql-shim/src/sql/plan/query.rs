@@ -20,7 +20,8 @@ use crate::sql::expr::{Expr, NODE_BYTES};
 use crate::sql::value::Value;
 use crate::variables::sql_mode;
 
-/// What a column of a result takes beside its definition for the client: the expression and its type, once more for a moment.
+/// What a column of a result takes beside its definition for the client: the expression and its type, once
+/// more for a moment.
 const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
 
 /// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
@@ -112,7 +113,8 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// Plans a value that stands alone, as in SET; with subqueries it is a query, whose result goes into a variable.
+    /// Plans a value that stands alone, as in SET; with subqueries it is a query, whose result goes into a
+    /// variable.
     pub fn value(&self, expr: &ast::Expr, into: &str) -> Result<ValuePlan, SqlError> {
         let mut binder = Binder::new(self, &[]);
         let (bound, ty) = binder.bind(expr)?;
@@ -431,7 +433,8 @@ impl Planner<'_> {
                     (false, Some(on)) => from.conditions.push((on, from.sources.len())),
                     (false, None) => {}
                 }
-                // Merged columns come first, in the order of the table that gives their values; then the rest of that one.
+                // Merged columns come first, in the order of the table that gives their values; then the rest
+                // of that one.
                 self.work((outer_shown.len() + inner_shown.len()) * NODE_BYTES / 4)?;
                 let gone: HashSet<(u16, u16)> =
                     merged.iter().flat_map(|(left, right)| [*left, *right]).collect();
@@ -447,7 +450,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged into those of `left`.
+    /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged
+    /// into those of `left`.
     fn join_columns(
         &self,
         from: &mut From<'_>,

@@ -1,7 +1,7 @@
 //! Comparing, folding and hashing text by its collation.
 //!
-//! `utf8mb4_general_ci` and `utf8mb4_bin` pad with spaces; `binary` does not. The weights are those of the B-tree, so
-//! that a sort in memory and an index agree.
+//! `utf8mb4_general_ci` and `utf8mb4_bin` pad with spaces; `binary` does not. The weights are those of the
+//! B-tree, so that a sort in memory and an index agree.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,8 @@ pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
     untorn::engine::compare_values(collation.comparison(), left, right)
 }
 
-/// The text without what equality ignores at its end. Whoever compares one long text with many takes it off once.
+/// The text without what equality ignores at its end. Whoever compares one long text with many takes it off
+/// once.
 pub fn trimmed(text: &[u8], collation: Collation) -> &[u8] {
     match collation {
         Collation::Binary => text,
@@ -30,14 +31,15 @@ pub fn trimmed(text: &[u8], collation: Collation) -> &[u8] {
     }
 }
 
-/// Whether two texts compare equal; `left` has been [`trimmed`]. The time it takes depends on the shorter one.
+/// Whether two texts compare equal; `left` has been [`trimmed`]. The time it takes depends on the shorter
+/// one.
 pub fn equal_to_trimmed(left: &[u8], right: &[u8], collation: Collation) -> bool {
     // A character has one to four bytes.
     left.len() / 4 <= right.len() && compare(left, right, collation).is_eq()
 }
 
-/// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort keys, GROUP
-/// BY and DISTINCT.
+/// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort
+/// keys, GROUP BY and DISTINCT.
 pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     match collation {
         // Zero bytes are escaped so that the end mark (two zeros) sorts before everything.
@@ -54,9 +56,9 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     }
 }
 
-/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space. Weights are written in a form whose byte
-/// order is theirs and that takes one byte for ASCII; zeros are escaped, so that no text looks like the end of a shorter one
-/// and the beginning of the next column.
+/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space. Weights are written in a form
+/// whose byte order is theirs and that takes one byte for ASCII; zeros are escaped, so that no text looks
+/// like the end of a shorter one and the beginning of the next column.
 fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
     let text = trimmed(text, collation);
     let fold = collation == Collation::Utf8mb4GeneralCi;

@@ -1,7 +1,7 @@
 //! Comparing values of different kinds, by MySQL's rules:
 //!
-//! text with text by collation; integers exactly, whatever their signs; exact numbers exactly; a date or time with
-//! another, or with text that is one, as moments; anything else as doubles.
+//! text with text by collation; integers exactly, whatever their signs; exact numbers exactly; a date or time
+//! with another, or with text that is one, as moments; anything else as doubles.
 
 use std::cmp::Ordering;
 
@@ -104,8 +104,8 @@ pub fn order(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     compare(left, right).unwrap_or_else(|| right.is_null().cmp(&left.is_null()))
 }
 
-/// Appends bytes that are equal for values that compare equal *within one column* (all of the same kind), for GROUP BY,
-/// DISTINCT and hash tables.
+/// Appends bytes that are equal for values that compare equal *within one column* (all of the same kind), for
+/// GROUP BY, DISTINCT and hash tables.
 pub fn group_key(value: &Value<'_>, key: &mut Vec<u8>) {
     match value {
         Value::Null => key.push(0),

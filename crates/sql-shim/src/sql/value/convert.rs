@@ -1,5 +1,5 @@
-//! From one kind of value to another. Text that is not wholly a number converts to what its beginning says; the
-//! callers that must warn about it look at [`Number::complete`].
+//! From one kind of value to another. Text that is not wholly a number converts to what its beginning says;
+//! the callers that must warn about it look at [`Number::complete`].
 
 use std::borrow::Cow;
 
@@ -66,7 +66,8 @@ pub fn parse_decimal(text: &[u8]) -> (BigDecimal, bool) {
     }
 }
 
-/// Doubles as MySQL prints them: shortest digits that read back, exponents from 1e15 up and below 1e-15... with `e`.
+/// Doubles as MySQL prints them: shortest digits that read back, exponents from 1e15 up and below 1e-15...
+/// with `e`.
 pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -201,7 +202,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a moment: text is read, numbers are `YYYYMMDD[hhmmss]`, a span counts from `today`. `None` when it is none.
+    /// As a moment: text is read, numbers are `YYYYMMDD[hhmmss]`, a span counts from `today`. `None` when it
+    /// is none.
     pub fn to_datetime(&self, today: Date) -> Option<(DateTime, u8)> {
         match self {
             Value::DateTime(v, digits) => Some((*v, *digits)),

@@ -1,5 +1,5 @@
-//! Exact decimals with MySQL's rules for digits: `+ -` keep the larger scale, `*` adds the scales, `/` adds four digits
-//! to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
+//! Exact decimals with MySQL's rules for digits: `+ -` keep the larger scale, `*` adds the scales, `/` adds
+//! four digits to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
 
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
@@ -19,8 +19,8 @@ pub fn scale(value: &BigDecimal) -> u8 {
 /// Most digits before the point; larger numbers become the largest there is.
 const WHOLE_MAX: i64 = 65;
 
-/// Digits that are kept of a number in all, as many as MySQL's own buffer has. What lies behind is cut off, so that no
-/// number takes more time or memory than this, whatever its text or exponent.
+/// Digits that are kept of a number in all, as many as MySQL's own buffer has. What lies behind is cut off,
+/// so that no number takes more time or memory than this, whatever its text or exponent.
 const DIGITS_MAX: i64 = 81;
 
 /// Parses a number (sign, digits, point, exponent). `None` when it is none. One pass, whatever its length.

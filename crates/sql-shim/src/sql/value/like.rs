@@ -1,9 +1,10 @@
 //! LIKE.
 //!
-//! Text and pattern are brought into a form whose bytes stand for the collation's weights. Like in UTF-8, no weight's bytes
-//! begin in the middle of another's, so searching for bytes finds whole characters only. The parts of the pattern between `%` are
-//! looked for from left to right, each at the first place where it is: that is linear. A part with `_` in it is tried place by
-//! place; that can be the product of both lengths, so its steps are counted, and a pattern that takes too many is refused.
+//! Text and pattern are brought into a form whose bytes stand for the collation's weights. Like in UTF-8, no
+//! weight's bytes begin in the middle of another's, so searching for bytes finds whole characters only. The
+//! parts of the pattern between `%` are looked for from left to right, each at the first place where it is:
+//! that is linear. A part with `_` in it is tried place by place; that can be the product of both lengths, so
+//! its steps are counted, and a pattern that takes too many is refused.
 
 use std::borrow::Cow;
 
@@ -81,8 +82,8 @@ impl Pattern {
         self.kinds.resize(self.bytes.len(), kind);
     }
 
-    /// Takes a pattern apart; `put` appends a unit's weight. The escape may be a wildcard, which it then is no more (so MySQL;
-    /// MariaDB takes `%` for a wildcard all the same).
+    /// Takes a pattern apart; `put` appends a unit's weight. The escape may be a wildcard, which it then is
+    /// no more (so MySQL; MariaDB takes `%` for a wildcard all the same).
     fn new<U: Copy + Into<u32>>(
         mut units: impl Iterator<Item = U>,
         escape: Option<u32>,
@@ -281,8 +282,8 @@ pub fn memory(text: &[u8], pattern: &[u8]) -> usize {
     text.len().saturating_add(pattern.len().saturating_mul(2))
 }
 
-/// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally. `meter` is told of the bytes
-/// worked on, and ends the work with an error.
+/// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally. `meter` is
+/// told of the bytes worked on, and ends the work with an error.
 pub fn like(
     text: &[u8],
     pattern: &[u8],
@@ -409,7 +410,8 @@ mod tests {
         }
     }
 
-    /// Steps are counted, not time: text and pattern of `n` take a multiple of `n`, and what would take more is refused.
+    /// Steps are counted, not time: text and pattern of `n` take a multiple of `n`, and what would take more
+    /// is refused.
     #[test]
     fn it_is_linear_or_refused() {
         let n = 200_000;

@@ -1,7 +1,8 @@
 //! Values as expressions compute with them, and MySQL's conversions between their kinds.
 //!
-//! A value borrows its bytes from the page, the statement or the parameters for as long as the row callback runs; what
-//! outlives it is made owned with [`Value::into_owned`]. Text carries its collation, because a comparison depends on it.
+//! A value borrows its bytes from the page, the statement or the parameters for as long as the row callback
+//! runs; what outlives it is made owned with [`Value::into_owned`]. Text carries its collation, because a
+//! comparison depends on it.
 
 pub mod collation;
 pub mod compare;

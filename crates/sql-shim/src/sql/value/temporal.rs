@@ -1,7 +1,8 @@
 //! Parsing, printing and computing dates and times, MySQL's way.
 //!
-//! Text is read with the relaxed rules (any punctuation between the parts, two-digit years, `20240131123045`), and
-//! zero parts are values. Calendar arithmetic goes through day numbers of the proleptic Gregorian calendar.
+//! Text is read with the relaxed rules (any punctuation between the parts, two-digit years,
+//! `20240131123045`), and zero parts are values. Calendar arithmetic goes through day numbers of the
+//! proleptic Gregorian calendar.
 
 use untorn::types::{Date, DateTime, Time};
 
@@ -20,7 +21,8 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
     }
 }
 
-/// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on storing).
+/// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on
+/// storing).
 pub fn is_valid_date(date: Date) -> bool {
     date.month <= 12
         && date.year <= 9999
@@ -92,8 +94,8 @@ fn full_year(year: u64, digits: usize) -> u64 {
     }
 }
 
-/// Microseconds of a fraction's digits, rounded to the six that are kept; `true` when the seventh rounds up to a full
-/// second's worth of carry is never needed (it is cut instead).
+/// Microseconds of a fraction's digits, rounded to the six that are kept; `true` when the seventh rounds up
+/// to a full second's worth of carry is never needed (it is cut instead).
 fn fraction(text: &[u8]) -> (u32, usize) {
     let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut micros = 0;
@@ -108,8 +110,8 @@ fn check(value: DateTime) -> Option<DateTime> {
     valid.then_some(value)
 }
 
-/// Reads a date with or without a time of day; also how many digits of a second were given and whether anything
-/// followed. `None` when it is no date.
+/// Reads a date with or without a time of day; also how many digits of a second were given and whether
+/// anything followed. `None` when it is no date.
 pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     let text = text.trim_ascii();
     let run = text.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -210,8 +212,8 @@ pub fn datetime_from_number(number: i64) -> Option<DateTime> {
     from_number_digits(number, length.max(5))
 }
 
-/// Reads a span: `[-][d ]h:m:s[.f]`, `h:m`, `hhmmss`, or the time of a full date. Also whether anything followed or it
-/// was cut to the largest span.
+/// Reads a span: `[-][d ]h:m:s[.f]`, `h:m`, `hhmmss`, or the time of a full date. Also whether anything
+/// followed or it was cut to the largest span.
 pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
     let text = text.trim_ascii();
     let negative = text.first() == Some(&b'-');

@@ -1,5 +1,5 @@
-//! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are collected,
-//! subqueries are planned, types are inferred.
+//! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are
+//! collected, subqueries are planned, types are inferred.
 
 mod literals;
 mod names;
@@ -35,7 +35,8 @@ pub enum NameRule {
     Tables,
     /// The select list, then the tables: a name that ORDER BY has for itself.
     SelectList,
-    /// The select list, unless the tables have another column of that name: a name that GROUP BY has for itself.
+    /// The select list, unless the tables have another column of that name: a name that GROUP BY has for
+    /// itself.
     Group,
     /// HAVING: the columns that are grouped by and the select list, and nothing else of the tables.
     Having,
@@ -389,7 +390,8 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
     }
 }
 
-/// The type of functions that change the digits behind the point, which depends on the value of their argument.
+/// The type of functions that change the digits behind the point, which depends on the value of their
+/// argument.
 fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
     let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
     let (precision, scale) = operand.digits();

@@ -110,7 +110,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         entry.map(Some).ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &self.clause]))
     }
 
-    /// A column of HAVING. Where a column is grouped by and another entry of the select list has its name, the column is meant.
+    /// A column of HAVING. Where a column is grouped by and another entry of the select list has its name,
+    /// the column is meant.
     pub(super) fn having_column(
         &mut self,
         database: Option<&str>,

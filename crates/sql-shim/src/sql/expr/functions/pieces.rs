@@ -1,7 +1,8 @@
 //! Going through long texts piece by piece.
 //!
-//! A function is evaluated in one go, and a text may have as many bytes as `max_allowed_packet`. What takes longer than copying
-//! them says after each piece how much it has worked (`work`), and ends there when the statement is to stop.
+//! A function is evaluated in one go, and a text may have as many bytes as `max_allowed_packet`. What takes
+//! longer than copying them says after each piece how much it has worked (`work`), and ends there when the
+//! statement is to stop.
 
 use memchr::memmem;
 
