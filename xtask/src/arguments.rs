@@ -6,7 +6,7 @@ use campaigns::{crash_states, extension_soak, fuzz, list_append, shutdown_cycles
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::server_process::{Kind, Program};
-use lab::{bench, doublewrite, extension, latency};
+use lab::{bench, doublewrite, extension, latency, waves};
 use std::path::PathBuf;
 
 /// The project's own commands.
@@ -183,6 +183,13 @@ pub enum Experiment {
         target: Target,
         #[command(flatten)]
         setup: latency::Setup,
+    },
+    /// Whether a load runs evenly while pages must be written all the time; stock servers beside.
+    Waves {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: waves::Setup,
     },
     /// How soon the server is warm after `kill -9`, with the extension kept and without.
     BpeRamp(ExtensionArguments),

@@ -22,7 +22,7 @@ use campaigns::{
 use clap::Parser;
 use lab::command::cargo;
 use lab::server_process::{Kind, Program};
-use lab::{bench, capped_disk, doublewrite, extension, latency, many_tables, packages};
+use lab::{bench, capped_disk, doublewrite, extension, latency, many_tables, packages, waves};
 use std::time::Duration;
 use steps::Steps;
 
@@ -168,6 +168,11 @@ fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
             let program = target.program(steps)?;
             steps.step("packages", packages::install_missing);
             steps.step("experiment", || latency::run(&program, &setup));
+        }
+        Experiment::Waves { target, setup } => {
+            let program = target.program(steps)?;
+            steps.step("packages", packages::install_missing);
+            steps.step("experiment", || waves::run(&program, &setup));
         }
         Experiment::BpeRamp(arguments) => run_extension(steps, arguments, extension::ramp)?,
     }

@@ -31,7 +31,7 @@ use crate::mode::{Mode, Way};
 use crate::numbers;
 use crate::options::Options;
 use crate::status::{Counters, Status};
-use crate::submit::submit_each;
+use crate::submit::{Pace, SLICE_BYTES};
 use disk::{Environment, Error, File, IoBuf, IoKind, Result, submit_all, write_async};
 use page::{PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
@@ -166,7 +166,9 @@ impl Shared {
     async fn write(&self, batch: &WriteBatch) -> Result<Vec<Arc<dyn File>>> {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
-        let mut result = self.write_planned(batch, &plan).await;
+        let bytes = (batch.len() + plan.copied.len()) * batch.page_size();
+        let mut pace = Pace::new(&*self.env, batch.spread, bytes);
+        let mut result = self.write_planned(batch, &plan, &mut pace).await;
         if let Ok(unsynced) = &result
             && let Err(error) = self.sync_as_measured(&plan, unsynced).await
         {
@@ -176,7 +178,7 @@ impl Shared {
         for turn in &plan.turns {
             let pages = if result.is_ok() { turn.pages } else { 0 };
             let mut trial = turn.trial.lock();
-            if let Some(way) = trial.ended(turn.way, pages, self.env.now()) {
+            if let Some(way) = trial.ended(turn.way, pages, self.env.now(), pace.slept()) {
                 tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
             }
         }
@@ -193,20 +195,25 @@ impl Shared {
         Ok(())
     }
 
-    async fn write_planned(&self, batch: &WriteBatch, plan: &Plan) -> Result<Vec<Arc<dyn File>>> {
+    async fn write_planned(
+        &self,
+        batch: &WriteBatch,
+        plan: &Plan,
+        pace: &mut Pace<'_>,
+    ) -> Result<Vec<Arc<dyn File>>> {
         let mut unsynced = Vec::new();
-        let (refused, first) = self.write_first(batch, plan, &mut unsynced).await?;
+        let (refused, first) = self.write_first(batch, plan, &mut unsynced, pace).await?;
         let mut copied = plan.copied.chunks(self.options.pages);
         if let (Some(pages), Some(segment)) = (copied.next(), first) {
-            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
         }
         for pages in copied.chain(refused.chunks(self.options.pages)) {
-            let segment = self.write_copies_of(batch, pages).await?;
-            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+            let segment = self.write_copies_of(batch, pages, pace).await?;
+            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
         }
         for pages in plan.numbered.chunks(self.options.pages.min(numbers::ENTRIES_MAX)) {
             let segment = self.write_numbers_of(batch, pages).await?;
-            self.write_copied(batch, pages, segment, &mut unsynced).await?;
+            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
         }
         self.count(batch, plan);
         Ok(unsynced)
@@ -219,6 +226,7 @@ impl Shared {
         batch: &WriteBatch,
         plan: &Plan,
         unsynced: &mut Vec<Arc<dyn File>>,
+        pace: &mut Pace<'_>,
     ) -> Result<(Vec<usize>, Option<Segment>)> {
         let copied = plan.copied.chunks(self.options.pages).next();
         let segment = match copied {
@@ -229,14 +237,14 @@ impl Shared {
         requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
         requests.extend(in_place::requests(batch, &plan.plain, Cut::Merged));
         if let (Some(pages), Some(segment)) = (copied, &segment) {
-            requests.extend(self.copies(batch, pages, segment));
+            requests.extend(self.copies(batch, pages, segment, pace));
         }
         in_place::add_files(batch, plan.atomic_pages(), unsynced);
         in_place::add_files(batch, plan.single.iter().copied(), unsynced);
         in_place::add_files(batch, plan.plain.iter().copied(), unsynced);
         let mut refused = Vec::new();
         let failed_before = self.without_room.load(Ordering::Relaxed);
-        for (index, outcome) in submit_each(&**self.env.storage(), requests).await.into_iter().enumerate() {
+        for (index, outcome) in pace.submit(requests).await.into_iter().enumerate() {
             match (outcome, plan.atomic.get(index)) {
                 (Ok(()), Some(stretch)) => {
                     Counters::add(&self.counters.atomic_writes, 1);
@@ -258,7 +266,7 @@ impl Shared {
             }
         }
         if let (Some(pages), Some(segment)) = (copied, &segment) {
-            self.sync_copies(pages, batch, segment).await?;
+            self.sync_copies(pages, batch, segment, pace).await?;
         }
         Ok((refused, segment))
     }
@@ -291,37 +299,56 @@ impl Shared {
         }
     }
 
-    /// Requests that copy the pages into the segment, one for each stretch of the batch.
-    fn copies(&self, batch: &WriteBatch, pages: &[usize], segment: &Segment) -> Vec<(Arc<dyn File>, IoKind)> {
-        let in_one_go = is_one_stretch(pages);
+    /// Requests that copy the pages into the segment, one for each stretch of the batch, or for each slice of
+    /// it that goes at a time.
+    fn copies(
+        &self,
+        batch: &WriteBatch,
+        pages: &[usize],
+        segment: &Segment,
+        pace: &Pace<'_>,
+    ) -> Vec<(Arc<dyn File>, IoKind)> {
+        let sync = in_one_go(pages, pace);
+        let slice = if pace.is_slow() { (SLICE_BYTES / batch.page_size()).max(1) } else { usize::MAX };
         let mut offset = segment.offset;
         in_place::runs(pages, |page, next| page + 1 == next)
+            .flat_map(|run| run.chunks(slice))
             .map(|run| {
                 let bytes = batch.range(run[0]).start..batch.range(run[run.len() - 1]).end;
                 let at = offset;
                 offset += bytes.len() as u64;
                 let buf = IoBuf::Shared(batch.images().clone(), bytes);
-                let kind = IoKind::Write { buf, offset: at, atomic: false, sync: in_one_go };
-                (segment.file.clone(), kind)
+                (segment.file.clone(), IoKind::Write { buf, offset: at, atomic: false, sync })
             })
             .collect()
     }
 
     /// Makes the copies durable, unless that was part of their only request.
-    async fn sync_copies(&self, pages: &[usize], batch: &WriteBatch, segment: &Segment) -> Result<()> {
-        if !is_one_stretch(pages) {
+    async fn sync_copies(
+        &self,
+        pages: &[usize],
+        batch: &WriteBatch,
+        segment: &Segment,
+        pace: &Pace<'_>,
+    ) -> Result<()> {
+        if !in_one_go(pages, pace) {
             disk::sync_async(&**self.env.storage(), &segment.file).await?;
         }
         self.count_segment(pages.len(), pages.len() * batch.page_size());
         Ok(())
     }
 
-    async fn write_copies_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
+    async fn write_copies_of(
+        &self,
+        batch: &WriteBatch,
+        pages: &[usize],
+        pace: &mut Pace<'_>,
+    ) -> Result<Segment> {
         let segment = self.area(Sort::Copies)?.take(batch.purpose).await?;
-        for outcome in submit_each(&**self.env.storage(), self.copies(batch, pages, &segment)).await {
+        for outcome in pace.submit(self.copies(batch, pages, &segment, pace)).await {
             outcome?;
         }
-        self.sync_copies(pages, batch, &segment).await?;
+        self.sync_copies(pages, batch, &segment, pace).await?;
         Ok(segment)
     }
 
@@ -348,10 +375,11 @@ impl Shared {
         pages: &[usize],
         segment: Segment,
         unsynced: &mut Vec<Arc<dyn File>>,
+        pace: &mut Pace<'_>,
     ) -> Result<()> {
         let requests = in_place::requests(batch, pages, Cut::Merged);
         in_place::add_files(batch, pages.iter().copied(), unsynced);
-        for outcome in submit_each(&**self.env.storage(), requests).await {
+        for outcome in pace.submit(requests).await {
             outcome?;
         }
         self.sync(std::mem::take(unsynced)).await?;
@@ -378,7 +406,7 @@ impl Shared {
     }
 }
 
-/// Whether the pages lie back to back in the batch.
-fn is_one_stretch(pages: &[usize]) -> bool {
-    pages.windows(2).all(|pair| pair[0] + 1 == pair[1])
+/// Whether the copies are one request, which syncs as well.
+fn in_one_go(pages: &[usize], pace: &Pace<'_>) -> bool {
+    !pace.is_slow() && pages.windows(2).all(|pair| pair[0] + 1 == pair[1])
 }

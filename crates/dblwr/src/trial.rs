@@ -118,13 +118,15 @@ impl Trial {
         way
     }
 
-    /// A batch that began this way has ended with so many pages. Returns the way now chosen when that has
-    /// just been decided.
-    pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration) -> Option<Way> {
+    /// A batch that began this way has ended with so many pages. For `slept` it had nothing under way, because
+    /// there was time: that says nothing about the storage. Returns the way now chosen when that has just
+    /// been decided.
+    pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration, slept: Duration) -> Option<Way> {
         self.count_time(now);
         let alone = self.other(way).under_way == 0;
         let side = self.side(way);
         side.under_way = side.under_way.saturating_sub(1);
+        side.seen.time = side.seen.time.saturating_sub(slept);
         if alone {
             side.seen.batches += 1;
             side.seen.pages += pages as u64;
@@ -269,7 +271,7 @@ mod tests {
             }
             let Some(way) = queue.pop_front() else { break };
             *now += Duration::from_micros(cost(way) * PAGES as u64);
-            trial.ended(way, PAGES, *now);
+            trial.ended(way, PAGES, *now, Duration::ZERO);
         }
         (atomic, doubled)
     }
@@ -322,7 +324,7 @@ mod tests {
         for _ in 0..200 {
             let way = trial.begin(now);
             now += Duration::from_micros(if way == Way::Atomic { 100 } else { 300 } * PAGES as u64);
-            trial.ended(way, PAGES, now);
+            trial.ended(way, PAGES, now, Duration::ZERO);
             now += Duration::from_millis(500);
         }
         assert!(

@@ -7,6 +7,7 @@ use crate::PageId;
 use disk::{AlignedBuf, File};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why pages are written; each purpose has doublewrite segments of its own, so that neither waits for the
 /// other.
@@ -39,6 +40,9 @@ pub struct WriteBatch {
     pages: Vec<PageWrite>,
     /// Why they are written.
     pub purpose: FlushPurpose,
+    /// The writer may take this long and should spread its requests over it, so that others find the device's
+    /// queue short. Zero: as fast as it can.
+    pub spread: Duration,
     unsynced: Vec<Arc<dyn File>>,
 }
 
@@ -50,6 +54,7 @@ impl WriteBatch {
             page_size,
             pages: Vec::with_capacity(capacity),
             purpose,
+            spread: Duration::ZERO,
             unsynced: Vec::new(),
         }
     }
@@ -79,6 +84,7 @@ impl WriteBatch {
     /// Forgets the pages and keeps the memory.
     pub fn clear(&mut self) {
         self.pages.clear();
+        self.spread = Duration::ZERO;
         self.unsynced.clear();
     }
 

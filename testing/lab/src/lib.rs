@@ -15,9 +15,11 @@ pub mod scratch;
 pub mod server_process;
 pub mod statistics;
 pub mod sysbench;
+pub mod time_chart;
 
 pub mod bench;
 pub mod doublewrite;
 pub mod extension;
 pub mod latency;
 pub mod many_tables;
+pub mod waves;

@@ -11,6 +11,18 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The arithmetic mean; not a number without values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// How much values scatter: standard deviation over mean; not a number without values.
+pub fn coefficient_of_variation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / values.len() as f64).sqrt() / mean
+}
+
 /// The mean for ratios: twice as much and half as much come to 1. `None` without values, or when one is not
 /// positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
@@ -20,7 +32,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{geometric_mean, median};
+    use super::{coefficient_of_variation, geometric_mean, median};
 
     #[test]
     fn a_median_is_the_middle_or_between_the_two_middle_values() {
@@ -28,6 +40,13 @@ mod tests {
         assert_eq!(median(vec![4.0, 1.0, 9.0, 2.0]), 3.0);
         assert_eq!(median(vec![7.0]), 7.0);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn what_does_not_scatter_has_no_variation() {
+        assert_eq!(coefficient_of_variation(&[5.0, 5.0, 5.0]), 0.0);
+        assert_eq!(coefficient_of_variation(&[1.0, 3.0]), 0.5);
+        assert!(coefficient_of_variation(&[]).is_nan());
     }
 
     #[test]

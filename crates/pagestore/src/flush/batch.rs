@@ -19,6 +19,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use disk::Event;
 use page::{FlushPurpose, WriteBatch};
@@ -74,12 +75,23 @@ pub(crate) struct Collected {
 impl PageStore {
     /// Collects up to `pages_max` pages and starts writing them in the background.
     pub(crate) fn start_flush(&self, which: Which, pages_max: usize, purpose: FlushPurpose) -> Collected {
+        self.start_paced_flush(which, pages_max, purpose, Duration::ZERO)
+    }
+
+    /// The same; the writes may take as long as `spread`.
+    pub(crate) fn start_paced_flush(
+        &self,
+        which: Which,
+        pages_max: usize,
+        purpose: FlushPurpose,
+        spread: Duration,
+    ) -> Collected {
         let mut collected = Collected::default();
         let candidates = match which {
             Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max, &mut collected),
             Which::Space(space) => self.candidates_of_space(space, pages_max, &mut collected),
         };
-        self.start_batches(candidates, purpose, &mut collected);
+        self.start_batches(candidates, purpose, spread, &mut collected);
         collected
     }
 
@@ -167,6 +179,7 @@ impl PageStore {
         &self,
         mut candidates: Vec<FrameRef>,
         purpose: FlushPurpose,
+        spread: Duration,
         collected: &mut Collected,
     ) {
         // Files are written in order where the order does not matter otherwise.
@@ -176,6 +189,7 @@ impl PageStore {
         let batch_pages = self.batch_pages();
         for chunk in candidates.chunks(batch_pages) {
             let mut batch = self.new_batch(purpose, batch_pages);
+            batch.spread(spread);
             for frame in chunk {
                 if batch.add(*frame, &mut spaces) {
                     collected.pages += 1;
@@ -256,7 +270,7 @@ impl PageStore {
             }
             if collected.pages == 0 {
                 // Someone holds latches on the rest; that takes microseconds.
-                self.env.sleep(std::time::Duration::from_micros(200)).await;
+                self.env.sleep(Duration::from_micros(200)).await;
             }
         }
     }
@@ -302,6 +316,13 @@ impl Batch {
         };
         frame.latch.unlock_shared();
         moved
+    }
+
+    /// All of its writes may take so long.
+    fn spread(&mut self, spread: Duration) {
+        if let Some(write) = &mut self.write {
+            write.spread = spread;
+        }
     }
 
     fn start(mut self, env: &Arc<dyn disk::Environment>) {

@@ -18,7 +18,7 @@ use disk::Event;
 use page::FlushPurpose;
 use redo::Lsn;
 
-use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, goal};
+use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, async_age};
 use crate::flush::batch::{Collected, Which};
 use crate::flush::feeder;
 use crate::pool::frame::FrameRef;
@@ -33,8 +33,6 @@ const PERIOD_URGENT: Duration = Duration::from_millis(5);
 const PERIOD_CLEAN: Duration = Duration::from_millis(50);
 /// The checkpoint moves at least this often if it can.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
-/// Pages at the old end of the flush list that are looked at for the density.
-const TAIL_SAMPLE: usize = 512;
 /// Pages looked at for those who wait for a frame, at most.
 const DEPTH_WANTED: usize = 16 << 10;
 /// While pages are being written, clean ones are taken from so small a part of the old ones: from the oldest.
@@ -203,21 +201,21 @@ impl Cleaner {
         let ahead = self.ahead.may_start(now, batches == 0);
         let load = {
             let list = store.flush_list.lock();
-            let (mut tail_pages, mut tail_end) = (0, 0);
-            for (_, start) in list.oldest_first().take(TAIL_SAMPLE) {
-                tail_pages += 1;
-                tail_end = start.0;
-            }
+            let dirty = list.len();
+            let allowed = store.restart_time.allowed(store.frame_count(), dirty);
+            let goal = self.controller.goal(capacity, allowed);
+            let listed = list.oldest_listed().map_or(lsn, |oldest| oldest.0);
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             Load {
                 elapsed,
                 lsn,
                 age: lsn.saturating_sub(oldest),
                 capacity,
-                tail_pages,
-                tail_bytes: if tail_pages < TAIL_SAMPLE { lsn } else { tail_end }.saturating_sub(oldest),
-                dirty: list.len(),
-                goal: goal(capacity, store.apply_rate.load(Ordering::Relaxed)),
+                pressure: list.ages().pressure(listed, lsn, goal),
+                overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
+                dirty,
+                hot: list.ages().hot(),
+                allowed,
                 ahead,
             }
         };
@@ -227,8 +225,8 @@ impl Cleaner {
         let room = batches_max.saturating_sub(batches) * store.batch_pages();
         let pages = decision.pages.min(room);
         if pages > 0 {
-            let collected =
-                store.start_flush(Which::OlderThan(Lsn(u64::MAX)), pages, FlushPurpose::Checkpoint);
+            let which = Which::OlderThan(Lsn(u64::MAX));
+            let collected = store.start_paced_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 self.ahead.started = Some((now, collected.pages));
             }
@@ -265,7 +263,7 @@ impl Cleaner {
             if !victims.dirty.is_empty() {
                 let mut collected = Collected::default();
                 store.add_neighbours(&mut victims.dirty);
-                store.start_batches(victims.dirty, FlushPurpose::Lru, &mut collected);
+                store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO, &mut collected);
                 done += collected.pages;
             }
         }

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use disk::File;
 use redo::Lsn;
 
+use crate::flush::age_histogram::AgeHistogram;
 use crate::pool::frame::FrameRef;
 #[cfg(test)]
 use crate::pool::frame::Frames;
@@ -51,6 +52,7 @@ pub(crate) struct FlushList {
     head: u32,
     tail: u32,
     len: usize,
+    ages: AgeHistogram,
     under_way: Vec<(BatchId, Option<u64>)>,
     /// Written, but not synced: the oldest start LSN, and the files.
     unsynced: Option<u64>,
@@ -65,13 +67,15 @@ pub(crate) struct FlushList {
 }
 
 impl FlushList {
-    pub(crate) fn new(frames: usize, now: Lsn) -> Self {
+    /// A list for so many frames and a log of `capacity` bytes.
+    pub(crate) fn new(frames: usize, now: Lsn, capacity: u64) -> Self {
         let nodes = vec![UNLISTED; frames];
         Self {
             nodes,
             head: NONE,
             tail: NONE,
             len: 0,
+            ages: AgeHistogram::new(capacity),
             under_way: Vec::new(),
             unsynced: None,
             unsynced_files: Vec::new(),
@@ -114,6 +118,7 @@ impl FlushList {
         }
         self.head = index;
         self.len += 1;
+        self.ages.enter(start.0, frame.newest.load(Ordering::Relaxed));
         frame.oldest.store(start.0, Ordering::Relaxed);
     }
 
@@ -133,6 +138,7 @@ impl FlushList {
             older => self.nodes[older as usize].newer = node.newer,
         }
         self.len -= 1;
+        self.ages.leave(node.start);
         // Released: whoever finds the page clean also sees that it was marked as in flight before.
         frame.oldest.store(0, Ordering::Release);
         Some(node.start)
@@ -233,8 +239,18 @@ impl FlushList {
 
     /// The same without what only has to be synced, unless that is under way.
     pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
-        let listed = (self.tail != NONE).then(|| self.nodes[self.tail as usize].start);
+        let listed = self.oldest_listed().map(|Lsn(start)| start);
         self.under_way.iter().filter_map(|(_, oldest)| *oldest).chain(listed).min().map(Lsn)
+    }
+
+    /// The same without batches under way.
+    pub(crate) fn oldest_listed(&self) -> Option<Lsn> {
+        (self.tail != NONE).then(|| Lsn(self.nodes[self.tail as usize].start))
+    }
+
+    /// Pages by age, those under way not among them.
+    pub(crate) fn ages(&self) -> &AgeHistogram {
+        &self.ages
     }
 
     /// End of the last mini-transaction the list has seen.
@@ -282,7 +298,7 @@ mod tests {
     #[test]
     fn checkpoint_waits_for_batches_under_way() {
         let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
-        let mut list = FlushList::new(8, Lsn(100));
+        let mut list = FlushList::new(8, Lsn(100), 1 << 20);
         assert_eq!(list.checkpoint(), Lsn(100));
         for (index, start) in [(3, 100), (1, 110), (5, 110), (2, 150)] {
             list.enter(frames.get(index), Lsn(start));
@@ -312,7 +328,7 @@ mod tests {
         let open = |name: &str| env.disk().open(Path::new(name), disk::OpenHow::CREATE).unwrap();
         let (one, other) = (open("/one"), open("/other"));
         let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
-        let mut list = FlushList::new(8, Lsn(100));
+        let mut list = FlushList::new(8, Lsn(100), 1 << 20);
         assert!(list.begin_sync().is_none(), "nothing was written");
         for (index, start, file) in [(0, 100, &one), (1, 110, &one), (2, 120, &other)] {
             list.enter(frames.get(index), Lsn(start));

@@ -6,6 +6,7 @@
 //! pool extension before they are evicted.
 
 pub(crate) mod adaptive_flushing;
+pub(crate) mod age_histogram;
 #[allow(unsafe_code)]
 pub(crate) mod batch;
 pub(crate) mod checkpoint;
@@ -14,4 +15,5 @@ pub(crate) mod cleaner;
 pub(crate) mod feeder;
 pub(crate) mod flush_list;
 pub(crate) mod neighbours;
+pub(crate) mod restart_time;
 pub(crate) mod syncing;

@@ -27,6 +27,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use disk::Event;
 use page::{FlushPurpose, PageSize};
@@ -287,7 +288,8 @@ impl Resizer {
             }
         }
         if !dirty.is_empty() {
-            store.start_batches(dirty, FlushPurpose::Checkpoint, &mut Collected::default());
+            let mut collected = Collected::default();
+            store.start_batches(dirty, FlushPurpose::Checkpoint, Duration::ZERO, &mut collected);
         }
     }
 

@@ -45,9 +45,6 @@ const READ_TOGETHER: usize = 32;
 const BATCH_BYTES_MIN: usize = 1 << 20;
 /// And at most (positions in them are 32 bits).
 const BATCH_BYTES_MAX: usize = 1 << 30;
-/// Bytes of log from which on the speed of a recovery is worth noting; also the slowest speed believed, per
-/// second.
-const APPLY_RATE_FROM: u64 = 8 << 20;
 /// Time between progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
@@ -70,6 +67,8 @@ pub struct RecoverySummary {
     pub pages_current: u64,
     /// Batches.
     pub batches: u64,
+    /// How long pages were read and changed; the rest is reading the log.
+    pub applying: Duration,
     /// Tablespaces that the log names and that do not exist any more.
     pub skipped_spaces: Vec<u32>,
     /// Tablespaces that the log has changes of and that cannot be opened, and why: they are without these
@@ -260,7 +259,7 @@ impl PageStore {
         let started = self.env.now();
         let result = self.recover_spaces(spaces, on_lost);
         if let Ok(summary) = &result {
-            self.note_apply_rate(summary, self.env.now().saturating_sub(started));
+            self.note_rates(summary, self.env.now().saturating_sub(started));
             self.flush_list.lock().saw(self.redo.current());
             self.recovering.store(false, Ordering::Release);
         }
@@ -268,13 +267,11 @@ impl PageStore {
     }
 
     /// Remembers how fast this machine recovers, for the page cleaner, which keeps the next recovery short.
-    fn note_apply_rate(&self, summary: &RecoverySummary, took: Duration) {
+    fn note_rates(&self, summary: &RecoverySummary, took: Duration) {
         let bytes = summary.end.0.saturating_sub(summary.checkpoint.0);
-        // A short log says little.
-        if bytes >= APPLY_RATE_FROM && !took.is_zero() {
-            let rate = (bytes as f64 / took.as_secs_f64()) as u64;
-            self.apply_rate.store(rate.max(APPLY_RATE_FROM), Ordering::Relaxed);
-        }
+        let pages = summary.pages_changed + summary.pages_current;
+        let scanning = took.saturating_sub(summary.applying);
+        self.restart_time.recovered((bytes, scanning), (pages, summary.applying));
     }
 
     /// Makes the given tablespaces known without applying the redo log, to read what can be read: from then
@@ -384,11 +381,19 @@ impl PageStore {
         Ok(())
     }
 
-    /// Applies a batch, in parallel by page.
+    /// Applies a batch.
     fn apply(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
+        let started = self.env.now();
+        self.apply_in_parallel(batch, summary)?;
+        summary.applying += self.env.now().saturating_sub(started);
+        Ok(())
+    }
+
+    /// Applies a batch, in parallel by page.
+    fn apply_in_parallel(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
         for (space, pages) in &batch.sizes {
             self.spaces.extend_blocking(&**self.env.storage(), *space, *pages)?;
         }

@@ -10,7 +10,7 @@ mod contestant;
 mod history;
 mod load;
 mod measure;
-mod provenance;
+pub(crate) mod provenance;
 mod record;
 mod summary;
 mod table;

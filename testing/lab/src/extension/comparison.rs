@@ -1,12 +1,12 @@
 //! Reads, writes and both with the extension off and on, in turn on the same running server; and stock
 //! servers beside.
 
-use super::chart::line;
 use super::load::{Load, Run, status};
 use super::stage::Stage;
-use super::{MIB, Settings, describe_machine, write_chart};
+use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
 use crate::server_process::{Kind, Program, ServerProcess};
 use crate::statistics::median;
+use crate::time_chart::Chart;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
@@ -148,9 +148,9 @@ pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
             lines.push(line("extension on, atomic page writes", &ours.atomic));
         }
         lines.extend(theirs.iter().map(|(name, run)| line(name, std::slice::from_ref(run))));
-        charts.push(((*script).to_owned(), lines));
+        charts.push(Chart { title: (*script).to_owned(), unit: UNIT, lines });
     }
-    write_chart(settings, &charts)
+    write_charts(settings, &charts)
 }
 
 /// How the server writes pages: verdicts and ways of its files.

@@ -6,7 +6,6 @@
 //! same running server, which is switched with `SET GLOBAL untorn_bpe`, so that a drift of the machine hits
 //! both.
 
-mod chart;
 mod comparison;
 mod cost;
 pub mod load;
@@ -20,8 +19,8 @@ pub use ramp::ramp;
 
 use crate::capped_disk::CapKind;
 use crate::command;
+use crate::time_chart::{self, Chart, Line};
 use anyhow::Result;
-use chart::Line;
 use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
@@ -90,10 +89,17 @@ fn describe_machine(settings: &Settings) {
     );
 }
 
-fn write_chart(settings: &Settings, charts: &[(String, Vec<Line>)]) -> Result<()> {
+const UNIT: &str = "queries per second";
+
+/// The seconds of the first of several runs.
+fn line(name: &str, runs: &[load::Run]) -> Line {
+    Line::of_seconds(name, runs.first().map_or(&[][..], |run| &run.seconds))
+}
+
+fn write_charts(settings: &Settings, charts: &[Chart]) -> Result<()> {
     let path = command::root().join(&settings.chart);
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    chart::write(&path, charts)?;
+    time_chart::write(&path, charts)?;
     println!("chart: {}", path.display());
     Ok(())
 }

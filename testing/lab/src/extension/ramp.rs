@@ -1,11 +1,11 @@
 //! How soon the server is warm after `kill -9`: from the kill, the server's start included, to 90 % of the
 //! steady rate.
 
-use super::chart::line;
 use super::load::{Load, Run, status};
 use super::stage::Stage;
-use super::{MIB, Settings, describe_machine, write_chart};
+use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
 use crate::server_process::Program;
+use crate::time_chart::Chart;
 use anyhow::{Context, Result};
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
         "\n| restart | seconds from the kill to 90 % |\n|---|---|\n| kept | {kept:.1} |\n| cold | {cold:.1} |"
     );
     println!("kept is {:.1} times as fast (goal: {GOAL:.0})", cold / kept);
-    write_chart(settings, &[(format!("{SCRIPT} after kill -9"), lines)])?;
+    write_charts(settings, &[Chart { title: format!("{SCRIPT} after kill -9"), unit: UNIT, lines }])?;
     stage.server.stop().map(drop)
 }
 

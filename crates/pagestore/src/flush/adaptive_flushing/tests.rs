@@ -1,0 +1,241 @@
+//! The controller against a model of a pool: pages that become dirty by a load, in the order of their first
+//! change, and a storage that writes what it is told at once.
+
+use super::*;
+use crate::flush::age_histogram::AgeHistogram;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+const LOOKS: u64 = 50;
+const LOOK: Duration = Duration::from_millis(20);
+/// Bytes of log of one change.
+const CHANGE: u64 = 400;
+
+const UNBOUNDED: Allowed = Allowed { age: 1e18, dirty: 1e18 };
+
+/// Which page the next change is of.
+#[derive(Clone, Copy)]
+enum Touches {
+    /// Any of so many.
+    Any(u64),
+    /// One after the other, so many changes for each.
+    Rows { for_each: u64 },
+}
+
+struct Pool {
+    touches: Touches,
+    lsn: u64,
+    capacity: u64,
+    list: VecDeque<(u64, u64)>,
+    dirty: HashSet<u64>,
+    /// Where each page was changed last.
+    changed: HashMap<u64, u64>,
+    ages: AgeHistogram,
+    random: u64,
+    allowed: Allowed,
+    ahead: Option<f64>,
+    controller: Controller,
+}
+
+impl Pool {
+    fn new(touches: Touches, capacity: u64) -> Pool {
+        Pool {
+            touches,
+            lsn: 1,
+            capacity,
+            list: VecDeque::new(),
+            dirty: HashSet::new(),
+            changed: HashMap::new(),
+            ages: AgeHistogram::new(capacity),
+            random: 0x9e37_79b9_7f4a_7c15,
+            allowed: UNBOUNDED,
+            ahead: None,
+            controller: Controller::new(None),
+        }
+    }
+
+    fn next_page(&mut self) -> u64 {
+        match self.touches {
+            Touches::Any(pages) => {
+                self.random ^= self.random << 13;
+                self.random ^= self.random >> 7;
+                self.random ^= self.random << 17;
+                self.random % pages
+            }
+            Touches::Rows { for_each } => self.lsn / CHANGE / for_each,
+        }
+    }
+
+    fn oldest(&self) -> u64 {
+        self.list.front().map_or(self.lsn, |(start, _)| *start)
+    }
+
+    fn age(&self) -> u64 {
+        self.lsn - self.oldest()
+    }
+
+    /// One look of the cleaner after 20 ms of load. Returns what was decided.
+    fn look(&mut self, log_per_second: u64) -> Decision {
+        let end = self.lsn + log_per_second / LOOKS;
+        while self.lsn < end {
+            let page = self.next_page();
+            if self.dirty.insert(page) {
+                self.list.push_back((self.lsn, page));
+                self.ages.enter(self.lsn, self.changed.get(&page).copied().unwrap_or(0));
+            }
+            self.changed.insert(page, self.lsn + CHANGE);
+            self.lsn += CHANGE;
+        }
+        let (oldest, lsn) = (self.oldest(), self.lsn);
+        let goal = self.controller.goal(self.capacity, self.allowed);
+        let decision = self.controller.decide(Load {
+            elapsed: LOOK,
+            lsn,
+            age: lsn - oldest,
+            capacity: self.capacity,
+            pressure: self.ages.pressure(oldest, lsn, goal),
+            overdue: self.ages.older_than(oldest, lsn, async_age(self.capacity)),
+            dirty: self.list.len(),
+            hot: self.ages.hot(),
+            allowed: self.allowed,
+            ahead: self.ahead,
+        });
+        for (start, page) in self.list.drain(..decision.pages.min(self.list.len())) {
+            self.dirty.remove(&page);
+            self.ages.leave(start);
+        }
+        decision
+    }
+
+    fn seconds(&mut self, seconds: u64, log_per_second: u64) {
+        (0..seconds * LOOKS).for_each(|_| {
+            self.look(log_per_second);
+        });
+    }
+
+    /// Pages written in a second of that load.
+    fn second(&mut self, log_per_second: u64) -> usize {
+        (0..LOOKS).map(|_| self.look(log_per_second).pages).sum()
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+/// All pages of the working set become dirty in the first seconds. InnoDB writes nothing until the log is
+/// nearly full, then everything at once, and again with each lap.
+#[test]
+fn pages_that_became_dirty_together_are_written_in_an_even_stream() {
+    let mut pool = Pool::new(Touches::Any(8000), 64 * MIB);
+    let written: Vec<usize> = (0..100).map(|_| pool.second(4 * MIB)).collect();
+    // A lap of the log takes 16 s: each page once in it.
+    let even = 8000.0 / (64.0 * 29.0 / 32.0 / 4.0);
+    for (second, pages) in written.iter().enumerate().skip(6) {
+        let ratio = *pages as f64 / even;
+        assert!(
+            (0.75..1.3).contains(&ratio),
+            "second {second}: {pages} pages, {even:.0} expected: {written:?}"
+        );
+    }
+}
+
+#[test]
+fn the_age_settles_just_below_what_is_safe() {
+    for touches in [Touches::Any(8000), Touches::Any(100_000), Touches::Rows { for_each: 8 }] {
+        let mut pool = Pool::new(touches, 64 * MIB);
+        for second in 0..120 {
+            pool.second(4 * MIB);
+            let part = pool.age() as f64 / pool.capacity as f64;
+            assert!(part < 0.9375, "second {second}: {part}");
+            assert!(second < 60 || part > 0.8, "second {second}: {part}");
+        }
+    }
+}
+
+#[test]
+fn a_burst_never_fills_the_log() {
+    let mut pool = Pool::new(Touches::Rows { for_each: 4 }, 100 * MIB);
+    for step in 0..120 * LOOKS {
+        pool.look(if (step / 250) % 2 == 0 { 2 * MIB } else { 40 * MIB });
+        assert!(pool.age() < pool.capacity / 32 * 31, "step {step}: {}", pool.age());
+    }
+}
+
+#[test]
+fn a_target_for_the_restart_keeps_the_log_short() {
+    let mut pool = Pool::new(Touches::Rows { for_each: 8 }, 100 * MIB);
+    pool.allowed = Allowed { age: 20.0 * MIB as f64, dirty: 1e18 };
+    for second in 0..60 {
+        pool.second(4 * MIB);
+        assert!(pool.age() < 22 * MIB, "second {second}: {}", pool.age());
+    }
+    // The same for pages, which a restart has to read.
+    let mut pool = Pool::new(Touches::Any(20_000), 100 * MIB);
+    pool.allowed = Allowed { age: 1e18, dirty: 5000.0 };
+    pool.seconds(30, MIB / 2);
+    assert!(pool.list.len() < 7000, "{}", pool.list.len());
+    // Negative control.
+    pool.allowed = UNBOUNDED;
+    pool.seconds(60, MIB / 2);
+    assert!(pool.list.len() > 7000, "{}", pool.list.len());
+}
+
+#[test]
+fn an_idle_server_becomes_clean() {
+    let mut pool = Pool::new(Touches::Any(4000), 64 * MIB);
+    pool.seconds(5, 5 * MIB);
+    assert!(!pool.list.is_empty());
+    pool.seconds(20, 0);
+    assert!(pool.list.is_empty(), "{}", pool.list.len());
+}
+
+#[test]
+fn a_light_load_leaves_time_to_write_ahead() {
+    let ages = [None, Some(2000.0)].map(|ahead| {
+        let mut pool = Pool::new(Touches::Rows { for_each: 8 }, 100 * MIB);
+        pool.ahead = ahead;
+        pool.seconds(120, MIB);
+        pool.age()
+    });
+    assert!(ages[1] < 8 * MIB, "{ages:?}");
+    // Negative control.
+    assert!(ages[0] > 60 * MIB, "{ages:?}");
+}
+
+/// A set of pages that all change with every few hundred kilobytes of log. Written once for a goal's worth of
+/// log they cost little; written as soon as there is time, the more the more time there is.
+#[test]
+fn hot_pages_are_not_written_again_and_again() {
+    let mut pool = Pool::new(Touches::Any(1000), 50 * MIB);
+    pool.ahead = Some(2000.0);
+    let seconds = 120;
+    let written: usize = (0..seconds).map(|_| pool.second(10 * MIB)).sum();
+    let laps = 10.0 * f64::from(seconds) / (50.0 - 20.0);
+    assert!((written as f64) < 1.5 * laps * 1000.0, "{written} pages in {laps} laps");
+    assert!((written as f64) > 0.5 * laps * 1000.0, "{written} pages in {laps} laps: the log would fill");
+}
+
+#[test]
+fn a_batch_is_spread_over_the_time_to_the_next() {
+    let mut pool = Pool::new(Touches::Any(8000), 64 * MIB);
+    pool.seconds(30, 4 * MIB);
+    let steps: Vec<Decision> = (0..10 * LOOKS).map(|_| pool.look(4 * MIB)).collect();
+    let writing: Duration = steps.iter().filter(|step| step.pages > 0).map(|step| step.spread).sum();
+    assert!(steps.iter().all(|step| step.urgency == Urgency::Paced));
+    assert!((6..10).contains(&writing.as_secs()), "{writing:?} of 10 s");
+}
+
+#[test]
+fn the_cap_holds_until_the_log_is_nearly_full() {
+    let mut pool = Pool::new(Touches::Rows { for_each: 8 }, 100 * MIB);
+    pool.controller = Controller::new(Some(500));
+    let mut reached_sync = false;
+    for _ in 0..60 {
+        let mut second = 0;
+        for _ in 0..LOOKS {
+            let decision = pool.look(10 * MIB);
+            reached_sync |= decision.urgency == Urgency::Sync;
+            second += decision.pages;
+        }
+        assert!(reached_sync || second <= 1010, "{second}");
+    }
+    assert!(reached_sync, "500 pages a second are too few for this load");
+}

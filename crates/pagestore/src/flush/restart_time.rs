@@ -1,0 +1,148 @@
+//! How long a restart after a crash would take now.
+//!
+//! Recovery reads the log from the checkpoint to the end, and each page that it names: the dirty ones, by
+//! and large, because pages are written oldest change first. So a restart takes
+//!
+//! ```text
+//!   age / log rate + dirty pages / page rate
+//! ```
+//!
+//! Both rates are this machine's: learned at the last recovery, and the page rate also from batches of page
+//! writes that go as fast as the storage takes them. Before anything was measured, guesses stand in.
+//!
+//! A restart is to keep within a **target** (`untorn_recovery_target`). Without a setting it is
+//! [`BASE`] and the time in which the storage reads the whole buffer pool, at most [`TARGET_MAX`]: a
+//! restart has to read what was in use anyway.
+
+use parking_lot::Mutex;
+use std::time::Duration;
+
+/// Part of the default target that does not depend on the pool.
+const BASE: f64 = 10.0;
+/// The default target at most, seconds.
+const TARGET_MAX: f64 = 120.0;
+/// The target a setting may ask for at least, seconds: less could not be kept.
+const TARGET_MIN: f64 = 1.0;
+/// Part of the target that dirty pages may take.
+const PAGES_PART: f64 = 0.75;
+/// Bytes of log per second, before a recovery has shown it.
+const LOG_RATE_GUESS: f64 = (64 << 20) as f64;
+/// Pages per second, before anything has shown it.
+const PAGE_RATE_GUESS: f64 = 2000.0;
+/// A recovery of less says little.
+const LOG_BYTES_MIN: u64 = 8 << 20;
+const PAGES_MIN: u64 = 1000;
+
+/// The rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rates {
+    /// Bytes of log read and taken apart per second.
+    log: f64,
+    /// Pages read or written per second.
+    pages: f64,
+}
+
+/// What was measured, and the target.
+#[derive(Debug)]
+pub(crate) struct RestartTime {
+    rates: Mutex<Rates>,
+    /// Seconds; `None`: by the machine.
+    target: Mutex<Option<f64>>,
+}
+
+/// What the target allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Allowed {
+    /// Bytes of log from the oldest change that is not in its file.
+    pub(crate) age: f64,
+    /// Dirty pages.
+    pub(crate) dirty: f64,
+}
+
+impl RestartTime {
+    pub(crate) fn new(target: Option<Duration>) -> RestartTime {
+        let rates = Mutex::new(Rates { log: LOG_RATE_GUESS, pages: PAGE_RATE_GUESS });
+        let time = RestartTime { rates, target: Mutex::new(None) };
+        time.set_target(target);
+        time
+    }
+
+    /// Sets the target; `None` leaves it to the machine.
+    pub(crate) fn set_target(&self, target: Option<Duration>) {
+        *self.target.lock() = target.map(|target| target.as_secs_f64().max(TARGET_MIN));
+    }
+
+    /// The target for a pool of so many pages.
+    pub(crate) fn target(&self, pool_pages: usize) -> Duration {
+        let pages = self.rates.lock().pages;
+        let by_machine = || (BASE + pool_pages as f64 / pages).min(TARGET_MAX);
+        Duration::from_secs_f64(self.target.lock().unwrap_or_else(by_machine))
+    }
+
+    /// What a restart would take now.
+    pub(crate) fn estimate(&self, age: u64, dirty: usize) -> Duration {
+        let rates = *self.rates.lock();
+        Duration::from_secs_f64(age as f64 / rates.log + dirty as f64 / rates.pages)
+    }
+
+    /// How old and how many dirty pages may be, for a pool of so many pages.
+    pub(crate) fn allowed(&self, pool_pages: usize, dirty: usize) -> Allowed {
+        let target = self.target(pool_pages).as_secs_f64();
+        let rates = *self.rates.lock();
+        let for_pages = (dirty as f64 / rates.pages).min(PAGES_PART * target);
+        Allowed { age: (target - for_pages) * rates.log, dirty: PAGES_PART * target * rates.pages }
+    }
+
+    /// A recovery read so much log in one time, and applied it to so many pages in another.
+    pub(crate) fn recovered(&self, log: (u64, Duration), pages: (u64, Duration)) {
+        let mut rates = self.rates.lock();
+        if log.0 >= LOG_BYTES_MIN && !log.1.is_zero() {
+            rates.log = log.0 as f64 / log.1.as_secs_f64();
+        }
+        if pages.0 >= PAGES_MIN && !pages.1.is_zero() {
+            rates.pages = pages.0 as f64 / pages.1.as_secs_f64();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn rates_are_what_a_recovery_showed() {
+        let time = RestartTime::new(None);
+        time.recovered((100 << 20, SECOND), (5000, 2 * SECOND));
+        let estimate = time.estimate(200 << 20, 2500).as_secs_f64();
+        assert!((estimate - 3.0).abs() < 1e-6, "{estimate}");
+        // Too little to tell.
+        time.recovered((1 << 20, SECOND), (10, 20 * SECOND));
+        assert_eq!(time.estimate(200 << 20, 2500).as_secs_f64(), estimate);
+    }
+
+    #[test]
+    fn by_itself_the_target_is_the_time_to_read_the_pool_and_a_little() {
+        let time = RestartTime::new(None);
+        time.recovered((100 << 20, SECOND), (2000, SECOND));
+        assert_eq!(time.target(20_000), Duration::from_secs(20));
+        assert_eq!(time.target(1 << 30), Duration::from_secs(120));
+        time.set_target(Some(Duration::from_secs(3)));
+        assert_eq!(time.target(20_000), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_is_allowed_keeps_the_target() {
+        let time = RestartTime::new(Some(Duration::from_secs(8)));
+        time.recovered((100 << 20, SECOND), (2000, SECOND));
+        for dirty in [0, 4000, 12_000] {
+            let allowed = time.allowed(20_000, dirty);
+            let restart = time.estimate(allowed.age as u64, dirty).as_secs_f64();
+            assert!((restart - 8.0).abs() < 0.01, "{dirty} dirty pages: {restart}");
+        }
+        // More pages than the target has time for are to be written: the log is not squeezed to nothing.
+        assert_eq!(time.allowed(20_000, 1 << 20), time.allowed(20_000, 12_000));
+        assert_eq!(time.allowed(20_000, 0).dirty, 12_000.0);
+    }
+}
