@@ -485,6 +485,7 @@ fn open_store(
         page_size,
         skip_corrupt: options.force_recovery > 0,
         open_files,
+        recovery_target: options.recovery_target,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults
     };

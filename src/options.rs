@@ -59,6 +59,10 @@ pub struct Options {
     pub lock_wait_timeout: Duration,
     /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
     pub lock_memory_bytes: u64,
+    /// How long a restart after a crash may take (`untorn_recovery_target`): pages are written early enough
+    /// that the redo log, and the pages that it names, can be read within. `None`: 10 seconds and the time in
+    /// which the storage reads the buffer pool, at most 120 seconds.
+    pub recovery_target: Option<Duration>,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
@@ -117,6 +121,7 @@ impl Options {
             purge_threads: 4,
             undo_log_truncate: true,
             max_undo_log_bytes: 1024 * MIB,
+            recovery_target: None,
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

@@ -1,6 +1,7 @@
 //! Figures of the whole engine, under InnoDB's names where it has them and `Untorn_` where it has not.
 
 use crate::database::Database;
+use std::time::Duration;
 
 /// One figure.
 pub type Figure = (&'static str, u64);
@@ -66,6 +67,8 @@ impl Database {
             ("Innodb_os_log_written", log.bytes_written),
             ("Innodb_os_log_fsyncs", log.syncs),
             ("Untorn_checkpoints", log.checkpoints),
+            ("Untorn_recovery_target_ms", milliseconds(self.0.store.recovery_target())),
+            ("Untorn_recovery_estimate_ms", milliseconds(self.0.store.recovery_estimate())),
         ]
     }
 
@@ -129,4 +132,8 @@ impl Database {
             ("Untorn_bytes_written_tier", tier.bytes_written + tier.bytes_written_map),
         ]
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,6 +7,7 @@ mod engine;
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use engine::Engine;
 
@@ -19,6 +20,19 @@ fn io_capacity_max_is_the_cleaners() {
     assert_eq!(engine.database.store().io_capacity_max(), Some(4000));
     root.run("SET GLOBAL innodb_io_capacity_max = DEFAULT").unwrap();
     assert_eq!(engine.database.store().io_capacity_max(), None);
+    engine.finish();
+}
+
+#[test]
+fn the_recovery_target_is_set_in_seconds_and_is_the_machines_otherwise() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let by_machine = engine.database.store().recovery_target();
+    assert!(by_machine >= Duration::from_secs(10), "{by_machine:?}");
+    root.run("SET GLOBAL untorn_recovery_target = 3").unwrap();
+    assert_eq!(engine.database.store().recovery_target(), Duration::from_secs(3));
+    root.run("SET GLOBAL untorn_recovery_target = DEFAULT").unwrap();
+    assert_eq!(engine.database.store().recovery_target(), by_machine);
     engine.finish();
 }
 

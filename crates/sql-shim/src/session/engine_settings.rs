@@ -1,6 +1,7 @@
 //! System variables that the engine itself follows, from the start and whenever SET GLOBAL changes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use untorn::asynchronous::Database;
 
@@ -24,6 +25,10 @@ const SETTINGS: &[(&str, Apply)] = &[
     ("innodb_undo_log_truncate", |database, on| database.transaction_system().set_undo_log_truncate(on != 0)),
     ("innodb_max_undo_log_size", |database, bytes| {
         database.transaction_system().set_max_undo_log_size(bytes);
+    }),
+    ("untorn_recovery_target", |database, seconds| {
+        let target = (seconds > 0).then(|| Duration::from_secs(seconds));
+        database.store().set_recovery_target(target);
     }),
     ("untorn_lock_memory", |database, bytes| {
         let bytes = if bytes == 0 { untorn::default_lock_memory(machine::memory_bytes().0) } else { bytes };

@@ -439,6 +439,8 @@ pub const DEFINITIONS: &[Definition] = &[
     global("untorn_lock_memory", ANY, "0"),
     global("untorn_memory_limit", ANY, "0"),
     fixed("untorn_passwordless_tcp", Kind::Bool, "ON"),
+    // Seconds; 0: by the machine.
+    global("untorn_recovery_target", Kind::UInt(0, 86_400), "0"),
     both("untorn_statement_memory_limit", ANY, "0"),
     fixed("untorn_threads", Kind::UInt(1, 1024), "1"),
     both("updatable_views_with_limit", Kind::Bool, "OFF").constant(),

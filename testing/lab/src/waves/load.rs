@@ -103,6 +103,14 @@ fn watch(server: &ServerProcess, over: &AtomicBool) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
+/// Seconds that a restart would take now, as the server thinks, if it says so.
+pub fn recovery_estimate(server: &ServerProcess) -> Result<Option<f64>> {
+    let mut connection = server.connect(None)?;
+    let row: Option<(String, f64)> =
+        connection.query_first("SHOW GLOBAL STATUS LIKE 'Untorn_recovery_estimate_ms'")?;
+    Ok(row.map(|(_, milliseconds)| milliseconds / 1e3))
+}
+
 fn look(connection: &mut Conn) -> Result<Seen> {
     let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'Innodb%'")?;
     let number = |name: &str| {

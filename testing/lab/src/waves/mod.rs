@@ -18,6 +18,7 @@ use crate::server_process::{Kind, Program, ServerProcess};
 use crate::sysbench::{self, Sysbench};
 use anyhow::{Context, Result};
 use load::{Phase, Second};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// What the experiment is made of.
@@ -87,6 +88,18 @@ struct Contestant {
 struct Run {
     name: String,
     phases: Vec<Vec<Second>>,
+    restart: Restart,
+}
+
+/// `kill -9` at the end of the load, and the start after it, on the same capped disk.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Restart {
+    /// Bytes of log to be read.
+    age: f64,
+    /// What the server said that it would take, if it says so.
+    estimate_seconds: Option<f64>,
+    /// From the start of the process to its first answer.
+    seconds: f64,
 }
 
 /// Runs all contestants, prints the table and writes chart, seconds and record.
@@ -163,13 +176,13 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     throttle.limit(Cap { operations: setup.operations, bytes: setup.megabytes * 1_000_000 })?;
     let phases = load::phases(setup);
     let mut runs = Vec::new();
-    for contestant in &contestants {
-        let server = start(contestant, setup, place, &disk)?;
-        throttle.put_in(server.id())?;
-        let run = measure(&server, contestant, setup, &phases).with_context(|| contestant.name.clone())?;
+    for contestant in contestants {
+        let program = throttle.around(&contestant.program, place)?;
+        let contestant = Contestant { program, ..contestant };
+        let run =
+            measure(&contestant, setup, &phases, place, &disk).with_context(|| contestant.name.clone())?;
         println!("{}", report::line(&run, &phases, setup.settle));
         runs.push(run);
-        server.stop()?;
     }
     drop(throttle);
     disk.unmount()?;
@@ -202,11 +215,25 @@ fn load<'s>(server: &'s ServerProcess, setup: &Setup, threads: u32) -> Sysbench<
     Sysbench { server, statement_mode: "auto", threads, tables, table_size }
 }
 
-fn measure(server: &ServerProcess, contestant: &Contestant, setup: &Setup, phases: &[Phase]) -> Result<Run> {
-    let mut run = Run { name: contestant.name.clone(), phases: Vec::new() };
+fn measure(
+    contestant: &Contestant,
+    setup: &Setup,
+    phases: &[Phase],
+    place: &Path,
+    disk: &FileSystem,
+) -> Result<Run> {
+    let mut server = start(contestant, setup, place, disk)?;
+    let name = contestant.name.clone();
+    let mut run = Run { name, phases: Vec::new(), restart: Restart::default() };
     for phase in phases {
-        let sysbench = load(server, setup, phase.threads);
-        run.phases.push(load::seconds(server, &sysbench, phase)?);
+        let sysbench = load(&server, setup, phase.threads);
+        run.phases.push(load::seconds(&server, &sysbench, phase)?);
     }
+    run.restart.estimate_seconds = load::recovery_estimate(&server)?;
+    server.kill();
+    run.restart.age = run.phases.iter().flatten().last().map_or(f64::NAN, |second| second.age);
+    let server = start(contestant, setup, place, disk)?;
+    run.restart.seconds = server.started_in.as_secs_f64();
+    server.stop()?;
     Ok(run)
 }

@@ -1,7 +1,7 @@
 //! The table, the chart, the seconds and the record.
 
 use super::load::{Phase, Second};
-use super::{Run, Setup};
+use super::{Restart, Run, Setup};
 use crate::bench::provenance::Machine;
 use crate::statistics::{coefficient_of_variation, mean};
 use crate::time_chart::{self, Chart, Line};
@@ -97,6 +97,13 @@ pub fn print_table(setup: &Setup, phases: &[Phase], runs: &[Run]) {
             );
         }
     }
+    println!("\n| `kill -9` at the end | log to read, MB | restart s | estimated s |");
+    println!("|---|---:|---:|---:|");
+    for run in runs {
+        let Restart { age, estimate_seconds, seconds } = run.restart;
+        let estimate = estimate_seconds.map_or_else(String::new, |estimate| format!("{estimate:.1}"));
+        println!("| {} | {:.0} | {seconds:.1} | {estimate} |", run.name, age / 1e6);
+    }
     if let Some(sentence) = conclusion(phases, runs, setup.settle) {
         println!("\n{sentence}");
     }
@@ -184,7 +191,7 @@ pub fn record(
                 "pages_written_per_second": judged.pages,
             })
         });
-        json!({ "server": run.name, "phases": phases.collect::<Vec<_>>() })
+        json!({ "server": run.name, "phases": phases.collect::<Vec<_>>(), "restart": run.restart })
     });
     json!({
         "time": time,
@@ -220,7 +227,11 @@ mod tests {
     #[test]
     fn what_settles_is_not_judged() {
         let phase = Phase { script: "oltp_write_only", threads: 1, distribution: "uniform", time: 4 };
-        let run = Run { name: "A".to_owned(), phases: vec![seconds(&[1.0, 1.0, 5.0, 5.0])] };
+        let run = Run {
+            name: "A".to_owned(),
+            phases: vec![seconds(&[1.0, 1.0, 5.0, 5.0])],
+            restart: Restart::default(),
+        };
         assert_eq!(counted(&run, &[phase], 2)[0].len(), 2);
         assert!(line(&run, &[], 2).contains("5 transactions/s (CoV 0.000, worst 1.00)"));
     }
