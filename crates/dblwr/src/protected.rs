@@ -167,7 +167,7 @@ impl Shared {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
         let bytes = (batch.len() + plan.copied.len()) * batch.page_size();
-        let mut pace = Pace::new(&*self.env, batch.spread, bytes);
+        let mut pace = Pace::new(&*self.env, batch.spread.clone(), bytes);
         let mut result = self.write_planned(batch, &plan, &mut pace).await;
         if let Ok(unsynced) = &result
             && let Err(error) = self.sync_as_measured(&plan, unsynced).await

@@ -1,9 +1,13 @@
 //! Requests of which each one's own outcome counts.
 
 use disk::{Environment, Error, Event, File, Io, IoKind, Result, Storage};
+use page::Spread;
 use parking_lot::Mutex;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// Bytes that are submitted together when requests are spread: what a device of 50 MB/s does in 5 ms.
@@ -15,7 +19,7 @@ pub(crate) const SLICE_BYTES: usize = 256 << 10;
 /// the device's queue short. Where the device is slower than that, each slice follows the one before at once.
 pub(crate) struct Pace<'e> {
     env: &'e dyn Environment,
-    spread: Duration,
+    spread: Spread,
     bytes: usize,
     begun: Duration,
     done: usize,
@@ -24,13 +28,13 @@ pub(crate) struct Pace<'e> {
 
 impl<'e> Pace<'e> {
     /// For requests of so many bytes in all steps together.
-    pub(crate) fn new(env: &'e dyn Environment, spread: Duration, bytes: usize) -> Pace<'e> {
+    pub(crate) fn new(env: &'e dyn Environment, spread: Spread, bytes: usize) -> Pace<'e> {
         Pace { env, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
     }
 
     /// Whether requests are spread at all.
     pub(crate) fn is_slow(&self) -> bool {
-        !self.spread.is_zero()
+        !self.spread.time.is_zero()
     }
 
     /// How long nothing was under way because there was time.
@@ -45,7 +49,7 @@ impl<'e> Pace<'e> {
         }
         let (mut outcomes, mut slice, mut in_slice) = (Vec::new(), Vec::new(), 0);
         for request in requests {
-            if in_slice >= SLICE_BYTES {
+            if in_slice >= SLICE_BYTES && !self.spread.hurry.is_set() {
                 outcomes.extend(self.submit_slice(std::mem::take(&mut slice), in_slice).await);
                 in_slice = 0;
             }
@@ -57,14 +61,25 @@ impl<'e> Pace<'e> {
     }
 
     async fn submit_slice(&mut self, slice: Vec<(Arc<dyn File>, IoKind)>, bytes: usize) -> Vec<Result<()>> {
-        let due = self.begun + self.spread.mul_f64(self.done as f64 / self.bytes as f64);
-        let early = due.saturating_sub(self.env.now());
-        if !early.is_zero() {
-            self.slept += early;
-            self.env.sleep(early).await;
-        }
+        self.wait_for_turn().await;
         self.done += bytes;
         submit_each(&**self.env.storage(), slice).await
+    }
+
+    /// Until the next slice is due, or somebody waits for the batch.
+    async fn wait_for_turn(&mut self) {
+        let now = self.env.now();
+        let due = self.begun + self.spread.time.mul_f64(self.done as f64 / self.bytes as f64);
+        if due <= now || self.spread.hurry.is_set() {
+            return;
+        }
+        let (mut sleep, mut hurry) = (self.env.sleep(due - now), self.spread.hurry.wait());
+        std::future::poll_fn(|context| {
+            let hurried = Pin::new(&mut hurry).poll(context).is_ready();
+            if hurried || sleep.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        self.slept += self.env.now().saturating_sub(now);
     }
 }
 

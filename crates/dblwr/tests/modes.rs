@@ -9,6 +9,7 @@ use disk::*;
 use page::{FlushPurpose, PageId, PageWriter, WriteBatch};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use support::*;
 use untorn_dblwr::*;
 
@@ -57,6 +58,38 @@ fn each_mode_and_verdict_has_its_way() {
         assert!(status.atomic_writes <= atomic, "{offered} {mode}");
         let shown = writer.protection(&files[&1]);
         assert_eq!((shown.verdict, shown.mode), (offered, way), "{}", shown.reason);
+    }
+}
+
+/// A batch that has time leaves the device to others meanwhile; one that somebody waits for does not.
+#[test]
+fn a_batch_takes_the_time_it_is_given_until_somebody_waits_for_it() {
+    const TIME: Duration = Duration::from_secs(5);
+    for (offered, hurried) in
+        [(Atomic::None, false), (Atomic::Hardware, false), (Atomic::None, true), (Atomic::Hardware, true)]
+    {
+        let env = environment(3, offered);
+        let files = make_data(&**env.disk());
+        let writer =
+            ProtectedWriter::open(env.clone(), Options { pages: 64, ..options().mode(Mode::Auto) }).unwrap();
+        let pages: Vec<PageId> = all_pages().collect();
+        let mut slow = batch(&files, &pages, 9, FlushPurpose::Checkpoint);
+        slow.spread.time = TIME;
+        let (begun, hurry) = (env.now(), slow.spread.hurry.clone());
+        let (over, outcome) = spawn(&env, writer.write(slow));
+        if hurried {
+            env.run_until_complete(env.sleep(TIME / 10));
+            assert!(!over.is_set(), "{offered}");
+            hurry.set();
+        }
+        env.run_until_complete(async move { over.wait().await });
+        let took = env.now() - begun;
+        let expected = if hurried { TIME / 10..TIME / 5 } else { TIME / 2..TIME + TIME / 5 };
+        assert!(expected.contains(&took), "{offered}, hurried {hurried}: {took:?}");
+        assert!(outcome.lock().unwrap().take().unwrap().is_ok());
+        for id in pages {
+            assert_eq!(lsn_of(&read_page(env.disk(), id)), 9);
+        }
     }
 }
 

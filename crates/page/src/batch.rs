@@ -4,7 +4,7 @@
 //! one contiguous write of it. The allocation is reused: the writer gives the batch back.
 
 use crate::PageId;
-use disk::{AlignedBuf, File};
+use disk::{AlignedBuf, Event, File};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,16 @@ pub struct PageWrite {
     pub recreatable: bool,
 }
 
+/// How much time the writes of a batch may take. The writer should spread its requests over it, so that
+/// others find the device's queue short.
+#[derive(Clone, Default)]
+pub struct Spread {
+    /// Zero: as fast as it can.
+    pub time: Duration,
+    /// Set when somebody waits for the batch: from then on as fast as it can.
+    pub hurry: Event,
+}
+
 /// Page images on their way to their files: [sealed](crate::seal()), back to back.
 pub struct WriteBatch {
     images: Arc<AlignedBuf>,
@@ -40,9 +50,8 @@ pub struct WriteBatch {
     pages: Vec<PageWrite>,
     /// Why they are written.
     pub purpose: FlushPurpose,
-    /// The writer may take this long and should spread its requests over it, so that others find the device's
-    /// queue short. Zero: as fast as it can.
-    pub spread: Duration,
+    /// How much time the writer may take.
+    pub spread: Spread,
     unsynced: Vec<Arc<dyn File>>,
 }
 
@@ -54,7 +63,7 @@ impl WriteBatch {
             page_size,
             pages: Vec::with_capacity(capacity),
             purpose,
-            spread: Duration::ZERO,
+            spread: Spread::default(),
             unsynced: Vec::new(),
         }
     }
@@ -84,7 +93,7 @@ impl WriteBatch {
     /// Forgets the pages and keeps the memory.
     pub fn clear(&mut self) {
         self.pages.clear();
-        self.spread = Duration::ZERO;
+        self.spread = Spread::default();
         self.unsynced.clear();
     }
 

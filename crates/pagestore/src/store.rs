@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use disk::{Environment, Event};
+use disk::Environment;
 use page::{PageSize, PageWriter, WriteBatch};
 use parking_lot::Mutex;
 use redo::{Lsn, RedoLog};
 
 use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
+use crate::flush::batch::UnderWay;
 use crate::flush::flush_list::FlushList;
 use crate::flush::restart_time::RestartTime;
 use crate::pool::extension::TierPlace;
@@ -115,8 +116,8 @@ pub struct PageStore {
     pub(crate) env: Arc<dyn Environment>,
     pub(crate) writer: Arc<dyn PageWriter>,
     pub(crate) options: Options,
-    /// Events of the write batches under way.
-    pub(crate) batches: Mutex<Vec<Event>>,
+    /// The write batches under way.
+    pub(crate) batches: Mutex<Vec<UnderWay>>,
     pub(crate) batch_over: Signal,
     /// Pages marked as in flight.
     pub(crate) in_flight: AtomicUsize,

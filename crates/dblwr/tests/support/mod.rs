@@ -6,6 +6,7 @@ use page::{FlushPurpose, PageId, PageWriteFuture, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use untorn_dblwr::*;
 
 pub const PAGE: usize = 16384;
@@ -80,6 +81,8 @@ pub fn batch(
     purpose: FlushPurpose,
 ) -> WriteBatch {
     let mut batch = WriteBatch::new(PAGE, pages.len(), purpose);
+    // One in three goes as fast as it can.
+    batch.spread.time = Duration::from_millis(lsn % 3 * 7);
     for id in pages {
         let offset = u64::from(id.page) * PAGE as u64;
         fill(batch.push(*id, files[&id.space].clone(), offset), *id, lsn);

@@ -54,6 +54,15 @@ struct Batch {
     over: Event,
 }
 
+/// A batch under way, for those who wait for it.
+#[derive(Clone)]
+pub(crate) struct UnderWay {
+    /// Set when it is over.
+    over: Event,
+    /// Setting it has it written as fast as the storage can.
+    hurry: Event,
+}
+
 /// What to collect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which {
@@ -213,7 +222,8 @@ impl PageStore {
         );
         drop(spare);
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
-        self.batches.lock().push(over.clone());
+        let hurry = write.spread.hurry.clone();
+        self.batches.lock().push(UnderWay { over: over.clone(), hurry });
         let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
         Batch { store, id, write: Some(write), frames, victims: 0, newest, purpose, over }
     }
@@ -244,12 +254,18 @@ impl PageStore {
         }
     }
 
-    /// Waits until the batches that are under way now are over.
+    /// Waits until the batches that are under way now are over. They no longer take their time.
     pub(crate) async fn batches_over(&self) {
         let under_way = self.batches.lock().clone();
-        for event in under_way {
-            event.wait().await;
+        under_way.iter().for_each(|batch| batch.hurry.set());
+        for batch in under_way {
+            batch.over.wait().await;
         }
+    }
+
+    /// Has the batches that are under way now written as fast as the storage can.
+    pub(crate) fn hurry_batches(&self) {
+        self.batches.lock().iter().for_each(|batch| batch.hurry.set());
     }
 
     /// Writes what `which` says until nothing of it is dirty or in flight; it may still have to be synced.
@@ -321,7 +337,7 @@ impl Batch {
     /// All of its writes may take so long.
     fn spread(&mut self, spread: Duration) {
         if let Some(write) = &mut self.write {
-            write.spread = spread;
+            write.spread.time = spread;
         }
     }
 
@@ -373,7 +389,7 @@ impl Batch {
     fn come_to_nothing(&mut self) {
         self.store.flush_list.lock().end_batch(self.id, Vec::new());
         self.keep_memory();
-        self.store.batches.lock().retain(|event| !event.same(&self.over));
+        self.store.batches.lock().retain(|batch| !batch.over.same(&self.over));
         self.over.set();
     }
 
@@ -411,7 +427,7 @@ impl Batch {
     }
 
     fn announce_end(&self) {
-        self.store.batches.lock().retain(|event| !event.same(&self.over));
+        self.store.batches.lock().retain(|batch| !batch.over.same(&self.over));
         self.over.set();
         self.store.batch_over.notify();
     }
