@@ -20,9 +20,10 @@
 //! **Writing ahead.** Below the goal a device with time to spare may as well shorten the next restart. The
 //! cleaner writes one batch at a time for that and then rests three times as long as it took: it takes a
 //! quarter of the device when nobody else wants it, and the slower the device answers, the less. Whether it
-//! pays depends on the pages. Where most of those that become dirty were changed shortly before, or where
+//! pays depends on the pages. Where many of those that become dirty were changed shortly before, or where
 //! holding the age would take more than half of what such batches can do, they are hot, and writing them
-//! would be to write them again and again for nothing. Then they are left to grow old.
+//! would be to write them again and again for nothing. Then they are left to grow old, unless the load is so
+//! light that this costs next to nothing and the log has grown to an eighth of what a restart may find.
 //!
 //! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
 //! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
@@ -53,7 +54,7 @@ pub(crate) struct Load {
     pub(crate) overdue: usize,
     /// All dirty pages.
     pub(crate) dirty: usize,
-    /// Most pages that become dirty now were changed shortly before.
+    /// Many of the pages that become dirty now were changed shortly before.
     pub(crate) hot: bool,
     /// What a restart within its target may find.
     pub(crate) allowed: Allowed,
@@ -104,7 +105,7 @@ const IDLE_STEP: usize = 64;
 const AHEAD_STEP: usize = 128;
 /// Writing ahead stops at this part of the goal: what is left costs a restart nothing, and a page that
 /// is changed now and then is not written each time.
-const AHEAD_FROM: u64 = 16;
+const AHEAD_FROM: f64 = 16.0;
 /// Less than this is not worth a batch yet, unless it has waited this long.
 const STEP_MIN: f64 = 64.0;
 const STEP_WAIT_MAX: Duration = Duration::from_millis(200);
@@ -217,9 +218,14 @@ impl Controller {
     /// Writing ahead pays where the pages do not become dirty again too fast: at this age, as many pages as
     /// are dirty now would have to be written with each `age` bytes of log.
     fn pays_to_write_ahead(&self, load: &Load) -> bool {
-        let Some(manages) = load.ahead.filter(|_| !load.hot) else { return false };
+        let Some(manages) = load.ahead else { return false };
         let to_hold = self.rate * load.dirty as f64 / load.age.max(1) as f64;
-        load.age > self.goal(load.capacity, load.allowed) / AHEAD_FROM && to_hold < manages / 2.0
+        let (least, part) = if load.hot {
+            (load.allowed.age / 8.0, 16.0)
+        } else {
+            (self.goal(load.capacity, load.allowed) as f64 / AHEAD_FROM, 2.0)
+        };
+        load.age as f64 > least && to_hold < manages / part
     }
 
     fn paced(&mut self, load: &Load, seconds: f64, urgency: Urgency) -> f64 {

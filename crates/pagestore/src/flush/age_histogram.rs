@@ -31,6 +31,8 @@ const SPAN: u64 = 64;
 const NEAREST: u64 = 16;
 /// A page is hot when it was last changed within this part of the capacity.
 const HOT_WITHIN: u64 = 16;
+/// Pages are hot when more than this part of them is.
+const HOT: f64 = 0.25;
 /// Pages over which the share of hot ones is averaged.
 const HOT_MEMORY: f64 = 256.0;
 
@@ -67,9 +69,10 @@ impl AgeHistogram {
         self.hot += (f64::from(u8::from(hot)) - self.hot) / HOT_MEMORY;
     }
 
-    /// Whether most pages that become dirty were changed not long ago.
+    /// Whether many of the pages that become dirty were changed not long ago. Pages of undo logs, which are
+    /// filled once and then left alone, are half of all where rows are only updated: so less than half.
     pub(crate) fn hot(&self) -> bool {
-        self.hot > 0.5
+        self.hot > HOT
     }
 
     /// It is not dirty any more.

@@ -213,6 +213,17 @@ fn hot_pages_are_not_written_again_and_again() {
     assert!((written as f64) > 0.5 * laps * 1000.0, "{written} pages in {laps} laps: the log would fill");
 }
 
+/// A counter that a light load changes for hours must not make a restart long.
+#[test]
+fn a_light_load_on_hot_pages_keeps_the_restart_short() {
+    let mut pool = Pool::new(Touches::Any(20), 64 * MIB);
+    pool.allowed = Allowed { age: 80.0 * MIB as f64, dirty: 1e18 };
+    pool.ahead = Some(2000.0);
+    let written: usize = (0..300).map(|_| pool.second(MIB / 4)).sum();
+    assert!(pool.age() < 12 * MIB, "{}", pool.age());
+    assert!(written < 400, "{written} pages");
+}
+
 #[test]
 fn a_batch_is_spread_over_the_time_to_the_next() {
     let mut pool = Pool::new(Touches::Any(8000), 64 * MIB);
