@@ -25,6 +25,7 @@ use crate::options::Options;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
+use crate::warm_up::WarmUpState;
 
 /// An open database (data directory). Clones share it.
 #[derive(Clone)]
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub unchecked_sizes: bool,
     /// Nothing new is begun.
     pub closed: AtomicBool,
+    /// What is known of `ib_buffer_pool`.
+    pub warm_up: Arc<WarmUpState>,
     /// What a close has come to.
     pub closing: Closing,
     /// Set when the environment was made by [`Database::open`].
@@ -253,6 +256,7 @@ impl Database {
     }
 
     async fn close_in_turn(&self) -> Result<()> {
+        self.dump_buffer_pool_now_if_wanted();
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {

@@ -85,6 +85,7 @@ mod timeout;
 mod transaction;
 mod truncate;
 pub mod types;
+mod warm_up;
 pub mod write;
 
 pub use auto_increment::AutoIncrement;

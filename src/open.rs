@@ -176,6 +176,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         force_recovery: level,
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
+        warm_up: Arc::default(),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
     };

@@ -437,6 +437,33 @@ impl Database {
         self.inner.set_extension_write_budget(bytes_per_second);
     }
 
+    /// Has the names of the most recently used pages written to `ib_buffer_pool` when the database is closed:
+    /// this many percent of those in memory, or none with 0, as by default.
+    pub fn dump_buffer_pool_at_close(&self, percent: u8) {
+        self.inner.dump_buffer_pool_at_close(percent);
+    }
+
+    /// Begins to read the pages that `ib_buffer_pool` names, in the background; the database works meanwhile.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// let db = untorn::Database::in_memory()?;
+    /// db.load_buffer_pool();
+    /// db.dump_buffer_pool_at_close(25);
+    /// db.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load_buffer_pool(&self) {
+        // Nobody waits for it here.
+        drop(self.inner.load_buffer_pool());
+    }
+
+    /// How far the load is, or how it ended.
+    pub fn buffer_pool_load_status(&self) -> String {
+        self.inner.buffer_pool_load_status()
+    }
+
     /// Counters and gauges of the engine, by InnoDB's names.
     pub fn status(&self) -> Vec<Figure> {
         self.inner.status()

@@ -26,7 +26,7 @@
 
 mod block;
 mod data;
-mod file;
+pub(crate) mod file;
 mod journal;
 mod pending;
 #[cfg(test)]

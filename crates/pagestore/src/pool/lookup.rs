@@ -147,6 +147,8 @@ enum Missing {
 /// A read that is entered and must now be submitted.
 struct ReadStart {
     hold: Option<ReadHold>,
+    /// Set when it is over.
+    over: Event,
     file: Arc<dyn File>,
     io: Io,
 }
@@ -299,26 +301,36 @@ impl PageStore {
     }
 
     fn read_ahead(&self, pages: &[PageId], of_scan: bool) {
-        let mut batch = Vec::new();
         // Read-ahead must not push out what is in use when frames are scarce.
         let room = self.free.len() + self.lru.lock().old_len();
-        for page in pages.iter().take(room.max(16)) {
+        let started = self.start_reads(&pages[..pages.len().min(room.max(16))], |frame| {
+            frame.read_ahead.store(true, Ordering::Relaxed);
+            if of_scan {
+                frame.note(history::SCAN);
+            }
+        });
+        self.counters.add(Counter::ReadAhead, started.len() as u64);
+    }
+
+    /// Starts to read those of the pages that are missing, in one batch, as far as there are frames. The
+    /// events say when each read is over, well or badly.
+    pub(crate) fn start_reads(&self, pages: &[PageId], note: impl Fn(FrameRef)) -> Vec<Event> {
+        let (mut batch, mut events) = (Vec::new(), Vec::new());
+        for page in pages {
             if self.look_up(*page).is_some() {
                 continue;
             }
             let Some(frame) = self.take_frame(Need::Usual) else { break };
             if let Ok(Missing::Start(start)) = self.enter_read(*page, frame, false) {
-                frame.read_ahead.store(true, Ordering::Relaxed);
-                if of_scan {
-                    frame.note(history::SCAN);
-                }
+                note(frame);
+                events.push(start.over);
                 batch.push((start.file, start.io));
             }
         }
         if !batch.is_empty() {
-            self.counters.add(Counter::ReadAhead, batch.len() as u64);
             self.env.storage().submit(batch);
         }
+        events
     }
 
     /// Linear read-ahead: says that a scan has come to `page` from the page before it. Half-way through an
@@ -428,7 +440,7 @@ impl PageStore {
         let read = Arc::new(PendingRead { id: page, event: Event::new(), state });
         shard.insert(page, read.clone());
         drop(shard);
-        let store = self.this();
+        let (store, over) = (self.this(), read.event.clone());
         let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
         let tier = self.tier_to_use();
         let started = if tier.is_some() { self.env.now() } else { Duration::ZERO };
@@ -437,7 +449,7 @@ impl PageStore {
         // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
         // tier has of it stays current until this read is over.
         let (file, io) = completion.request();
-        Ok(Missing::Start(ReadStart { hold, file, io }))
+        Ok(Missing::Start(ReadStart { hold, over, file, io }))
     }
 
     /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery

@@ -36,3 +36,5 @@ pub(crate) mod pins;
 pub(crate) mod relocation;
 #[cfg(not(loom))]
 pub(crate) mod resize;
+#[cfg(not(loom))]
+pub(crate) mod warm_up;

@@ -48,6 +48,7 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         server.variables.on_change(name, Box::new(hook));
     }
     connect_pool_size(server, database);
+    connect_warm_up(server, database);
     const MEMORY: &str = "untorn_memory_limit";
     let memory = server.memory.clone();
     memory.set_limit(server.variables.number(MEMORY));
@@ -89,4 +90,87 @@ fn connect_pool_size(server: &Arc<Server>, database: &Database) {
     server.status.add_source(Box::new(move |rows| {
         rows.push(("Innodb_buffer_pool_resize_status".into(), database.buffer_pool_resize_status()));
     }));
+}
+
+fn on(value: &Value) -> bool {
+    value.as_u64().unwrap_or_default() != 0
+}
+
+fn percent(value: u64) -> u8 {
+    u8::try_from(value).unwrap_or(100)
+}
+
+fn at_close(wanted: bool, of: u64) -> u8 {
+    if wanted { percent(of) } else { 0 }
+}
+
+/// `innodb_buffer_pool_dump_*` and `…_load_*`: what was in the pool before a restart.
+fn connect_warm_up(server: &Arc<Server>, database: &Database) {
+    let status = database.clone();
+    server.status.add_source(Box::new(move |rows| {
+        rows.push(("Innodb_buffer_pool_dump_status".into(), status.buffer_pool_dump_status()));
+        rows.push(("Innodb_buffer_pool_load_status".into(), status.buffer_pool_load_status()));
+    }));
+    const AT_SHUTDOWN: &str = "innodb_buffer_pool_dump_at_shutdown";
+    const PERCENT: &str = "innodb_buffer_pool_dump_pct";
+    let variables = &server.variables;
+    database
+        .dump_buffer_pool_at_close(at_close(variables.number(AT_SHUTDOWN) != 0, variables.number(PERCENT)));
+    if variables.number("innodb_buffer_pool_load_at_startup") != 0 {
+        drop(database.load_buffer_pool());
+    }
+    let hook = |name: &'static str, act: Box<dyn Fn(&Database, &Server, &Value) + Send + Sync>| {
+        let (database, server) = (database.clone(), Arc::downgrade(server));
+        let hook = move |value: &Value| {
+            if let Some(server) = server.upgrade() {
+                act(&database, &server, value);
+            }
+            Ok(())
+        };
+        variables.on_change(name, Box::new(hook));
+    };
+    hook(
+        AT_SHUTDOWN,
+        Box::new(move |database, server, value| {
+            database.dump_buffer_pool_at_close(at_close(on(value), server.variables.number(PERCENT)));
+        }),
+    );
+    hook(
+        PERCENT,
+        Box::new(move |database, server, value| {
+            let wanted = server.variables.number(AT_SHUTDOWN) != 0;
+            database.dump_buffer_pool_at_close(at_close(wanted, value.as_u64().unwrap_or_default()));
+        }),
+    );
+    hook(
+        "innodb_buffer_pool_dump_now",
+        Box::new(move |database, server, value| {
+            if on(value) {
+                let (database, of) = (database.clone(), percent(server.variables.number(PERCENT)));
+                // The file is written and synced: not on a thread of connections.
+                let environment = database.environment().clone();
+                environment.spawn_blocking(
+                    "buffer pool dump",
+                    // How it ended is in the status.
+                    Box::pin(async move { drop(database.dump_buffer_pool(of)) }),
+                );
+            }
+        }),
+    );
+    hook(
+        "innodb_buffer_pool_load_now",
+        Box::new(move |database, _, value| {
+            if on(value) {
+                drop(database.load_buffer_pool());
+            }
+        }),
+    );
+    hook(
+        "innodb_buffer_pool_load_abort",
+        Box::new(move |database, _, value| {
+            if on(value) {
+                database.abort_buffer_pool_load();
+            }
+        }),
+    );
 }

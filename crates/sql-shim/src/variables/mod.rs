@@ -289,6 +289,10 @@ impl GlobalVariables {
         })
     }
 
+    fn trigger(&self, index: usize, value: &Value) -> Result<(), SqlError> {
+        self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(value))
+    }
+
     fn set_global(&self, index: usize, definition: &Definition, value: Value) -> Result<(), SqlError> {
         let before = self.snapshot.read().get(index);
         self.store(definition, value.clone());
@@ -305,7 +309,7 @@ impl GlobalVariables {
 fn without_effect(definition: &Definition, value: &Value) -> Option<SqlError> {
     let name = definition.name;
     let why = match definition.effect {
-        Effect::Acts => return None,
+        Effect::Acts | Effect::Triggers => return None,
         Effect::None => format!("'{name}' is accepted for compatibility and has no effect"),
         Effect::Constant => {
             let is = value::from_text(definition, definition.default).ok()?;
@@ -428,6 +432,7 @@ impl SessionVariables {
         let warning = warning_of_set(definition, &value);
         match definition.effect {
             Effect::Constant => {}
+            Effect::Triggers => globals.trigger(index, &value)?,
             _ if global => globals.set_global(index, definition, value)?,
             _ => Arc::make_mut(&mut self.snapshot).set(definition, value),
         }

@@ -65,6 +65,8 @@ pub struct Definition {
 pub enum Effect {
     /// What its name says. The server reads the value, or writes there what it decided.
     Acts,
+    /// ON does something once; the value is OFF again at once.
+    Triggers,
     /// Nothing: the value is kept and shown, and nobody reads it.
     None,
     /// Nothing: the value says what this server is, does or lacks, and stays whatever is given. Switches of
@@ -95,6 +97,10 @@ const fn session(name: &'static str, dynamic: bool, kind: Kind, default: &'stati
 }
 
 impl Definition {
+    const fn trigger(self) -> Definition {
+        Definition { effect: Effect::Triggers, ..self }
+    }
+
     const fn without_effect(self) -> Definition {
         Definition { effect: Effect::None, ..self }
     }
@@ -195,9 +201,14 @@ pub const DEFINITIONS: &[Definition] = &[
     global("innodb_adaptive_hash_index", Kind::Bool, "OFF").constant(),
     fixed("innodb_autoinc_lock_mode", Kind::UInt(0, 2), "2").constant(),
     fixed("innodb_buffer_pool_chunk_size", Kind::UInt(1 << 20, MAX), "134217728").without_effect(),
-    global("innodb_buffer_pool_dump_at_shutdown", Kind::Bool, "OFF").constant(),
+    global("innodb_buffer_pool_dump_at_shutdown", Kind::Bool, "ON"),
+    global("innodb_buffer_pool_dump_now", Kind::Bool, "OFF").trigger(),
+    global("innodb_buffer_pool_dump_pct", Kind::UInt(1, 100), "25"),
+    fixed("innodb_buffer_pool_filename", TEXT, "ib_buffer_pool").constant(),
     fixed("innodb_buffer_pool_instances", Kind::UInt(1, 64), "1").constant(),
-    fixed("innodb_buffer_pool_load_at_startup", Kind::Bool, "OFF").constant(),
+    global("innodb_buffer_pool_load_abort", Kind::Bool, "OFF").trigger(),
+    fixed("innodb_buffer_pool_load_at_startup", Kind::Bool, "ON"),
+    global("innodb_buffer_pool_load_now", Kind::Bool, "OFF").trigger(),
     global("innodb_buffer_pool_size", Kind::UInt(5 << 20, MAX), "134217728"),
     global(
         "innodb_change_buffering",

@@ -147,10 +147,12 @@ fn who_sets_a_variable_without_effect_is_told() {
             (session.get(&globals, name, scope), SET_BY_CLIENTS.iter().any(|(client, _)| *client == name));
         let warning = session.set(&globals, name, scope, Some(other)).unwrap();
         let told = warning.map(|warning| (warning.code, warning.message.contains(name)));
-        let expected = (definition.effect != Effect::Acts && !quiet).then_some((OPTION_IGNORED, true));
+        let silent = quiet || matches!(definition.effect, Effect::Acts | Effect::Triggers);
+        let expected = (!silent).then_some((OPTION_IGNORED, true));
         assert_eq!(told, expected, "{name}");
         let kept = session.get(&globals, name, scope) == before;
-        assert_eq!(kept, definition.effect == Effect::Constant, "{name} is a constant or takes what is set");
+        let stays = matches!(definition.effect, Effect::Constant | Effect::Triggers);
+        assert_eq!(kept, stays, "{name} is a constant, a trigger, or takes what is set");
     }
 }
 

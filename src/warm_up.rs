@@ -1,0 +1,191 @@
+//! What was in the buffer pool before a restart, kept in the file `ib_buffer_pool`.
+//!
+//! InnoDB's name and format: a line `space,page` for each page, the most recently used first. The file is a
+//! hint. A page that is no longer there is left out, a file of another directory does no harm, and one that
+//! is missing or unreadable means a cold start. It is written when the database is closed, if that was asked
+//! for, and read in the background: the database works meanwhile, and pages that somebody asks for come
+//! first.
+
+use crate::catalog::file::{read_whole, write_atomically};
+use crate::database::Database;
+use crate::error::Result;
+use disk::Event;
+use pagestore::{PageId, WarmUp};
+use parking_lot::Mutex;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// In the data directory.
+const FILE: &str = "ib_buffer_pool";
+
+/// What is asked for, and how far it is.
+pub(crate) struct WarmUpState {
+    /// Percent of the pages in memory that are written at close; 0: no file.
+    at_close: AtomicU8,
+    /// Set when the load is over that was begun last.
+    loaded: Mutex<Event>,
+    aborted: AtomicBool,
+    dump: Mutex<String>,
+    load: Mutex<String>,
+}
+
+impl Default for WarmUpState {
+    fn default() -> WarmUpState {
+        WarmUpState {
+            at_close: AtomicU8::new(0),
+            loaded: Mutex::new(Event::already_set()),
+            aborted: AtomicBool::new(false),
+            dump: Mutex::new("Dumping of buffer pool not started".to_owned()),
+            load: Mutex::new("Loading of buffer pool not started".to_owned()),
+        }
+    }
+}
+
+impl Database {
+    /// Has the names of the most recently used pages written to `ib_buffer_pool` when the database is closed:
+    /// this many percent of those in memory (`innodb_buffer_pool_dump_at_shutdown`, `…_dump_pct`), or none
+    /// with 0, as by default.
+    pub fn dump_buffer_pool_at_close(&self, percent: u8) {
+        self.0.warm_up.at_close.store(percent.min(100), Ordering::Relaxed);
+    }
+
+    /// Writes the names of this many percent of the pages in memory to `ib_buffer_pool` now
+    /// (`innodb_buffer_pool_dump_now`), and returns how many they are. Blocks for the writing.
+    ///
+    /// # Errors
+    /// When the file cannot be written; an older one is still there then.
+    pub fn dump_buffer_pool(&self, percent: u8) -> Result<usize> {
+        let resident = self.0.store.status().pages_data as usize;
+        let most = (resident * usize::from(percent.min(100))).div_ceil(100);
+        let pages = self.0.store.resident_pages(most);
+        let storage = self.0.environment.storage();
+        let written = write_atomically(&**storage, &self.warm_up_file(), text_of(&pages).as_bytes());
+        *self.0.warm_up.dump.lock() = match &written {
+            Ok(()) => format!("Buffer pool(s) dump completed: {} pages", pages.len()),
+            Err(error) => format!("Cannot write '{}': {error}", self.warm_up_file().display()),
+        };
+        written.map(|()| pages.len())
+    }
+
+    /// Begins to read the pages that `ib_buffer_pool` names into free frames, in the background
+    /// (`innodb_buffer_pool_load_at_startup`, `…_load_now`). Does nothing while that is under way.
+    /// [`Database::buffer_pool_load_status`] says how far it is; the event is set when it is over.
+    pub fn load_buffer_pool(&self) -> Event {
+        let state = &self.0.warm_up;
+        let over = Event::new();
+        {
+            let mut loaded = state.loaded.lock();
+            if !loaded.is_set() {
+                return loaded.clone();
+            }
+            *loaded = over.clone();
+        }
+        // Also when the task is dropped with its environment.
+        let guard = SetWhenDropped(over.clone());
+        state.aborted.store(false, Ordering::Release);
+        let (storage, path) = (self.0.environment.storage().clone(), self.warm_up_file());
+        let (store, state) = (Arc::downgrade(&self.0.store), state.clone());
+        // Reading the file may block.
+        self.0.environment.spawn_blocking(
+            "buffer pool load",
+            Box::pin(async move {
+                let _guard = guard;
+                let said = match read_whole(&*storage, &path) {
+                    Ok(text) => {
+                        let pages = pages_of(&text);
+                        let (of, shown) = (pages.len(), state.clone());
+                        let end = pagestore::warm_up(store, pages, move |tried| {
+                            *shown.load.lock() = format!("Loaded {tried}/{of} pages");
+                            !shown.aborted.load(Ordering::Acquire)
+                        });
+                        said_at_end(end.await, &state, of)
+                    }
+                    Err(error) => format!("Cannot read '{}': {error}", path.display()),
+                };
+                *state.load.lock() = said;
+            }),
+        );
+        over
+    }
+
+    /// Ends a load that is under way (`innodb_buffer_pool_load_abort`). What was read stays.
+    pub fn abort_buffer_pool_load(&self) {
+        self.0.warm_up.aborted.store(true, Ordering::Release);
+    }
+
+    /// `Innodb_buffer_pool_dump_status`.
+    pub fn buffer_pool_dump_status(&self) -> String {
+        self.0.warm_up.dump.lock().clone()
+    }
+
+    /// `Innodb_buffer_pool_load_status`.
+    pub fn buffer_pool_load_status(&self) -> String {
+        self.0.warm_up.load.lock().clone()
+    }
+
+    /// As the database closes. A cold start is better than no stop: an error is only said.
+    pub(crate) fn dump_buffer_pool_now_if_wanted(&self) {
+        let percent = self.0.warm_up.at_close.load(Ordering::Relaxed);
+        if percent > 0
+            && self.0.force_recovery == 0
+            && let Err(error) = self.dump_buffer_pool(percent)
+        {
+            tracing::warn!("the next start will be cold: {error}");
+        }
+    }
+
+    fn warm_up_file(&self) -> PathBuf {
+        self.0.directory.join(FILE)
+    }
+}
+
+struct SetWhenDropped(Event);
+
+impl Drop for SetWhenDropped {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+fn said_at_end(end: WarmUp, state: &WarmUpState, pages: usize) -> String {
+    match end {
+        WarmUp::Complete => format!("Buffer pool(s) load completed: {pages} pages"),
+        WarmUp::Full => format!("Buffer pool(s) load ended, the pool is full: {}", state.load.lock()),
+        WarmUp::Stopped => "Buffer pool(s) load aborted on request".to_owned(),
+    }
+}
+
+fn text_of(pages: &[PageId]) -> String {
+    let mut text = String::new();
+    for page in pages {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{},{}", page.space, page.page);
+    }
+    text
+}
+
+/// The pages of the lines that make sense.
+fn pages_of(text: &[u8]) -> Vec<PageId> {
+    let page = |line: &str| {
+        let (space, page) = line.split_once(',')?;
+        Some(PageId::new(space.trim().parse().ok()?, page.trim().parse().ok()?))
+    };
+    String::from_utf8_lossy(text).lines().filter_map(page).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_nonsense_is_left_out() {
+        let pages = [PageId::new(3, 7), PageId::new(0, u32::MAX)];
+        assert_eq!(pages_of(text_of(&pages).as_bytes()), pages);
+        assert_eq!(
+            pages_of(b"1,2\n\nx,1\n4,5 \n99999999999,1\n\xff\xfe,3"),
+            [PageId::new(1, 2), PageId::new(4, 5)]
+        );
+    }
+}
