@@ -74,6 +74,13 @@ pub enum Effect {
     Constant,
 }
 
+impl Effect {
+    /// Whether somebody follows the variable.
+    pub fn is_followed(self) -> bool {
+        matches!(self, Effect::Acts | Effect::Triggers)
+    }
+}
+
 /// Default that stands for NULL.
 pub const NULL: &str = "\0";
 const MAX: u64 = u64::MAX;

@@ -147,7 +147,7 @@ fn who_sets_a_variable_without_effect_is_told() {
             (session.get(&globals, name, scope), SET_BY_CLIENTS.iter().any(|(client, _)| *client == name));
         let warning = session.set(&globals, name, scope, Some(other)).unwrap();
         let told = warning.map(|warning| (warning.code, warning.message.contains(name)));
-        let silent = quiet || matches!(definition.effect, Effect::Acts | Effect::Triggers);
+        let silent = quiet || definition.effect.is_followed();
         let expected = (!silent).then_some((OPTION_IGNORED, true));
         assert_eq!(told, expected, "{name}");
         let kept = session.get(&globals, name, scope) == before;
@@ -202,7 +202,7 @@ const ALWAYS: &[&str] = &[
 #[test]
 fn nothing_that_does_not_exist_is_on() {
     let globals = GlobalVariables::default();
-    for definition in DEFINITIONS.iter().filter(|definition| definition.effect != Effect::Acts) {
+    for definition in DEFINITIONS.iter().filter(|definition| !definition.effect.is_followed()) {
         let (name, shown) = (definition.name, globals.value(definition.name).show());
         assert_eq!(matches!(&*shown, "ON" | "YES"), ALWAYS.contains(&name), "{name} is {shown}");
         // A switch that takes what is set would read ON and do nothing.
@@ -242,6 +242,6 @@ fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
     sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
     for definition in DEFINITIONS {
         let named = text.contains(&format!("\"{}\"", definition.name)) && !NAMED.contains(&definition.name);
-        assert_eq!(named, definition.effect == Effect::Acts, "{} is named: {named}", definition.name);
+        assert_eq!(named, definition.effect.is_followed(), "{} is named: {named}", definition.name);
     }
 }
