@@ -14,6 +14,7 @@ use crate::variables::Value;
 const NO_LIMIT: u64 = u32::MAX as u64;
 
 type Apply = fn(&Database, u64);
+type Act = Box<dyn Fn(&Database, &Server, &Value) + Send + Sync>;
 
 /// Name, and what a value does.
 const SETTINGS: &[(&str, Apply)] = &[
@@ -119,7 +120,7 @@ fn connect_warm_up(server: &Arc<Server>, database: &Database) {
     if variables.number("innodb_buffer_pool_load_at_startup") != 0 {
         drop(database.load_buffer_pool());
     }
-    let hook = |name: &'static str, act: Box<dyn Fn(&Database, &Server, &Value) + Send + Sync>| {
+    let hook = |name: &'static str, act: Act| {
         let (database, server) = (database.clone(), Arc::downgrade(server));
         let hook = move |value: &Value| {
             if let Some(server) = server.upgrade() {

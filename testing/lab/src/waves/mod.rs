@@ -160,7 +160,7 @@ fn contestants(program: &Program, setup: &Setup) -> Result<Vec<Contestant>> {
 fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     let contestants = contestants(program, setup)?;
     let servers = 1 + u64::from(!setup.without_mariadb) + setup.peer.len() as u64;
-    let data_mib = u64::from(setup.tables) * setup.rows * 300 >> 20;
+    let data_mib = (u64::from(setup.tables) * setup.rows * 300) >> 20;
     let size = servers * (data_mib * 2 + 4 * setup.redo + 1024);
     let mut disk = FileSystem::create(place, "disk", FileSystemKind::Xfs, size)?;
     for (at, contestant) in contestants.iter().enumerate() {
