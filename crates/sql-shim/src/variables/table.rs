@@ -210,7 +210,8 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_buffer_pool_chunk_size", Kind::UInt(1 << 20, MAX), "134217728").without_effect(),
     global("innodb_buffer_pool_dump_at_shutdown", Kind::Bool, "ON"),
     global("innodb_buffer_pool_dump_now", Kind::Bool, "OFF").trigger(),
-    global("innodb_buffer_pool_dump_pct", Kind::UInt(1, 100), "25"),
+    // InnoDB has 25; here what is read is the hottest first, and waits for nobody.
+    global("innodb_buffer_pool_dump_pct", Kind::UInt(1, 100), "100"),
     fixed("innodb_buffer_pool_filename", TEXT, "ib_buffer_pool").constant(),
     fixed("innodb_buffer_pool_instances", Kind::UInt(1, 64), "1").constant(),
     global("innodb_buffer_pool_load_abort", Kind::Bool, "OFF").trigger(),
