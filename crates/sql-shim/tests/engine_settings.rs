@@ -36,6 +36,36 @@ fn the_recovery_target_is_set_in_seconds_and_is_the_machines_otherwise() {
     engine.finish();
 }
 
+/// Asks until the answer begins like this.
+fn until_status(client: &mut support::Client, name: &str, wanted: &str) {
+    loop {
+        let rows = client.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap();
+        if rows[0][1].as_deref().is_some_and(|status| status.starts_with(wanted)) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_pools_contents_are_written_and_read_when_told_to() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    // A new directory has no file of an earlier run.
+    until_status(&mut root, "Innodb_buffer_pool_load_status", "Cannot read");
+    for (name, status, wanted) in [
+        ("dump", "Innodb_buffer_pool_dump_status", "Buffer pool(s) dump completed"),
+        ("load", "Innodb_buffer_pool_load_status", "Buffer pool(s) load completed"),
+    ] {
+        root.run(&format!("SET GLOBAL innodb_buffer_pool_{name}_now = ON")).unwrap();
+        until_status(&mut root, status, wanted);
+        let variable = root.run(&format!("SELECT @@GLOBAL.innodb_buffer_pool_{name}_now")).unwrap();
+        assert_eq!(variable, vec![vec![Some("0".to_owned())]], "it is OFF again");
+    }
+    root.run("SET GLOBAL innodb_buffer_pool_dump_now = OFF").unwrap();
+    engine.finish();
+}
+
 #[test]
 fn without_deadlock_detection_the_timeout_ends_it() {
     let engine = Engine::start();
