@@ -61,7 +61,7 @@ pub struct Options {
     pub lock_memory_bytes: u64,
     /// How long a restart after a crash may take (`untorn_recovery_target`): pages are written early enough
     /// that the redo log, and the pages that it names, can be read within. `None`: 10 seconds and the time in
-    /// which the storage reads the buffer pool, at most 120 seconds.
+    /// which the storage reads the buffer pool.
     pub recovery_target: Option<Duration>,
     /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,

@@ -395,7 +395,7 @@ impl PageStore {
 
     /// How long a restart after a crash may take: the page cleaner keeps the log and the number of dirty
     /// pages below what would take longer, as far as rates that were measured tell. Unless it was set, 10
-    /// seconds and the time in which the storage reads the buffer pool, at most 120 seconds.
+    /// seconds and the time in which the storage reads the buffer pool.
     pub fn recovery_target(&self) -> Duration {
         self.restart_time.target(self.frame_count())
     }

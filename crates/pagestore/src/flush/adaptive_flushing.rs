@@ -23,7 +23,7 @@
 //! pays depends on the pages. Where many of those that become dirty were changed shortly before, or where
 //! holding the age would take more than half of what such batches can do, they are hot, and writing them
 //! would be to write them again and again for nothing. Then they are left to grow old, unless the load is so
-//! light that this costs next to nothing and the log has grown to an eighth of what a restart may find.
+//! light that this costs next to nothing and a restart would take more than a sixteenth of its target.
 //!
 //! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
 //! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
@@ -58,6 +58,8 @@ pub(crate) struct Load {
     pub(crate) hot: bool,
     /// What a restart within its target may find.
     pub(crate) allowed: Allowed,
+    /// What a restart would take now, as a part of its target.
+    pub(crate) restart: f64,
     /// Whether a batch may be written ahead now, and if so how many pages a second such batches manage.
     pub(crate) ahead: Option<f64>,
 }
@@ -106,6 +108,8 @@ const AHEAD_STEP: usize = 128;
 /// Writing ahead stops at this part of the goal: what is left costs a restart nothing, and a page that
 /// is changed now and then is not written each time.
 const AHEAD_FROM: f64 = 16.0;
+/// Hot pages are written ahead only when a restart would take more than this part of its target.
+const HOT_FROM: f64 = 1.0 / 16.0;
 /// Less than this is not worth a batch yet, unless it has waited this long.
 const STEP_MIN: f64 = 64.0;
 const STEP_WAIT_MAX: Duration = Duration::from_millis(200);
@@ -220,12 +224,11 @@ impl Controller {
     fn pays_to_write_ahead(&self, load: &Load) -> bool {
         let Some(manages) = load.ahead else { return false };
         let to_hold = self.rate * load.dirty as f64 / load.age.max(1) as f64;
-        let (least, part) = if load.hot {
-            (load.allowed.age / 8.0, 16.0)
-        } else {
-            (self.goal(load.capacity, load.allowed) as f64 / AHEAD_FROM, 2.0)
-        };
-        load.age as f64 > least && to_hold < manages / part
+        if load.hot {
+            return load.restart > HOT_FROM && to_hold < manages / 16.0;
+        }
+        let least = self.goal(load.capacity, load.allowed) as f64 / AHEAD_FROM;
+        load.age as f64 > least && to_hold < manages / 2.0
     }
 
     fn paced(&mut self, load: &Load, seconds: f64, urgency: Urgency) -> f64 {

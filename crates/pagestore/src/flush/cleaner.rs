@@ -202,20 +202,23 @@ impl Cleaner {
         let load = {
             let list = store.flush_list.lock();
             let dirty = list.len();
-            let allowed = store.restart_time.allowed(store.frame_count(), dirty);
+            let allowed = store.restart_time.allowed(dirty);
             let goal = self.controller.goal(capacity, allowed);
             let listed = list.oldest_listed().map_or(lsn, |oldest| oldest.0);
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
+            let age = lsn.saturating_sub(oldest);
+            let target = store.restart_time.target(store.frame_count());
             Load {
                 elapsed,
                 lsn,
-                age: lsn.saturating_sub(oldest),
+                age,
                 capacity,
                 pressure: list.ages().pressure(listed, lsn, goal),
                 overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
                 dirty,
                 hot: list.ages().hot(),
                 allowed,
+                restart: store.restart_time.estimate(age, dirty).div_duration_f64(target),
                 ahead,
             }
         };

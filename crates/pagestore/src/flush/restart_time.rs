@@ -10,17 +10,16 @@
 //! Both rates are this machine's: learned at the last recovery, and the page rate also from batches of page
 //! writes that go as fast as the storage takes them. Before anything was measured, guesses stand in.
 //!
-//! A restart is to keep within a **target** (`untorn_recovery_target`). Without a setting it is
-//! [`BASE`] and the time in which the storage reads the whole buffer pool, at most [`TARGET_MAX`]: a
-//! restart has to read what was in use anyway.
+//! A restart is to keep within a **target** (`untorn_recovery_target`). Without a setting it is ten seconds
+//! and the time in which the storage reads the whole buffer pool: a restart has to read what was in use
+//! anyway. Such a target bounds the log and not the number of dirty pages, which are never more than the
+//! pool has.
 
 use parking_lot::Mutex;
 use std::time::Duration;
 
 /// Part of the default target that does not depend on the pool.
 const BASE: f64 = 10.0;
-/// The default target at most, seconds.
-const TARGET_MAX: f64 = 120.0;
 /// The target a setting may ask for at least, seconds: less could not be kept.
 const TARGET_MIN: f64 = 1.0;
 /// Part of the target that dirty pages may take.
@@ -29,6 +28,10 @@ const PAGES_PART: f64 = 0.75;
 const LOG_RATE_GUESS: f64 = (64 << 20) as f64;
 /// Pages per second, before anything has shown it.
 const PAGE_RATE_GUESS: f64 = 2000.0;
+/// Slower rates are not believed: one recovery on a disk that stumbled would have everything written at once
+/// from then on.
+const LOG_RATE_MIN: f64 = (8 << 20) as f64;
+const PAGE_RATE_MIN: f64 = 200.0;
 /// A recovery of less says little.
 const LOG_BYTES_MIN: u64 = 8 << 20;
 const PAGES_MIN: u64 = 1000;
@@ -75,7 +78,7 @@ impl RestartTime {
     /// The target for a pool of so many pages.
     pub(crate) fn target(&self, pool_pages: usize) -> Duration {
         let pages = self.rates.lock().pages;
-        let by_machine = || (BASE + pool_pages as f64 / pages).min(TARGET_MAX);
+        let by_machine = || BASE + pool_pages as f64 / pages;
         Duration::from_secs_f64(self.target.lock().unwrap_or_else(by_machine))
     }
 
@@ -85,10 +88,12 @@ impl RestartTime {
         Duration::from_secs_f64(age as f64 / rates.log + dirty as f64 / rates.pages)
     }
 
-    /// How old and how many dirty pages may be, for a pool of so many pages.
-    pub(crate) fn allowed(&self, pool_pages: usize, dirty: usize) -> Allowed {
-        let target = self.target(pool_pages).as_secs_f64();
+    /// How old and how many dirty pages may be.
+    pub(crate) fn allowed(&self, dirty: usize) -> Allowed {
         let rates = *self.rates.lock();
+        let Some(target) = *self.target.lock() else {
+            return Allowed { age: BASE * rates.log, dirty: f64::INFINITY };
+        };
         let for_pages = (dirty as f64 / rates.pages).min(PAGES_PART * target);
         Allowed { age: (target - for_pages) * rates.log, dirty: PAGES_PART * target * rates.pages }
     }
@@ -97,10 +102,10 @@ impl RestartTime {
     pub(crate) fn recovered(&self, log: (u64, Duration), pages: (u64, Duration)) {
         let mut rates = self.rates.lock();
         if log.0 >= LOG_BYTES_MIN && !log.1.is_zero() {
-            rates.log = log.0 as f64 / log.1.as_secs_f64();
+            rates.log = (log.0 as f64 / log.1.as_secs_f64()).max(LOG_RATE_MIN);
         }
         if pages.0 >= PAGES_MIN && !pages.1.is_zero() {
-            rates.pages = pages.0 as f64 / pages.1.as_secs_f64();
+            rates.pages = (pages.0 as f64 / pages.1.as_secs_f64()).max(PAGE_RATE_MIN);
         }
     }
 }
@@ -117,6 +122,10 @@ mod tests {
         time.recovered((100 << 20, SECOND), (5000, 2 * SECOND));
         let estimate = time.estimate(200 << 20, 2500).as_secs_f64();
         assert!((estimate - 3.0).abs() < 1e-6, "{estimate}");
+        // A disk that stumbled.
+        let slow = RestartTime::new(None);
+        slow.recovered((100 << 20, 1000 * SECOND), (5000, 1000 * SECOND));
+        assert!(slow.estimate(0, 2000) <= 10 * SECOND);
         // Too little to tell.
         time.recovered((1 << 20, SECOND), (10, 20 * SECOND));
         assert_eq!(time.estimate(200 << 20, 2500).as_secs_f64(), estimate);
@@ -127,7 +136,8 @@ mod tests {
         let time = RestartTime::new(None);
         time.recovered((100 << 20, SECOND), (2000, SECOND));
         assert_eq!(time.target(20_000), Duration::from_secs(20));
-        assert_eq!(time.target(1 << 30), Duration::from_secs(120));
+        let allowed = time.allowed(1 << 20);
+        assert_eq!((allowed.age, allowed.dirty), ((1000 << 20) as f64, f64::INFINITY));
         time.set_target(Some(Duration::from_secs(3)));
         assert_eq!(time.target(20_000), Duration::from_secs(3));
     }
@@ -137,12 +147,12 @@ mod tests {
         let time = RestartTime::new(Some(Duration::from_secs(8)));
         time.recovered((100 << 20, SECOND), (2000, SECOND));
         for dirty in [0, 4000, 12_000] {
-            let allowed = time.allowed(20_000, dirty);
+            let allowed = time.allowed(dirty);
             let restart = time.estimate(allowed.age as u64, dirty).as_secs_f64();
             assert!((restart - 8.0).abs() < 0.01, "{dirty} dirty pages: {restart}");
         }
         // More pages than the target has time for are to be written: the log is not squeezed to nothing.
-        assert_eq!(time.allowed(20_000, 1 << 20), time.allowed(20_000, 12_000));
-        assert_eq!(time.allowed(20_000, 0).dirty, 12_000.0);
+        assert_eq!(time.allowed(1 << 20), time.allowed(12_000));
+        assert_eq!(time.allowed(0).dirty, 12_000.0);
     }
 }
