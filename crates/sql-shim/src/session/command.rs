@@ -88,33 +88,9 @@ impl Session {
             Statement::LockTables(locks) => self.lock_tables(locks).await,
             Statement::UnlockTables => self.unlock_tables().await,
             Statement::Flush(flush) => self.flush(flush).await,
-            Statement::Prepare { name, source } => {
-                let text = self.constant(source)?.to_text().into_owned();
-                // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
-                let name = name.to_ascii_lowercase();
-                if let Some(old) = self.named_statements.remove(&name) {
-                    self.state.memory.keep(name.len() + old.text.len(), 0)?;
-                }
-                self.prepare_text(&text).await?;
-                let server = &self.state.server;
-                let _counted = CountedStatement::new(server).ok_or_else(|| {
-                    let max = server.variables.max_prepared_stmt_count();
-                    errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
-                })?;
-                self.state.memory.keep(0, name.len() + text.len())?;
-                self.named_statements.insert(name, NamedStatement { text, _counted });
-                Ok(done())
-            }
+            Statement::Prepare { name, source } => self.prepare_named(name, source).await,
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
-            Statement::Deallocate(name) => {
-                let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
-                    return Err(
-                        errors::error(errors::UNKNOWN_STMT_HANDLER, &[name, &"DEALLOCATE PREPARE"]).into()
-                    );
-                };
-                self.state.memory.keep(name.len() + old.text.len(), 0)?;
-                Ok(done())
-            }
+            Statement::Deallocate(name) => self.deallocate(name),
             Statement::Shutdown => {
                 self.state.server.shutdown.request();
                 Ok(done())
@@ -142,6 +118,32 @@ impl Session {
                 result
             }
         }
+    }
+
+    async fn prepare_named(&mut self, name: &str, source: &ast::Expr) -> Result<Outcome, Failure> {
+        let text = self.constant(source)?.to_text().into_owned();
+        // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
+        let name = name.to_ascii_lowercase();
+        if let Some(old) = self.named_statements.remove(&name) {
+            self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        }
+        self.prepare_text(&text).await?;
+        let server = &self.state.server;
+        let _counted = CountedStatement::new(server).ok_or_else(|| {
+            let max = server.variables.max_prepared_stmt_count();
+            errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
+        })?;
+        self.state.memory.keep(0, name.len() + text.len())?;
+        self.named_statements.insert(name, NamedStatement { text, _counted });
+        Ok(done())
+    }
+
+    fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
+        let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
+            return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"DEALLOCATE PREPARE"]).into());
+        };
+        self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        Ok(done())
     }
 
     fn ended(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {

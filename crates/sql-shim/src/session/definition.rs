@@ -74,20 +74,7 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
             _ => ColumnType::Float,
         },
         "DOUBLE" => ColumnType::Double,
-        "DECIMAL" => {
-            let (precision, scale) = (argument.unwrap_or(10), said.arguments.get(1).copied().unwrap_or(0));
-            let precision = if precision == 0 { 10 } else { precision };
-            if precision > 65 {
-                return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &name, &65]));
-            }
-            if scale > 30 {
-                return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &name, &30]));
-            }
-            if scale > precision {
-                return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
-            }
-            ColumnType::Decimal { precision: precision as u8, scale: scale as u8 }
-        }
+        "DECIMAL" => decimal(name, &said.arguments)?,
         "DATE" => ColumnType::Date,
         "DATETIME" => ColumnType::DateTime { fraction: fraction()? },
         "TIMESTAMP" => ColumnType::Timestamp { fraction: fraction()? },
@@ -143,6 +130,22 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         },
         other => return Err(errors::unsupported(other)),
     })
+}
+
+fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
+    let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+    let (precision, scale) = (argument(0), argument(1));
+    let precision = if precision == 0 { 10 } else { precision };
+    if precision > 65 {
+        return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &name, &65]));
+    }
+    if scale > 30 {
+        return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &name, &30]));
+    }
+    if scale > precision {
+        return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
+    }
+    Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })
 }
 
 /// `TEXT(1000)` is the smallest class that holds so much.

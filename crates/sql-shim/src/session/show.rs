@@ -130,6 +130,93 @@ fn bind_filter(
     }
 }
 
+fn databases(state: &SessionState, filter: Option<&ShowFilter>) -> Answer {
+    let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]);
+    let name = match like_filter(filter) {
+        Some(pattern) => format!("Database ({})", String::from_utf8_lossy(pattern)),
+        None => "Database".to_owned(),
+    };
+    Answer::new(vec![(name, Type::text(64))], rows)
+}
+
+/// SHOW VARIABLES and SHOW STATUS.
+fn names_and_values<N, V>(list: Vec<(N, V)>) -> Answer
+where
+    N: Into<String> + 'static,
+    V: Into<String> + 'static,
+{
+    let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]);
+    Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
+}
+
+fn process_list(state: &SessionState, full: bool) -> Answer {
+    let rows = server_tables::process_list(state).map(move |mut row| {
+        if let (false, Some(Value::Text(info, _))) = (full, row.last_mut()) {
+            let end = collation::char_offset(info, 100, Collation::Utf8mb4GeneralCi);
+            info.to_mut().truncate(end);
+        }
+        row
+    });
+    let columns = [
+        ("Id", 21),
+        ("User", 32),
+        ("Host", 261),
+        ("db", 64),
+        ("Command", 16),
+        ("Time", 7),
+        ("State", 64),
+        ("Info", 100),
+    ];
+    Answer::texts(&columns, rows).number(0)
+}
+
+fn engines(state: &SessionState) -> Answer {
+    let columns =
+        [("Engine", 64), ("Support", 8), ("Comment", 80), ("Transactions", 3), ("XA", 3), ("Savepoints", 3)];
+    Answer::texts(&columns, server_tables::engines(state))
+}
+
+fn engine_status(state: &SessionState, engine: &str, what: &str) -> Result<Answer, SqlError> {
+    if !engine.eq_ignore_ascii_case("innodb") {
+        return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&engine]));
+    }
+    let rows = match what {
+        "STATUS" => vec![vec![text("InnoDB"), text(""), text(innodb_status::text(state))]],
+        _ => Vec::new(),
+    };
+    Ok(Answer::texts(&[("Type", 10), ("Name", 512), ("Status", 65_535)], rows))
+}
+
+fn plugins() -> Answer {
+    let innodb =
+        vec![text("InnoDB"), text("ACTIVE"), text("STORAGE ENGINE"), Value::Null, text("MIT OR Apache-2.0")];
+    let columns = [("Name", 64), ("Status", 10), ("Type", 80), ("Library", 64), ("License", 80)];
+    Answer::texts(&columns, vec![innodb])
+}
+
+fn collations(state: &SessionState) -> Answer {
+    let columns = [
+        ("Collation", 64),
+        ("Charset", 64),
+        ("Id", 20),
+        ("Default", 3),
+        ("Compiled", 3),
+        ("Sortlen", 3),
+        ("Pad_attribute", 9),
+    ];
+    Answer::texts(&columns, server_tables::collations(state)).number(2).number(5)
+}
+
+fn grants(state: &SessionState, account: Option<&ast::Account>) -> Result<Answer, SqlError> {
+    let (user, host) = match account {
+        Some(account) if !account.current => (account.user.clone(), account.host.clone()),
+        _ => state.connection.with_activity(|a| (a.user.to_string(), a.account_host.to_string())),
+    };
+    let rows = state.server.accounts.grants(&user, &host)?;
+    let name = format!("Grants for {user}@{host}");
+    Ok(Answer::new(vec![(name, Type::text(1024))], rows.into_iter().map(|row| vec![text(row)])))
+}
+
 impl Session {
     /// Executes SHOW, DESCRIBE, EXPLAIN.
     pub(super) async fn show_statement<S: ResultSink>(
@@ -199,14 +286,7 @@ impl Session {
         let filter = show.filter.as_ref();
         let state = &self.state;
         Ok(match &show.kind {
-            ShowKind::Databases => {
-                let rows = catalog_views::database_names(state).into_iter().map(|name| vec![text(name)]);
-                let name = match like_filter(filter) {
-                    Some(pattern) => format!("Database ({})", String::from_utf8_lossy(pattern)),
-                    None => "Database".to_owned(),
-                };
-                Answer::new(vec![(name, Type::text(64))], rows)
-            }
+            ShowKind::Databases => databases(state, filter),
             ShowKind::Tables { full, database } => self.tables(*full, database.as_deref(), filter)?,
             ShowKind::TableStatus { database } => self.table_status(database.as_deref())?,
             ShowKind::OpenTables { .. } => Answer::texts(
@@ -221,72 +301,15 @@ impl Session {
             }
             ShowKind::Variables { global } => {
                 let scope = if *global { Scope::Global } else { Scope::Either };
-                let list = state.variables.show(&state.server.variables, scope);
-                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]);
-                Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
+                names_and_values(state.variables.show(&state.server.variables, scope))
             }
-            ShowKind::Status { .. } => {
-                let list = crate::status::collect(&state.server);
-                let rows = list.into_iter().map(|(name, value)| vec![text(name), text(value)]);
-                Answer::texts(&[("Variable_name", 64), ("Value", 1024)], rows)
-            }
-            ShowKind::ProcessList { full } => {
-                let full = *full;
-                let rows = server_tables::process_list(state).map(move |mut row| {
-                    if let (false, Some(Value::Text(info, _))) = (full, row.last_mut()) {
-                        let end = collation::char_offset(info, 100, Collation::Utf8mb4GeneralCi);
-                        info.to_mut().truncate(end);
-                    }
-                    row
-                });
-                Answer::texts(
-                    &[
-                        ("Id", 21),
-                        ("User", 32),
-                        ("Host", 261),
-                        ("db", 64),
-                        ("Command", 16),
-                        ("Time", 7),
-                        ("State", 64),
-                        ("Info", 100),
-                    ],
-                    rows,
-                )
-                .number(0)
-            }
+            ShowKind::Status { .. } => names_and_values(crate::status::collect(&state.server)),
+            ShowKind::ProcessList { full } => process_list(state, *full),
             ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,
             ShowKind::Errors { limit, count } => self.warning_rows(limit.as_ref(), *count, true)?,
-            ShowKind::Engines => Answer::texts(
-                &[
-                    ("Engine", 64),
-                    ("Support", 8),
-                    ("Comment", 80),
-                    ("Transactions", 3),
-                    ("XA", 3),
-                    ("Savepoints", 3),
-                ],
-                server_tables::engines(state),
-            ),
-            ShowKind::EngineStatus { engine, what } => {
-                if !engine.eq_ignore_ascii_case("innodb") {
-                    return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[engine]));
-                }
-                let rows = match what.as_str() {
-                    "STATUS" => vec![vec![text("InnoDB"), text(""), text(innodb_status::text(state))]],
-                    _ => Vec::new(),
-                };
-                Answer::texts(&[("Type", 10), ("Name", 512), ("Status", 65_535)], rows)
-            }
-            ShowKind::Plugins => Answer::texts(
-                &[("Name", 64), ("Status", 10), ("Type", 80), ("Library", 64), ("License", 80)],
-                vec![vec![
-                    text("InnoDB"),
-                    text("ACTIVE"),
-                    text("STORAGE ENGINE"),
-                    Value::Null,
-                    text("MIT OR Apache-2.0"),
-                ]],
-            ),
+            ShowKind::Engines => engines(state),
+            ShowKind::EngineStatus { engine, what } => engine_status(state, engine, what)?,
+            ShowKind::Plugins => plugins(),
             ShowKind::Privileges => {
                 Answer::texts(&[("Privilege", 64), ("Context", 64), ("Comment", 128)], Vec::new())
             }
@@ -295,29 +318,8 @@ impl Session {
                 server_tables::character_sets(state).map(|row| picked(&row, &[0, 2, 1, 3])),
             )
             .number(3),
-            ShowKind::Collations => Answer::texts(
-                &[
-                    ("Collation", 64),
-                    ("Charset", 64),
-                    ("Id", 20),
-                    ("Default", 3),
-                    ("Compiled", 3),
-                    ("Sortlen", 3),
-                    ("Pad_attribute", 9),
-                ],
-                server_tables::collations(state),
-            )
-            .number(2)
-            .number(5),
-            ShowKind::Grants(account) => {
-                let (user, host) = match account {
-                    Some(account) if !account.current => (account.user.clone(), account.host.clone()),
-                    _ => state.connection.with_activity(|a| (a.user.to_string(), a.account_host.to_string())),
-                };
-                let rows = state.server.accounts.grants(&user, &host)?;
-                let name = format!("Grants for {user}@{host}");
-                Answer::new(vec![(name, Type::text(1024))], rows.into_iter().map(|row| vec![text(row)]))
-            }
+            ShowKind::Collations => collations(state),
+            ShowKind::Grants(account) => grants(state, account.as_ref())?,
             ShowKind::Empty(columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
                 Answer::texts(&columns, Vec::new())

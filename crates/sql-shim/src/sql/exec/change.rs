@@ -7,7 +7,7 @@
 //! the sort: assignments may count rows, and those beyond a LIMIT are nobody's business.
 
 use untorn::Table;
-use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, WaitPolicy};
+use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, TimeSlice, WaitPolicy};
 use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
@@ -20,7 +20,8 @@ use super::stored_values::{put_bytes, take_bytes};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::{Failure, engine as engine_error};
-use crate::session::memory::refused;
+use crate::session::memory::{Charge, refused};
+use crate::session::state::SessionState;
 use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
@@ -206,6 +207,105 @@ fn stored_bytes<'v>(view: &RowView<'v>, column: u16) -> Option<Option<&'v [u8]>>
     }
 }
 
+/// What the scan of a change has found.
+struct Found<'e> {
+    state: &'e SessionState,
+    target: &'e Target,
+    /// Rows that may still be found. A sort takes all and obeys the LIMIT at its end.
+    limit: u64,
+    /// Changed when the scan pauses.
+    batch: Vec<Work>,
+    /// Bytes of the batch.
+    bytes: usize,
+    charge: Charge<'e>,
+    /// Instead of the batch: rows that are changed when the scan has ended, because they would come into its
+    /// way again or are to be sorted first.
+    gathered: Option<RowSorter<'e>>,
+}
+
+impl<'e> Found<'e> {
+    fn new(state: &'e SessionState, target: &'e Target, gather: bool, limit: u64) -> Self {
+        let gathered = match (gather, target.order.is_empty()) {
+            (_, false) => Some(RowSorter::of_first(state, limit)),
+            (true, true) => Some(RowSorter::new(state)),
+            (false, true) => None,
+        };
+        Self { state, target, limit, batch: Vec::new(), bytes: 0, charge: state.memory.charge(), gathered }
+    }
+
+    /// Takes a row that is locked and meets the conditions. A row with long columns is shown as a copy, without
+    /// its key: `key` copies the one that was taken when it was locked.
+    fn take(
+        &mut self,
+        view: &RowView<'_>,
+        key: &dyn Fn(&mut OwnedKey),
+        cx: &Context<'_>,
+        compute: &mut Option<&mut Compute<'_>>,
+    ) -> Result<Flow, Failure> {
+        let sorts = !self.target.order.is_empty();
+        let held = self.state.held();
+        let todo = match compute {
+            None => Todo::Delete,
+            Some(_) if sorts => Todo::Compute(columns_of(view, &self.target.needed)),
+            Some(compute) => Todo::Change(compute(view, cx)?),
+        };
+        if !todo.is_nothing() {
+            let mut owned = OwnedKey::default();
+            key(&mut owned);
+            self.keep(Work { key: owned, todo }, cx)?;
+        }
+        self.state.release_to(held);
+        if !sorts {
+            self.limit -= 1;
+            if self.limit == 0 {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(if self.is_full() { Flow::Pause } else { Flow::Next })
+    }
+
+    fn keep(&mut self, item: Work, cx: &Context<'_>) -> Result<(), Failure> {
+        let Some(gathered) = &mut self.gathered else {
+            self.bytes += item.weight();
+            if !self.charge.reach(self.bytes) {
+                return Err(refused().into());
+            }
+            self.batch.push(item);
+            return Ok(());
+        };
+        let order = &self.target.order;
+        let sort_key = |bytes: &mut Vec<u8>| {
+            order.iter().try_for_each(|(expr, descending)| {
+                push_key(&expr.eval(cx)?, *descending, bytes);
+                Ok(())
+            })
+        };
+        gathered.add(sort_key, |out| {
+            item.pack(out);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.len() >= BATCH_ROWS
+            || self.bytes >= BATCH_BYTES
+            || self.gathered.as_ref().is_some_and(RowSorter::is_full)
+    }
+
+    async fn spill_if_full(&mut self, slice: &TimeSlice) -> Result<(), Failure> {
+        match &mut self.gathered {
+            Some(gathered) if gathered.is_full() => gathered.spill(slice).await,
+            _ => Ok(()),
+        }
+    }
+
+    fn batch_is_done(&mut self) {
+        self.bytes = 0;
+        self.charge.shrink_to(0);
+    }
+}
+
 impl Executor<'_> {
     fn check_safe_updates(&self, target: &Target) -> Result<(), SqlError> {
         let safe = self.state.settings().sql_safe_updates;
@@ -271,31 +371,24 @@ impl Executor<'_> {
         let subqueries = self.subqueries(&target.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
         let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
-        let mut limit = match &target.limit {
+        let limit = match &target.limit {
             Some(limit) => as_count(&limit.eval(&cx)?),
             None => u64::MAX,
         };
         if limit == 0 {
             return Ok(0);
         }
-        let mut charge = self.state.memory.charge();
-        let Some(ranges) = self.ranges(&target.path, &table.def.columns, &cx, &mut charge).await? else {
+        let mut range_charge = state.memory.charge();
+        let Some(ranges) = self.ranges(&target.path, &table.def.columns, &cx, &mut range_charge).await?
+        else {
             return Ok(0);
         };
         let conditions = if ranges.exact { &target.filter } else { &target.all_conditions };
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &target.needed);
         cursor.look_before_waiting();
-        let sorts = !target.order.is_empty();
-        let mut gathered = match (gather, sorts) {
-            (_, true) => Some(RowSorter::of_first(state, limit)),
-            (true, false) => Some(RowSorter::new(state)),
-            (false, false) => None,
-        };
-        let mut work: Vec<Work> = Vec::new();
-        let (mut bytes, mut charge) = (0, state.memory.charge());
+        let mut found = Found::new(state, target, gather, limit);
         let mut changed = 0;
-        // A row with long columns is shown as a copy, without its key: the key was taken when it was locked.
         loop {
             let more = cursor
                 .run_keyed(self.transaction.rows(), &mut |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| {
@@ -305,76 +398,41 @@ impl Executor<'_> {
                         return Ok(Flow::Skip);
                     }
                     if matches!(view, RowView::Stored(row, _) if row.is_peeked()) {
-                        // It is wanted: it will be shown again when it is locked.
+                        // It matches: it will be shown again when it is locked.
                         return Ok(Flow::Next);
                     }
-                    let held = state.held();
-                    let todo = match compute {
-                        None => Some(Todo::Delete),
-                        Some(_) if sorts => Some(Todo::Compute(columns_of(&view, &target.needed))),
-                        Some(compute) => {
-                            Some(Todo::Change(compute(&view, &row_cx)?)).filter(|todo| !todo.is_nothing())
-                        }
-                    };
-                    let mut full = false;
-                    if let Some(todo) = todo {
-                        let mut owned = OwnedKey::default();
-                        key(&mut owned);
-                        let item = Work { key: owned, todo };
-                        match &mut gathered {
-                            Some(gathered) => {
-                                gathered.add(
-                                    |bytes| {
-                                        for (expr, descending) in &target.order {
-                                            push_key(&expr.eval(&row_cx)?, *descending, bytes);
-                                        }
-                                        Ok(())
-                                    },
-                                    |out| {
-                                        item.pack(out);
-                                        Ok(())
-                                    },
-                                )?;
-                                full = gathered.is_full();
-                            }
-                            None => {
-                                bytes += item.weight();
-                                if !charge.reach(bytes) {
-                                    return Err(refused().into());
-                                }
-                                work.push(item);
-                            }
-                        }
-                    }
-                    state.release_to(held);
-                    if !sorts {
-                        limit -= 1;
-                        if limit == 0 {
-                            return Ok(Flow::Stop);
-                        }
-                    }
-                    let full = full || work.len() >= BATCH_ROWS || bytes >= BATCH_BYTES;
-                    Ok(if full { Flow::Pause } else { Flow::Next })
+                    found.take(&view, key, &row_cx, compute)
                 })
                 .await?;
             state.check_killed()?;
-            if let Some(gathered) = &mut gathered
-                && gathered.is_full()
-            {
-                gathered.spill(self.slice()).await?;
-            }
-            for item in work.drain(..) {
+            found.spill_if_full(self.slice()).await?;
+            for item in found.batch.drain(..) {
                 changed += self.apply(writer, item, ignore).await?;
             }
-            bytes = 0;
-            charge.shrink_to(0);
+            found.batch_is_done();
             if !more {
                 break;
             }
         }
-        let Some(gathered) = gathered else { return Ok(changed) };
+        changed += self.change_gathered(found, writer, ignore, compute, &cx).await?;
+        Ok(changed)
+    }
+
+    /// Changes the rows that were kept until the scan ended.
+    async fn change_gathered(
+        &mut self,
+        found: Found<'_>,
+        writer: &mut RowWriter,
+        ignore: bool,
+        compute: &mut Option<&mut Compute<'_>>,
+        cx: &Context<'_>,
+    ) -> Result<u64, Failure> {
+        let Found { target, limit, gathered, mut charge, state, .. } = found;
+        let Some(gathered) = gathered else { return Ok(0) };
+        let table = &writer.table().clone();
         let mut rows = gathered.finish().await?;
-        let mut left = if sorts { limit } else { u64::MAX };
+        let mut left = if target.order.is_empty() { u64::MAX } else { limit };
+        let mut changed = 0;
         while left > 0 {
             let Some((_, packed)) = rows.next().await? else { break };
             let packed_bytes = packed.len();
@@ -384,7 +442,7 @@ impl Executor<'_> {
                 );
             };
             left -= 1;
-            // Taken up again it is there twice for a moment: as it was, and with what it becomes.
+            // Unpacked it is in memory twice for a moment: as it was, and as it will be.
             if !charge.reach(2 * packed_bytes) {
                 return Err(refused().into());
             }
@@ -396,7 +454,7 @@ impl Executor<'_> {
                     fields[usize::from(column)] = bytes;
                 }
                 let views = [RowView::Fields(&fields, &table.def.columns)];
-                item.todo = Todo::Change(compute(&views[0], &Context { rows: &views, ..cx })?);
+                item.todo = Todo::Change(compute(&views[0], &Context { rows: &views, ..*cx })?);
             }
             if !item.todo.is_nothing() {
                 changed += self.apply(writer, item, ignore).await?;

@@ -57,6 +57,17 @@ struct Level<'p, 'e> {
     ended: bool,
 }
 
+/// What a step makes of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Its conditions do not hold.
+    Refused,
+    /// It is the partner in an outer join, and the conditions after the join do not hold.
+    Partner,
+    /// It belongs to the result.
+    Shown,
+}
+
 /// Which conditions of its step a row meets, outer joins included.
 fn test(
     step: &Step,
@@ -64,16 +75,14 @@ fn test(
     base: &[RowView<'_>],
     view: RowView<'_>,
     cx: &Context<'_>,
-    matched: &mut bool,
-) -> Result<bool, Failure> {
+) -> Result<Verdict, Failure> {
     let mut rows: Views<'_> = base.iter().copied().collect();
     rows[step.source] = view;
     let cx = Context { rows: &rows, ..*cx };
     if !all_true(conditions, &cx)? {
-        return Ok(false);
+        return Ok(Verdict::Refused);
     }
-    *matched = true;
-    Ok(!step.outer || all_true(&step.after, &cx)?)
+    Ok(if !step.outer || all_true(&step.after, &cx)? { Verdict::Shown } else { Verdict::Partner })
 }
 
 /// Whether the row of NULLs of an outer join is to be shown.
@@ -262,7 +271,9 @@ impl<'e> Executor<'e> {
         *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
         let mut bytes = 0;
         let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
-            if !test(step, conditions, &base, view, cx, matched)? {
+            let verdict = test(step, conditions, &base, view, cx)?;
+            *matched |= verdict != Verdict::Refused;
+            if verdict != Verdict::Shown {
                 return Ok(Flow::Skip);
             }
             let row = copy(plan, step.source, view, cx);
@@ -313,7 +324,9 @@ impl<'e> Executor<'e> {
         while !*ended {
             self.tick(1).await?;
             let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
-                if !test(step, conditions, &base, view, cx, matched)? {
+                let verdict = test(step, conditions, &base, view, cx)?;
+                *matched |= verdict != Verdict::Refused;
+                if verdict != Verdict::Shown {
                     return Ok(Flow::Skip);
                 }
                 let mut rows: Views<'_> = base.iter().copied().collect();

@@ -227,66 +227,70 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
     })
 }
 
-/// A lower or upper edge; `Err` when nothing can match.
+/// What a condition becomes.
+struct Made<T> {
+    value: T,
+    /// It says what the condition says. Otherwise it lets more rows through.
+    exact: bool,
+}
+
+impl<T> Made<T> {
+    fn exact(value: T) -> Self {
+        Self { value, exact: true }
+    }
+
+    fn wider(value: T) -> Self {
+        Self { value, exact: false }
+    }
+}
+
+/// A lower or upper edge; `None` when nothing can match.
 fn edge(
     end: &Option<(Expr, bool)>,
     column: &ColumnDef,
     side: Side,
     cx: &Context<'_>,
-    exact: &mut bool,
-) -> Result<Result<Edge, ()>, SqlError> {
+) -> Result<Option<Made<Edge>>, SqlError> {
     let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
-    let Some((expr, inclusive)) = end else { return Ok(Ok(unlimited())) };
-    Ok(Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
-        Piece::Key(bytes) => Some((Some(bytes), *inclusive)),
-        Piece::Near(bytes) => {
-            *exact = false;
-            Some((Some(bytes), true))
-        }
-        Piece::Inside(bytes) => Some((Some(bytes), true)),
-        Piece::Unlimited => unlimited(),
-        Piece::Unknown => {
-            *exact = false;
-            unlimited()
-        }
-        Piece::Nothing => return Ok(Err(())),
-    }))
+    let Some((expr, inclusive)) = end else { return Ok(Some(Made::exact(unlimited()))) };
+    Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
+        Piece::Key(bytes) => Some(Made::exact(Some((Some(bytes), *inclusive)))),
+        Piece::Near(bytes) => Some(Made::wider(Some((Some(bytes), true)))),
+        Piece::Inside(bytes) => Some(Made::exact(Some((Some(bytes), true)))),
+        Piece::Unlimited => Some(Made::exact(unlimited())),
+        Piece::Unknown => Some(Made::wider(unlimited())),
+        Piece::Nothing => None,
+    })
 }
 
+/// The keys of one alternative; `None` when nothing can match.
 fn interval(
     one: &Alternative,
     column: &ColumnDef,
     cx: &Context<'_>,
-    exact: &mut bool,
-) -> Result<Option<Interval>, SqlError> {
-    Ok(Some(match one {
-        Alternative::Null => Interval { lower: Some((None, true)), upper: Some((None, true)) },
+) -> Result<Option<Made<Interval>>, SqlError> {
+    let everything = Interval { lower: None, upper: None };
+    Ok(match one {
+        Alternative::Null => {
+            Some(Made::exact(Interval { lower: Some((None, true)), upper: Some((None, true)) }))
+        }
         Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
-            Piece::Nothing => return Ok(None),
-            Piece::Key(bytes) => point(bytes),
-            Piece::Near(bytes) | Piece::Inside(bytes) => {
-                *exact = false;
-                point(bytes)
-            }
-            Piece::Unlimited | Piece::Unknown => {
-                *exact = false;
-                Interval { lower: None, upper: None }
-            }
+            Piece::Nothing => None,
+            Piece::Key(bytes) => Some(Made::exact(point(bytes))),
+            Piece::Near(bytes) | Piece::Inside(bytes) => Some(Made::wider(point(bytes))),
+            Piece::Unlimited | Piece::Unknown => Some(Made::wider(everything)),
         },
-        // Alone it has its own ranges; among others, which planning does not do, it would say nothing.
-        Alternative::AnyOf(_) => {
-            *exact = false;
-            Interval { lower: None, upper: None }
-        }
+        // Alone it has its own ranges; planning does not put it among others.
+        Alternative::AnyOf(_) => Some(Made::wider(everything)),
         Alternative::Range { lower, upper } => {
-            let lower = edge(lower, column, Side::Lower, cx, exact)?;
-            let upper = edge(upper, column, Side::Upper, cx, exact)?;
-            match (lower, upper) {
-                (Ok(lower), Ok(upper)) => Interval { lower, upper },
-                _ => return Ok(None),
-            }
+            let lower = edge(lower, column, Side::Lower, cx)?;
+            let upper = edge(upper, column, Side::Upper, cx)?;
+            lower.zip(upper).map(|(lower, upper)| Made {
+                value: Interval { lower: lower.value, upper: upper.value },
+                exact: lower.exact && upper.exact,
+            })
         }
-    }))
+    })
 }
 
 fn point(bytes: Vec<u8>) -> Interval {
@@ -404,12 +408,8 @@ enum Start<'c> {
     Prefix(Prefix, Option<&'c ColumnDef>),
 }
 
-fn start<'c>(
-    path: &Path,
-    columns: &'c [ColumnDef],
-    cx: &Context<'_>,
-    exact: &mut bool,
-) -> Result<Start<'c>, SqlError> {
+fn start<'c>(path: &Path, columns: &'c [ColumnDef], cx: &Context<'_>) -> Result<Made<Start<'c>>, SqlError> {
+    let mut exact = true;
     let mut prefix = Prefix::with_capacity(path.equal.len());
     for (one, number) in path.equal.iter().zip(&path.columns) {
         let Some(column) = columns.get(usize::from(*number)) else { break };
@@ -418,12 +418,12 @@ fn start<'c>(
             Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
                 Piece::Key(bytes) => prefix.push(Some(bytes)),
                 Piece::Near(bytes) => {
-                    *exact = false;
+                    exact = false;
                     prefix.push(Some(bytes));
                 }
-                Piece::Nothing => return Ok(Start::Nothing),
+                Piece::Nothing => return Ok(Made::exact(Start::Nothing)),
                 _ => {
-                    *exact = false;
+                    exact = false;
                     break;
                 }
             },
@@ -433,17 +433,18 @@ fn start<'c>(
     let whole_prefix = prefix.len() == path.equal.len();
     let last = path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number)));
     let Some(column) = last.filter(|_| whole_prefix && !path.last.is_empty()) else {
-        return Ok(Start::Prefix(prefix, None));
+        return Ok(Made { value: Start::Prefix(prefix, None), exact });
     };
     if let [Alternative::AnyOf(constants)] = &path.last[..] {
         let (constants, integer) = (constants.clone(), column.kind.integer());
         let left = 0..constants.distinct();
-        return Ok(Start::Points(Points { constants, prefix, integer, left, backward: path.backward }));
+        let points = Points { constants, prefix, integer, left, backward: path.backward };
+        return Ok(Made { value: Start::Points(points), exact });
     }
     // Both ends of each range have the columns before in front.
     let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
     cx.state.hold(2 * path.last.len() * prefix_bytes)?;
-    Ok(Start::Prefix(prefix, Some(column)))
+    Ok(Made { value: Start::Prefix(prefix, Some(column)), exact })
 }
 
 fn key_range(prefix: &[Option<Vec<u8>>], interval: &Interval) -> KeyRange {
@@ -465,8 +466,8 @@ impl Ranges {
 
 /// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
 pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
-    let mut exact = true;
-    let (prefix, column) = match start(path, columns, cx, &mut exact)? {
+    let Made { value: start, mut exact } = start(path, columns, cx)?;
+    let (prefix, column) = match start {
         Start::Nothing => return Ok(None),
         Start::Points(points) => return Ok(Ranges::points(points, exact)),
         Start::Prefix(prefix, column) => (prefix, column),
@@ -477,7 +478,9 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
     };
     let mut intervals = Vec::with_capacity(path.last.len());
     for one in &path.last {
-        intervals.extend(interval(one, column, cx, &mut exact)?);
+        let Some(made) = interval(one, column, cx)? else { continue };
+        exact &= made.exact;
+        intervals.push(made.value);
     }
     intervals.sort_by(|left, right| lower_order(left, right, column));
     let mut merged = Vec::with_capacity(intervals.len());
@@ -493,15 +496,17 @@ pub async fn many_ranges(
     cx: &Context<'_>,
     slice: &TimeSlice,
 ) -> Result<Option<Ranges>, Failure> {
-    let mut exact = true;
-    let (prefix, column) = match start(path, columns, cx, &mut exact)? {
+    let Made { value: start, mut exact } = start(path, columns, cx)?;
+    let (prefix, column) = match start {
         Start::Prefix(prefix, Some(column)) => (prefix, column),
         _ => return Ok(ranges(path, columns, cx)?),
     };
     let mut intervals = Vec::with_capacity(path.last.len());
     for one in &path.last {
-        intervals.extend(interval(one, column, cx, &mut exact)?);
         slice.work(1).await?;
+        let Some(made) = interval(one, column, cx)? else { continue };
+        exact &= made.exact;
+        intervals.push(made.value);
     }
     let mut merged = Vec::new();
     for interval in sort_in_turns(intervals, column, slice).await? {

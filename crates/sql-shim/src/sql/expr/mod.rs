@@ -191,6 +191,30 @@ fn truth(value: Option<bool>) -> Value<'static> {
     value.map_or(Value::Null, Value::truth_value)
 }
 
+fn user_variable<'a>(name: &str, cx: &Context<'a>) -> Evaluated<'a> {
+    let value = cx.state.user_variable(name);
+    cx.state.work_on(&value)?;
+    cx.state.settle(value, cx.state.held())
+}
+
+fn assign<'a>(name: &str, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
+    let value = value.eval(cx)?.into_owned();
+    cx.state.work_on(&value)?;
+    cx.state.set_user_variable(name, value.clone())?;
+    Ok(value)
+}
+
+fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<'a>) -> Evaluated<'a> {
+    let held = cx.state.held();
+    let mut value = first.eval(cx)?;
+    for (operator, operand) in links {
+        cx.state.work(NODE_BYTES)?;
+        value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+        value = cx.state.settle(value, held)?;
+    }
+    Ok(value)
+}
+
 impl Expr {
     /// A constant integer.
     pub fn int(value: i64) -> Expr {
@@ -217,17 +241,8 @@ impl Expr {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
                 Ok(Value::truth_value(rows > 0))
             }
-            Expr::UserVariable(name) => {
-                let value = cx.state.user_variable(name);
-                cx.state.work_on(&value)?;
-                cx.state.settle(value, cx.state.held())
-            }
-            Expr::Assign(name, value) => {
-                let value = value.eval(cx)?.into_owned();
-                cx.state.work_on(&value)?;
-                cx.state.set_user_variable(name, value.clone())?;
-                Ok(value)
-            }
+            Expr::UserVariable(name) => user_variable(name, cx),
+            Expr::Assign(name, value) => assign(name, value, cx),
             Expr::SystemVariable { scope, name } => cx.state.system_variable(name, *scope),
             Expr::Inserted(column) => {
                 Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
@@ -243,16 +258,7 @@ impl Expr {
                 let value = arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)?;
                 cx.state.settle(value, held)
             }
-            Expr::Chain(first, links) => {
-                let held = cx.state.held();
-                let mut value = first.eval(cx)?;
-                for (operator, operand) in links {
-                    cx.state.work(NODE_BYTES)?;
-                    value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
-                    value = cx.state.settle(value, held)?;
-                }
-                Ok(value)
-            }
+            Expr::Chain(first, links) => chain(first, links, cx),
             Expr::Coalesce(list) => {
                 for item in list {
                     cx.state.work(NODE_BYTES)?;

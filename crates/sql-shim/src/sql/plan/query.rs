@@ -49,6 +49,14 @@ struct From<'q> {
     locks: bool,
 }
 
+/// The bound conditions of a SELECT.
+struct JoinedConditions {
+    /// They hold for every row of the result.
+    conjuncts: Vec<Condition>,
+    /// LEFT JOINs: source and ON.
+    outer: Vec<(usize, Vec<Condition>)>,
+}
+
 /// Columns (source and number) in the order in which `*` shows them.
 type Shown = Vec<(u16, u16)>;
 
@@ -158,33 +166,8 @@ impl Planner<'_> {
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut binder = Binder::new(self, &sources);
-        // Conditions.
-        let mut conjuncts = Vec::new();
-        binder.clause = "on clause";
-        for (condition, visible) in &from.conditions {
-            binder.visible = *visible;
-            push_conjuncts(binder.bind(condition)?.0, &mut conjuncts);
-        }
-        let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
-        for (source, condition) in &from.outer {
-            binder.visible = *source + 1;
-            let mut on = Vec::new();
-            if let Some(condition) = condition {
-                push_conjuncts(binder.bind(condition)?.0, &mut on);
-            }
-            outer.push((*source, on));
-        }
-        binder.visible = sources.len();
-        for (equality, of) in from.equalities {
-            match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
-                Some((_, on)) => on.push(Arc::new(equality)),
-                None => conjuncts.push(Arc::new(equality)),
-            }
-        }
-        binder.clause = "where clause";
-        if let Some(filter) = &select.filter {
-            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
-        }
+        let JoinedConditions { mut conjuncts, outer } =
+            self.joined_conditions(&mut binder, &mut from, select)?;
         // Output.
         binder.clause = "field list";
         binder.aggregates_allowed = true;
@@ -193,31 +176,7 @@ impl Planner<'_> {
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
             binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
-        binder.aggregates_allowed = false;
-        binder.clause = "group statement";
-        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
-        for key in &select.group_by {
-            binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
-            let expr = match binder.position(key)? {
-                Some((expr, _)) => expr,
-                None => binder.bind(key)?.0,
-            };
-            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
-                self.outcome()?;
-                let name = match key {
-                    ast::Expr::Column { name, .. } => name.as_str(),
-                    ast::Expr::Integer(n) => metas.get(*n as usize - 1).map_or("", |meta| &meta.name),
-                    _ => "an aggregate",
-                };
-                return Err(errors::error(errors::WRONG_GROUP_FIELD, &[&name]));
-            }
-            if let Expr::Column { source, column } = &expr {
-                binder.grouped.insert((*source, *column));
-            }
-            if expr.identity().is_none_or(|identity| seen.insert(identity)) {
-                keys.push(expr);
-            }
-        }
+        let keys = self.group_keys(&mut binder, &select.group_by, &metas)?;
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
         binder.rule = NameRule::Having;
@@ -226,22 +185,7 @@ impl Planner<'_> {
             binder.selected = binder.select_list.columns(self)?.collect();
             having = Some(binder.bind(condition)?.0);
         }
-        binder.clause = "order clause";
-        let mut order = Vec::new();
-        seen.clear();
-        for item in order_by {
-            binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
-            let expr = match binder.position(&item.expr)? {
-                Some((expr, _)) => expr,
-                None => binder.bind(&item.expr)?.0,
-            };
-            let constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
-            self.outcome()?;
-            // What has been sorted by decides nothing once more.
-            if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
-                order.push((expr, item.descending));
-            }
-        }
+        let order = self.order_keys(&mut binder, order_by)?;
         let Binder { aggregates, subqueries, select_list, .. } = binder;
         let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
@@ -267,6 +211,100 @@ impl Planner<'_> {
         };
         self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
         Ok(plan)
+    }
+
+    /// WHERE and the conditions of the joins. Those of inner joins count as conditions of WHERE.
+    fn joined_conditions(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        from: &mut From<'_>,
+        select: &ast::Select,
+    ) -> Result<JoinedConditions, SqlError> {
+        let mut conjuncts = Vec::new();
+        binder.clause = "on clause";
+        for (condition, visible) in &from.conditions {
+            binder.visible = *visible;
+            push_conjuncts(binder.bind(condition)?.0, &mut conjuncts);
+        }
+        let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
+        for (source, condition) in &from.outer {
+            binder.visible = *source + 1;
+            let mut on = Vec::new();
+            if let Some(condition) = condition {
+                push_conjuncts(binder.bind(condition)?.0, &mut on);
+            }
+            outer.push((*source, on));
+        }
+        binder.visible = binder.sources.len();
+        for (equality, of) in std::mem::take(&mut from.equalities) {
+            match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
+                Some((_, on)) => on.push(Arc::new(equality)),
+                None => conjuncts.push(Arc::new(equality)),
+            }
+        }
+        binder.clause = "where clause";
+        if let Some(filter) = &select.filter {
+            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
+        }
+        Ok(JoinedConditions { conjuncts, outer })
+    }
+
+    /// GROUP BY, each expression once.
+    fn group_keys(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        group_by: &[ast::Expr],
+        metas: &[ColumnMeta],
+    ) -> Result<Vec<Expr>, SqlError> {
+        binder.aggregates_allowed = false;
+        binder.clause = "group statement";
+        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+        for key in group_by {
+            binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
+            let expr = match binder.position(key)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(key)?.0,
+            };
+            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
+                self.outcome()?;
+                let name = match key {
+                    ast::Expr::Column { name, .. } => name.as_str(),
+                    ast::Expr::Integer(n) => metas.get(*n as usize - 1).map_or("", |meta| &meta.name),
+                    _ => "an aggregate",
+                };
+                return Err(errors::error(errors::WRONG_GROUP_FIELD, &[&name]));
+            }
+            if let Expr::Column { source, column } = &expr {
+                binder.grouped.insert((*source, *column));
+            }
+            if expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                keys.push(expr);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// ORDER BY, without constants and repetitions: they cannot change the order.
+    fn order_keys(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        order_by: &[ast::OrderItem],
+    ) -> Result<Vec<(Expr, bool)>, SqlError> {
+        binder.clause = "order clause";
+        let (mut order, mut seen) = (Vec::new(), HashSet::new());
+        for item in order_by {
+            binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
+            let expr = match binder.position(&item.expr)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(&item.expr)?.0,
+            };
+            let constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
+            self.outcome()?;
+            if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                order.push((expr, item.descending));
+            }
+        }
+        Ok(order)
     }
 
     /// ONLY_FULL_GROUP_BY without GROUP BY: no bare columns beside aggregates.

@@ -124,14 +124,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::And(list) => (Expr::And(self.flat(list, open_and)?), Type::BOOL),
             ast::Expr::Or(list) => (Expr::Or(self.flat(list, open_or)?), Type::BOOL),
             ast::Expr::Binary2(operator, left, right) => self.binary(*operator, left, right)?,
-            ast::Expr::Chain(first, links) => {
-                let mut chain = self.bind(first)?;
-                for (operator, operand) in links {
-                    let operand = self.bind(operand)?;
-                    chain = self.arithmetic(*operator, chain, operand);
-                }
-                chain
-            }
+            ast::Expr::Chain(first, links) => self.chain(first, links)?,
             ast::Expr::IsNull { operand, negated } => {
                 (Expr::IsNull(Box::new(self.bind(operand)?.0), *negated), Type::BOOL.not_null())
             }
@@ -167,36 +160,20 @@ impl<'p, 'a> Binder<'p, 'a> {
                 self.case(operand.as_deref(), whens, otherwise.as_deref())?
             }
             ast::Expr::Function { .. } => self.function(expr)?,
-            ast::Expr::Cast { operand, target } => {
-                let mut operand = self.bind(operand)?;
-                if !matches!(target, ast::CastType::Char { .. } | ast::CastType::Binary { .. }) {
-                    operand = self.as_number(operand);
-                }
-                let operand = operand.0;
-                (Expr::Cast(Box::new(operand), target.clone()), cast_type(target))
-            }
+            ast::Expr::Cast { operand, target } => self.cast(operand, target)?,
             ast::Expr::ConvertCharset { operand, charset } => {
-                let (operand, ty) = self.bind(operand)?;
-                let rule = self.planner.charset_collation(charset)?;
-                (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
+                let operand = self.bind(operand)?;
+                collated(operand, self.planner.charset_collation(charset)?)
             }
             ast::Expr::Collate { operand, collation } => {
-                let (operand, ty) = self.bind(operand)?;
-                let rule = self.planner.collation(collation)?;
-                (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
+                let operand = self.bind(operand)?;
+                collated(operand, self.planner.collation(collation)?)
             }
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
             ast::Expr::Extract { unit, operand } => {
                 (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
             }
-            ast::Expr::Trim { side, what, operand } => {
-                let what = match what {
-                    Some(what) => Some(Box::new(self.bind(what)?.0)),
-                    None => None,
-                };
-                let (operand, ty) = self.bind(operand)?;
-                (Expr::Trim { side: *side, what, operand: Box::new(operand) }, Type::text(ty.length))
-            }
+            ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
             ast::Expr::Subquery(query) => {
                 let (index, ty) = self.subquery(query, Some(1))?;
                 // A second row is enough for error 1242.
@@ -210,6 +187,41 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Row(items) => (Expr::Row(self.list(items)?), Type::NULL),
         })
+    }
+
+    fn chain(
+        &mut self,
+        first: &ast::Expr,
+        links: &[(ast::BinaryOperator, ast::Expr)],
+    ) -> Result<Bound, SqlError> {
+        let mut chain = self.bind(first)?;
+        for (operator, operand) in links {
+            let operand = self.bind(operand)?;
+            chain = self.arithmetic(*operator, chain, operand);
+        }
+        Ok(chain)
+    }
+
+    fn cast(&mut self, operand: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
+        let mut operand = self.bind(operand)?;
+        if !matches!(target, ast::CastType::Char { .. } | ast::CastType::Binary { .. }) {
+            operand = self.as_number(operand);
+        }
+        Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
+    }
+
+    fn trim(
+        &mut self,
+        side: ast::TrimSide,
+        what: Option<&ast::Expr>,
+        operand: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
+        let what = match what {
+            Some(what) => Some(Box::new(self.bind(what)?.0)),
+            None => None,
+        };
+        let (operand, ty) = self.bind(operand)?;
+        Ok((Expr::Trim { side, what, operand: Box::new(operand) }, Type::text(ty.length)))
     }
 
     fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
@@ -374,6 +386,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         let cx = Context::constant(self.planner.state, &[]);
         bound.eval(&cx).map(Value::into_owned)
     }
+}
+
+/// A text with the collation that COLLATE, BINARY or CONVERT gives it.
+fn collated((operand, ty): Bound, rule: Collation) -> Bound {
+    (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
 }
 
 /// Aggregates and subqueries of one query are numbered with 16 bits.
