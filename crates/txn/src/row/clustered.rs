@@ -91,7 +91,6 @@ impl Writer<'_> {
         stored: &[FieldRef<'_>],
         structure: Option<usize>,
         on_duplicate: OnDuplicate,
-        revived: &mut bool,
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
         let def = tree.def();
@@ -121,7 +120,6 @@ impl Writer<'_> {
                 if !deleted {
                     return Ok(Step::Duplicate);
                 }
-                *revived = true;
                 match self.replace(&mut at, table, NewRow::Revived(stored), structure)? {
                     Replaced::Done => {
                         at.mtr.commit();

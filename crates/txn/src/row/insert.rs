@@ -91,11 +91,9 @@ pub(super) async fn insert_row(
     for (position, reference) in plan.iter().zip(&bytes) {
         stored[*position] = FieldRef::External { prefix: &[], reference };
     }
-    let mut revived = false;
-    let step = repeat(transaction, |writer, structure| {
-        writer.insert_step(table, &stored, structure, on_duplicate, &mut revived)
-    })
-    .await?;
+    let step =
+        repeat(transaction, |writer, structure| writer.insert_step(table, &stored, structure, on_duplicate))
+            .await?;
     match step {
         Step::Done => {}
         Step::Duplicate => return Err(duplicate(tree.def(), &key_of(table, &values))),
