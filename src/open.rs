@@ -35,43 +35,9 @@ const DEFAULT_PAGE_BYTES: u32 = 16 << 10;
 pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
     let started = environment.now();
     check_options(&options)?;
-    let storage = environment.storage().clone();
-    let directory = options.directory.clone();
-    if !storage.exists(&directory.join(CATALOG_FILE))? {
-        refuse_foreign_directory(&*storage, &directory)?;
-        match storage.exists(&directory)? {
-            true => sync_name(&*storage, &directory)?,
-            false => create_directory(&*storage, &directory)?,
-        }
-    }
-    let lock = lock_directory(&*storage, &directory)?;
-    // Asked again: another process may have made the directory in between.
-    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
-    if !exists {
-        clear_unfinished_directory(&environment, &options)?;
-    }
-    remove_temporary_files(&*storage, &directory)?;
-    forced_recovery::remove_scratch_log(&*storage, &directory)?;
-    let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
-    let catalog = Arc::new(Catalog::open(storage.clone(), &directory, wanted_page)?);
-    if exists {
-        // A process that was killed may have replaced the catalog without making that durable; what is done
-        // to files on the ground of what it says must not outlive it.
-        storage.sync_dir(&directory)?;
-    }
-    let page_bytes = catalog.snapshot().page_size;
-    if options.page_size.is_some_and(|wanted| wanted != page_bytes) {
-        return Err(Error::Setting {
-            setting: "innodb_page_size",
-            why: format!(
-                "the data directory has pages of {page_bytes} bytes, which cannot be changed; leave the setting out or open another directory"
-            ),
-        });
-    }
-    let page_size = PageSize::new(page_bytes as usize).ok_or_else(|| Error::Setting {
-        setting: "innodb_page_size",
-        why: format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536"),
-    })?;
+    let (storage, directory) = (environment.storage().clone(), options.directory.clone());
+    let Taken { lock, catalog, exists, page_size } = take_directory(&environment, &options)?;
+    let page_bytes = page_size.bytes() as u32;
     let level = options.force_recovery;
     let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
@@ -91,32 +57,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
-    let weak = Arc::downgrade(&store);
-    catalog.when_uncertain(move |why| {
-        if let Some(store) = weak.upgrade() {
-            store.poison(why);
-        }
-    });
+    poison_when_uncertain(&catalog, &store);
     let unrestored_pages = restored.unrestored;
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
-    for (space, path) in &spaces {
-        let mark = provenance::expected_mark(&catalog.snapshot(), &identity, *space);
-        store.add_space(*space, path, mark)?;
-    }
-    if level == 0 {
-        for (space, why) in &catalog.snapshot().lost {
-            store.refuse_space(*space, &lost_for_good(why));
-        }
-    }
-    let recovered = match level {
-        6 => Ok(RecoverySummary::default()),
-        _ => store.recover_noting(&[], &mut |space, why| note_lost(&catalog, space, why)),
-    };
-    let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
-    for (space, why) in &recovered.lost_spaces {
-        store.refuse_space(*space, &lost_for_good(why));
-    }
+    let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
     if exists && level < 6 {
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
@@ -124,15 +69,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     if level >= 4 {
         store.refuse_changes(&format!("innodb_force_recovery is {level}"));
     }
-    let mut system_options = txn::Options::new(undo_file);
-    system_options.lock_wait_timeout = options.lock_wait_timeout;
-    system_options.purge_threads = options.purge_threads;
-    system_options.undo_log_truncate = options.undo_log_truncate;
-    system_options.max_undo_log_bytes = options.max_undo_log_bytes;
-    system_options.forced_recovery = level;
-    let system = TransactionSystem::open(store.clone(), system_options).await;
-    let system = system.map_err(|error| explainer.explain(error.into()))?;
-    system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
+    let system = open_transactions(&store, undo_file, &options, &explainer).await?;
     let marks = Marks::new(&store, &catalog, &identity);
     if level < 4 {
         marks.mark_undo().await?;
@@ -142,7 +79,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
     if level < 4 {
-        // One of an older format is written anew.
+        // A catalog of an older format is rewritten in the present one.
         catalog.settle()?;
     }
     let report = OpenReport {
@@ -161,7 +98,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         redo_applied: recovered.mini_transactions,
         ..OpenReport::default()
     };
-    let mut inner = Inner {
+    let inner = Inner {
         environment: environment.clone(),
         directory,
         catalog,
@@ -181,27 +118,144 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
+    let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
+    unlock.0 = None;
+    inner.report = OpenReport { took: environment.now() - started, ..report };
+    Ok(Database(Arc::new(inner)))
+}
+
+/// A data directory that is locked for us.
+struct Taken {
+    lock: Box<dyn Send + Sync>,
+    catalog: Arc<Catalog>,
+    /// It was there before.
+    exists: bool,
+    page_size: PageSize,
+}
+
+/// Locks the data directory, made or cleaned up first, and reads its catalog.
+fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<Taken> {
+    let storage = environment.storage();
+    let directory = &*options.directory;
+    if !storage.exists(&directory.join(CATALOG_FILE))? {
+        refuse_foreign_directory(&**storage, directory)?;
+        match storage.exists(directory)? {
+            true => sync_name(&**storage, directory)?,
+            false => create_directory(&**storage, directory)?,
+        }
+    }
+    let lock = lock_directory(&**storage, directory)?;
+    // Asked again: another process may have made the directory in between.
+    let exists = storage.exists(&directory.join(CATALOG_FILE))?;
+    if !exists {
+        clear_unfinished_directory(environment, options)?;
+    }
+    remove_temporary_files(&**storage, directory)?;
+    forced_recovery::remove_scratch_log(&**storage, directory)?;
+    let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
+    let catalog = Arc::new(Catalog::open(storage.clone(), directory, wanted_page)?);
+    if exists {
+        // A process that was killed may have replaced the catalog without making that durable. Files are
+        // changed by what the catalog says, and these changes must not outlive it.
+        storage.sync_dir(directory)?;
+    }
+    let page_size = check_page_size(catalog.snapshot().page_size, options)?;
+    Ok(Taken { lock, catalog, exists, page_size })
+}
+
+fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
+    let refuse = |why: String| Error::Setting { setting: "innodb_page_size", why };
+    if options.page_size.is_some_and(|wanted| wanted != page_bytes) {
+        return Err(refuse(format!(
+            "the data directory has pages of {page_bytes} bytes, which cannot be changed; leave the setting out or open another directory"
+        )));
+    }
+    PageSize::new(page_bytes as usize)
+        .ok_or_else(|| refuse(format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536")))
+}
+
+/// Nothing may be written once it is not known which catalog a restart would find.
+fn poison_when_uncertain(catalog: &Catalog, store: &Arc<PageStore>) {
+    let store = Arc::downgrade(store);
+    catalog.when_uncertain(move |why| {
+        if let Some(store) = store.upgrade() {
+            store.poison(why);
+        }
+    });
+}
+
+/// Adds the tablespaces to the store and applies the redo log to them.
+fn apply_redo(
+    store: &PageStore,
+    identity: &Identity,
+    spaces: &BTreeMap<u32, PathBuf>,
+    explainer: &Explainer<'_>,
+    level: u8,
+) -> Result<RecoverySummary> {
+    let catalog = explainer.catalog;
+    for (space, path) in spaces {
+        let mark = provenance::expected_mark(&catalog.snapshot(), identity, *space);
+        store.add_space(*space, path, mark)?;
+    }
+    if level == 0 {
+        for (space, why) in &catalog.snapshot().lost {
+            store.refuse_space(*space, &lost_for_good(why));
+        }
+    }
+    let recovered = match level {
+        6 => Ok(RecoverySummary::default()),
+        _ => store.recover_noting(&[], &mut |space, why| note_lost(catalog, space, why)),
+    };
+    let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
+    for (space, why) in &recovered.lost_spaces {
+        store.refuse_space(*space, &lost_for_good(why));
+    }
+    Ok(recovered)
+}
+
+async fn open_transactions(
+    store: &Arc<PageStore>,
+    undo_file: PathBuf,
+    options: &Options,
+    explainer: &Explainer<'_>,
+) -> Result<TransactionSystem> {
+    let mut settings = txn::Options::new(undo_file);
+    settings.lock_wait_timeout = options.lock_wait_timeout;
+    settings.purge_threads = options.purge_threads;
+    settings.undo_log_truncate = options.undo_log_truncate;
+    settings.max_undo_log_bytes = options.max_undo_log_bytes;
+    settings.forced_recovery = options.force_recovery;
+    let system = TransactionSystem::open(store.clone(), settings).await;
+    let system = system.map_err(|error| explainer.explain(error.into()))?;
+    system.set_lock_memory_max(usize::try_from(options.lock_memory_bytes).unwrap_or(usize::MAX));
+    Ok(system)
+}
+
+/// Loads the tables, finishes interrupted index builds, and begins to roll back what had not committed.
+async fn start(
+    inner: Inner,
+    unrestored: &[dblwr::Unrestored],
+    report: OpenReport,
+) -> Result<(Inner, OpenReport)> {
+    let level = inner.force_recovery;
     let opened = Database(Arc::new(inner));
     if level >= 4 {
         opened.0.catalog.freeze(level);
     }
-    let left_out = load_tables(&opened, &unrestored_pages).await?;
+    let left_out = load_tables(&opened, unrestored).await?;
     if level == 0 {
         opened.free_unfinished_indexes().await?;
     }
     let tables = opened.0.tables.clone();
     let protection = opened.page_protection_summary();
     let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
-    // Nobody else has a clone yet but the table handles, which keep none.
-    inner = Arc::try_unwrap(opened.0)
+    // Only the table handles were given a reference, and they do not keep the database.
+    let inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
     if level == 0 {
         inner.marks.spawn();
     }
-    unlock.0 = None;
-    inner.report =
-        OpenReport { rolled_back, protection, left_out, took: environment.now() - started, ..report };
-    Ok(Database(Arc::new(inner)))
+    Ok((inner, OpenReport { rolled_back, protection, left_out, ..report }))
 }
 
 /// A start that fails lets go of the directory.

@@ -271,184 +271,200 @@ impl Session {
         let id = self.random.below(KEYS as usize) as i64;
         let polls = self.polls();
         match self.random.below(14) {
-            0..3 => {
-                let row = self.columns();
-                let text = vec![row.2.0; row.2.1];
-                self.say(|| format!("insert {id} {row:?} polls {polls}"));
-                let result = cut(polls, self.transaction.insert(&table, &values(id, row, &text))).await;
-                let current = self.current();
-                let clash = current.contains_key(&id)
-                    || row.1.is_some() && current.values().any(|other| other.1 == row.1);
-                match result {
-                    None => self.world.count("insert cut"),
-                    Some(Ok(_)) => {
-                        assert!(!clash, "{}: {id} {row:?} went in beside {current:?}", self.number);
-                        self.own.insert(id, Some(row));
-                        self.world.count("insert");
-                    }
-                    Some(Err(Error::Transaction(TransactionError::DuplicateKey { .. }))) => {
-                        assert!(clash, "{}: {id} {row:?} is no duplicate in {current:?}", self.number);
-                        self.world.count("duplicate");
-                    }
-                    Some(Err(error)) => return self.failed(&error),
-                }
-            }
-            3..6 => {
-                let new = self.columns();
-                let text = vec![new.2.0; new.2.1];
-                let which = self.random.below(4);
-                let mut changes: Vec<(&str, Value<'_>)> = Vec::new();
-                if which != 1 {
-                    changes.push(("k", Value::Int(new.0)));
-                }
-                if which == 1 || which == 3 {
-                    changes.push(("u", new.1.map_or(Value::Null, Value::Int)));
-                }
-                if which >= 2 {
-                    changes.push(("text", Value::bytes(&text)));
-                }
-                self.say(|| format!("update {id} {which} {new:?} polls {polls}"));
-                let result = cut(polls, self.transaction.update(&table, &[Value::Int(id)], &changes)).await;
-                let current = self.current();
-                match result {
-                    None => self.world.count("update cut"),
-                    Some(Ok(false)) => {
-                        assert!(!current.contains_key(&id), "{}: {id} not found in {current:?}", self.number);
-                    }
-                    Some(Ok(true)) => {
-                        let mut row = *current.get(&id).expect("a row that was updated");
-                        if which != 1 {
-                            row.0 = new.0;
-                        }
-                        if which == 1 || which == 3 {
-                            row.1 = new.1;
-                            let clash = row.1.is_some()
-                                && current.iter().any(|(other, columns)| *other != id && columns.1 == row.1);
-                            assert!(!clash, "{}: update {id} {row:?} beside {current:?}", self.number);
-                        }
-                        if which >= 2 {
-                            row.2 = new.2;
-                        }
-                        // What changes nothing makes no version: a snapshot shows the row as it was.
-                        if current.get(&id) != Some(&row) {
-                            self.own.insert(id, Some(row));
-                        }
-                        self.world.count("update");
-                    }
-                    Some(Err(Error::Transaction(TransactionError::DuplicateKey { .. }))) => {
-                        let clash = current.iter().any(|(other, columns)| *other != id && columns.1 == new.1);
-                        assert!(clash, "{}: update {id} {new:?} no duplicate in {current:?}", self.number);
-                    }
-                    Some(Err(error)) => return self.failed(&error),
-                }
-            }
-            6..8 => {
-                self.say(|| format!("delete {id} polls {polls}"));
-                let result = cut(polls, self.transaction.delete(&table, &[Value::Int(id)])).await;
-                let there = self.current().contains_key(&id);
-                match result {
-                    None => self.world.count("delete cut"),
-                    Some(Ok(deleted)) => {
-                        assert_eq!(deleted, there, "{}: delete {id}", self.number);
-                        if deleted {
-                            self.own.insert(id, None);
-                            self.world.count("delete");
-                        }
-                    }
-                    Some(Err(error)) => return self.failed(&error),
-                }
-            }
-            8 => {
-                let lock = if self.random.one_in(2) { Lock::Share } else { Lock::Exclusive };
-                let wait =
-                    [WaitPolicy::Wait, WaitPolicy::NoWait, WaitPolicy::SkipLocked][self.random.below(3)];
-                self.say(|| format!("get {id} {lock:?} {wait:?} polls {polls}"));
-                let result = cut(polls, self.transaction.get_or(&table, &[Value::Int(id)], lock, wait)).await;
-                match result {
-                    None => {}
-                    Some(Ok(None)) if wait == WaitPolicy::SkipLocked => {}
-                    // Nothing keeps a row away that was not there.
-                    Some(Ok(None)) if self.isolation == Isolation::ReadCommitted => {}
-                    Some(Ok(row)) => {
-                        let row = row.as_ref().map(|row| columns_of(row).1);
-                        assert_eq!(
-                            row,
-                            self.current().get(&id).copied(),
-                            "{}: get {id} at {:?}",
-                            self.number,
-                            self.isolation
-                        );
-                        self.world.count("get");
-                    }
-                    Some(Err(error)) => return self.failed(&error),
-                }
-            }
-            9..12 => {
-                let lock = [Lock::None, Lock::Share, Lock::Exclusive][self.random.below(3)];
-                let index = ["PRIMARY", "k", "u"][self.random.below(3)];
-                let lower = self.random.below(KEYS as usize) as i64;
-                let upper = lower + [0, 3, 10, KEYS][self.random.below(4)];
-                let mut range = Range::all().index(index).lock(lock);
-                if !self.random.one_in(6) {
-                    range = range.from(vec![Value::Int(lower)]).to(vec![Value::Int(upper)]);
-                }
-                let whole = matches!(range.lower, std::ops::Bound::Unbounded);
-                range.descending = self.random.one_in(3);
-                self.say(|| format!("range {index} {lock:?} {lower}..={upper} {whole} polls {polls}"));
-                let mut found = Vec::new();
-                let read = self.transaction.for_each(&table, &range, |row| {
-                    found.push(columns_of(&row));
-                    true
-                });
-                let result = cut(polls, read).await;
-                match result {
-                    None => return Outcome::GoesOn,
-                    Some(Ok(())) => {}
-                    Some(Err(error)) => return self.failed(&error),
-                }
-                let locking = lock != Lock::None || self.isolation == Isolation::Serializable;
-                let rows = match (&self.snapshot, locking) {
-                    (_, true) if self.isolation != Isolation::ReadCommitted => self.current(),
-                    (Some(snapshot), false) => overlay(snapshot, &self.own),
-                    _ => return Outcome::GoesOn,
-                };
-                let key = |(id, columns): (i64, Columns)| match index {
-                    "PRIMARY" => Some(id),
-                    "k" => Some(columns.0),
-                    _ => columns.1,
-                };
-                let inside = |row: &(i64, Columns)| {
-                    whole || key(*row).is_some_and(|key| (lower..=upper).contains(&key))
-                };
-                let mut expected: Vec<(i64, Columns)> = rows.into_iter().filter(inside).collect();
-                expected.sort_by_key(|row| (key(*row), row.0));
-                if range.descending {
-                    expected.reverse();
-                }
-                assert_eq!(
-                    found, expected,
-                    "{}: {index} {lower}..={upper} {lock:?} at {:?}",
-                    self.number, self.isolation
-                );
-                self.world.count(if locking { "locked range" } else { "snapshot range" });
-            }
+            0..3 => self.insert(&table, id, polls).await,
+            3..6 => self.update(&table, id, polls).await,
+            6..8 => self.delete(&table, id, polls).await,
+            8 => self.get(&table, id, polls).await,
+            9..12 => self.range(&table, polls).await,
             12 => {
                 self.say(|| "savepoint".to_owned());
                 self.transaction.rows().savepoint("s");
                 self.savepoint = Some(self.own.clone());
+                Outcome::GoesOn
             }
-            _ => {
-                let Some(savepoint) = self.savepoint.clone() else { return Outcome::GoesOn };
-                self.say(|| format!("rollback to savepoint polls {polls}"));
-                let back = self.transaction.rows().rollback_to_savepoint("s");
-                match cut(polls, back).await {
-                    Some(result) => assert!(result.unwrap()),
-                    None => self.world.count("savepoint cut"),
-                }
-                self.own = savepoint;
-                self.world.count("savepoint");
-            }
+            _ => self.back_to_savepoint(polls).await,
         }
+    }
+
+    async fn insert(&mut self, table: &Arc<Table>, id: i64, polls: u64) -> Outcome {
+        let row = self.columns();
+        let text = vec![row.2.0; row.2.1];
+        self.say(|| format!("insert {id} {row:?} polls {polls}"));
+        let result = cut(polls, self.transaction.insert(table, &values(id, row, &text))).await;
+        let current = self.current();
+        let clash =
+            current.contains_key(&id) || row.1.is_some() && current.values().any(|other| other.1 == row.1);
+        match result {
+            None => self.world.count("insert cut"),
+            Some(Ok(_)) => {
+                assert!(!clash, "{}: {id} {row:?} went in beside {current:?}", self.number);
+                self.own.insert(id, Some(row));
+                self.world.count("insert");
+            }
+            Some(Err(Error::Transaction(TransactionError::DuplicateKey { .. }))) => {
+                assert!(clash, "{}: {id} {row:?} is no duplicate in {current:?}", self.number);
+                self.world.count("duplicate");
+            }
+            Some(Err(error)) => return self.failed(&error),
+        }
+        Outcome::GoesOn
+    }
+
+    async fn update(&mut self, table: &Arc<Table>, id: i64, polls: u64) -> Outcome {
+        let new = self.columns();
+        let text = vec![new.2.0; new.2.1];
+        let which = self.random.below(4);
+        let mut changes: Vec<(&str, Value<'_>)> = Vec::new();
+        if which != 1 {
+            changes.push(("k", Value::Int(new.0)));
+        }
+        if which == 1 || which == 3 {
+            changes.push(("u", new.1.map_or(Value::Null, Value::Int)));
+        }
+        if which >= 2 {
+            changes.push(("text", Value::bytes(&text)));
+        }
+        self.say(|| format!("update {id} {which} {new:?} polls {polls}"));
+        let result = cut(polls, self.transaction.update(table, &[Value::Int(id)], &changes)).await;
+        let current = self.current();
+        match result {
+            None => self.world.count("update cut"),
+            Some(Ok(false)) => {
+                assert!(!current.contains_key(&id), "{}: {id} not found in {current:?}", self.number);
+            }
+            Some(Ok(true)) => {
+                let mut row = *current.get(&id).expect("a row that was updated");
+                if which != 1 {
+                    row.0 = new.0;
+                }
+                if which == 1 || which == 3 {
+                    row.1 = new.1;
+                    let clash = row.1.is_some()
+                        && current.iter().any(|(other, columns)| *other != id && columns.1 == row.1);
+                    assert!(!clash, "{}: update {id} {row:?} beside {current:?}", self.number);
+                }
+                if which >= 2 {
+                    row.2 = new.2;
+                }
+                // What changes nothing makes no version: a snapshot shows the row as it was.
+                if current.get(&id) != Some(&row) {
+                    self.own.insert(id, Some(row));
+                }
+                self.world.count("update");
+            }
+            Some(Err(Error::Transaction(TransactionError::DuplicateKey { .. }))) => {
+                let clash = current.iter().any(|(other, columns)| *other != id && columns.1 == new.1);
+                assert!(clash, "{}: update {id} {new:?} no duplicate in {current:?}", self.number);
+            }
+            Some(Err(error)) => return self.failed(&error),
+        }
+        Outcome::GoesOn
+    }
+
+    async fn delete(&mut self, table: &Arc<Table>, id: i64, polls: u64) -> Outcome {
+        self.say(|| format!("delete {id} polls {polls}"));
+        let result = cut(polls, self.transaction.delete(table, &[Value::Int(id)])).await;
+        let there = self.current().contains_key(&id);
+        match result {
+            None => self.world.count("delete cut"),
+            Some(Ok(deleted)) => {
+                assert_eq!(deleted, there, "{}: delete {id}", self.number);
+                if deleted {
+                    self.own.insert(id, None);
+                    self.world.count("delete");
+                }
+            }
+            Some(Err(error)) => return self.failed(&error),
+        }
+        Outcome::GoesOn
+    }
+
+    async fn get(&mut self, table: &Arc<Table>, id: i64, polls: u64) -> Outcome {
+        let lock = if self.random.one_in(2) { Lock::Share } else { Lock::Exclusive };
+        let wait = [WaitPolicy::Wait, WaitPolicy::NoWait, WaitPolicy::SkipLocked][self.random.below(3)];
+        self.say(|| format!("get {id} {lock:?} {wait:?} polls {polls}"));
+        let result = cut(polls, self.transaction.get_or(table, &[Value::Int(id)], lock, wait)).await;
+        match result {
+            None => {}
+            Some(Ok(None)) if wait == WaitPolicy::SkipLocked => {}
+            // Nothing keeps a row away that was not there.
+            Some(Ok(None)) if self.isolation == Isolation::ReadCommitted => {}
+            Some(Ok(row)) => {
+                let row = row.as_ref().map(|row| columns_of(row).1);
+                assert_eq!(
+                    row,
+                    self.current().get(&id).copied(),
+                    "{}: get {id} at {:?}",
+                    self.number,
+                    self.isolation
+                );
+                self.world.count("get");
+            }
+            Some(Err(error)) => return self.failed(&error),
+        }
+        Outcome::GoesOn
+    }
+
+    async fn range(&mut self, table: &Arc<Table>, polls: u64) -> Outcome {
+        let lock = [Lock::None, Lock::Share, Lock::Exclusive][self.random.below(3)];
+        let index = ["PRIMARY", "k", "u"][self.random.below(3)];
+        let lower = self.random.below(KEYS as usize) as i64;
+        let upper = lower + [0, 3, 10, KEYS][self.random.below(4)];
+        let mut range = Range::all().index(index).lock(lock);
+        if !self.random.one_in(6) {
+            range = range.from(vec![Value::Int(lower)]).to(vec![Value::Int(upper)]);
+        }
+        let whole = matches!(range.lower, std::ops::Bound::Unbounded);
+        range.descending = self.random.one_in(3);
+        self.say(|| format!("range {index} {lock:?} {lower}..={upper} {whole} polls {polls}"));
+        let mut found = Vec::new();
+        let read = self.transaction.for_each(table, &range, |row| {
+            found.push(columns_of(&row));
+            true
+        });
+        let result = cut(polls, read).await;
+        match result {
+            None => return Outcome::GoesOn,
+            Some(Ok(())) => {}
+            Some(Err(error)) => return self.failed(&error),
+        }
+        let locking = lock != Lock::None || self.isolation == Isolation::Serializable;
+        let rows = match (&self.snapshot, locking) {
+            (_, true) if self.isolation != Isolation::ReadCommitted => self.current(),
+            (Some(snapshot), false) => overlay(snapshot, &self.own),
+            _ => return Outcome::GoesOn,
+        };
+        let key = |(id, columns): (i64, Columns)| match index {
+            "PRIMARY" => Some(id),
+            "k" => Some(columns.0),
+            _ => columns.1,
+        };
+        let inside =
+            |row: &(i64, Columns)| whole || key(*row).is_some_and(|key| (lower..=upper).contains(&key));
+        let mut expected: Vec<(i64, Columns)> = rows.into_iter().filter(inside).collect();
+        expected.sort_by_key(|row| (key(*row), row.0));
+        if range.descending {
+            expected.reverse();
+        }
+        assert_eq!(
+            found, expected,
+            "{}: {index} {lower}..={upper} {lock:?} at {:?}",
+            self.number, self.isolation
+        );
+        self.world.count(if locking { "locked range" } else { "snapshot range" });
+        Outcome::GoesOn
+    }
+
+    async fn back_to_savepoint(&mut self, polls: u64) -> Outcome {
+        let Some(savepoint) = self.savepoint.clone() else { return Outcome::GoesOn };
+        self.say(|| format!("rollback to savepoint polls {polls}"));
+        let back = self.transaction.rows().rollback_to_savepoint("s");
+        match cut(polls, back).await {
+            Some(result) => assert!(result.unwrap()),
+            None => self.world.count("savepoint cut"),
+        }
+        self.own = savepoint;
+        self.world.count("savepoint");
         Outcome::GoesOn
     }
 }
