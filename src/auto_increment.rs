@@ -31,7 +31,7 @@ const ROOT_OFFSET: usize = 56;
 /// How far ahead of the counter the stored value is put at most.
 const AHEAD_MAX: u64 = 1024;
 
-/// A crash may skip one in so many of the values that are left. A TINYINT counts exactly, and a SMALLINT
+/// A crash may skip one in this many of the values that are left. A TINYINT counts exactly, and a SMALLINT
 /// nearly so.
 const AHEAD_SHARE: u64 = 8192;
 
@@ -109,7 +109,7 @@ impl AutoIncrement {
     pub async fn used(&self, store: &PageStore, value: u64) -> Result<()> {
         self.load(store).await?;
         let value = value.min(self.value_max);
-        // Stored first: whoever finds the counter behind the value relies on that.
+        // Stored first: a reader that finds the counter past the value relies on that.
         self.cover(store, value).await?;
         self.next.fetch_max(value.saturating_add(1), Ordering::Relaxed);
         Ok(())

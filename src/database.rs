@@ -66,7 +66,7 @@ pub(crate) struct Tables {
     /// The metadata locks of names, and who waits for them.
     pub locks: Arc<MetadataLocks>,
     pub graph: Arc<MetadataGraph>,
-    /// Counts changes of the catalog; plans made for another count must be made anew.
+    /// Counts changes of the catalog; a plan made at an older value is stale.
     pub version: AtomicU64,
 }
 
@@ -84,7 +84,7 @@ impl txn::TableSource for Tables {
         let tree = &table.clustered;
         match tree.store().ensure_open(tree.space()) {
             Err(error @ pagestore::Error::Tablespace { .. }) => Err(error.into()),
-            // Dropped at this moment, or a call that failed: whoever reads learns of it.
+            // Dropped at this moment, or a call that failed: the reader will find out.
             _ => Ok(Some(table)),
         }
     }
@@ -138,7 +138,7 @@ impl Database {
         &self.0.report
     }
 
-    /// Counts definitions that changed. A plan made for another count must be made anew.
+    /// Increases with every DDL statement. Discard plans made at an older value.
     pub fn catalog_version(&self) -> u64 {
         self.0.tables.version.load(Ordering::Acquire)
     }

@@ -52,7 +52,7 @@ impl Database {
         self.make_database(name, collation)
     }
 
-    /// The same without blocking, for at most so long.
+    /// The same without blocking, for at most `timeout`.
     pub async fn create_database_async(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Database {
         Ok(count)
     }
 
-    /// Drops a table. Waits until no transaction uses it, at most so long.
+    /// Drops a table. Waits up to `timeout` until no transaction uses it.
     pub async fn drop_table(
         &self,
         database: &str,
@@ -262,7 +262,7 @@ impl Database {
         self.create_table_for(database, name, def, None, PATIENCE).await
     }
 
-    /// The same for a session, which waits at most so long for the name.
+    /// The same for a session, which waits up to `timeout` for the name.
     ///
     /// # Errors
     /// As [`Database::create_table`]; a timeout, a deadlock.

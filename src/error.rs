@@ -213,7 +213,7 @@ pub enum Error {
     /// The database is closed or closing.
     #[error("the database is shut down")]
     Closed,
-    /// A mistake of ours.
+    /// A bug in Untorn.
     #[error("internal error, please report it: {0}")]
     Internal(String),
 }
@@ -236,7 +236,7 @@ impl Error {
         self.is_timeout() || matches!(self, Error::Transaction(Deadlock | RolledBack | NoWaitLocked))
     }
 
-    /// Whether a lock was waited for, in vain, as long as the settings say.
+    /// Whether a lock wait timed out.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self, Error::MetadataLockTimeout | Error::Transaction(txn::Error::LockWaitTimeout))
     }

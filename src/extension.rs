@@ -26,7 +26,7 @@ pub use bpe::{
     Status as ExtensionStatus,
 };
 
-/// A tier without a size is so many times as large as the buffer pool.
+/// The size of a tier without a set size, as a multiple of the buffer pool.
 const POOLS: u64 = 8;
 /// The tier's tables may take this share of the buffer pool's memory, at most.
 const MEMORY_SHARE: u64 = 4;

@@ -160,9 +160,9 @@ impl<'a> FileWork<'a> {
 
     /// Removes the file of a table that is not to be.
     fn unlink(&self, space: u32, path: &Path) -> Result<()> {
-        // A statement may have failed half-way and its table been made anew before the stop: that one's file
-        // stays, unless it is the old one's still. Where a tablespace was discarded, another one may lie by
-        // now, put there to be imported.
+        // A statement may have failed midway and its table been created again before the stop: that one's
+        // file stays, unless it is the old one's still. Where a tablespace was discarded, another one may lie
+        // by now, put there to be imported.
         if let Some(def) = self.owners.get(path) {
             match self.identity(path) {
                 FileIdentity::Space(found) if found == space && (def.space != space || def.discarded) => {}

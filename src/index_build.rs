@@ -393,7 +393,7 @@ impl Database {
         retry(|| loader.finish()).await
     }
 
-    /// Frees the pages of a tree. No kill ends it half-way: the session's slice only says when to give way.
+    /// Frees the pages of a tree. No kill ends it midway: the session's slice only says when to give way.
     pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
         let transaction = self.transaction();
         let slice = transaction.state().slice();

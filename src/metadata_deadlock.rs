@@ -3,7 +3,7 @@
 //! An *owner* is a session's transaction object, or a statement without one. It notes what it holds in a few
 //! slots of its own, by plain stores, so that taking a use stays cheap; only one that has to wait enters the
 //! graph. A cycle consists of owners that wait, and is closed by the last of their waits to begin, which
-//! therefore looks for it: from itself to whoever holds what it waits for, or asked for it with precedence,
+//! therefore looks for it: from itself to the holders of what it waits for, or asked for it with precedence,
 //! and so on. Waits begin and are searched one at a time, so the last one sees all others. An owner between
 //! two tries of the same wait is not in the graph; it looks again when it comes back.
 //!

@@ -248,7 +248,7 @@ impl MetadataLock {
     }
 }
 
-/// A request that was granted already: nobody calls that, and whoever did would wait for ever.
+/// A request that was granted already: nobody calls that, and a caller would wait for ever.
 fn granted_already() -> Blocked {
     Blocked::Wait(Wait::new(Event::new()))
 }

@@ -75,7 +75,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         marks.mark_undo().await?;
     }
     if !exists {
-        // The first version of the catalog: from here on the directory is one of ours.
+        // The first version of the catalog: from here on this is an Untorn data directory.
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
     if level < 4 {
@@ -331,7 +331,7 @@ fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<(
     Ok(())
 }
 
-/// A directory without a catalog in which a first start was interrupted is begun anew. If there are
+/// A directory without a catalog in which a first start was interrupted is started over. If there are
 /// databases, or it has been open before, the catalog was lost, and nothing here may be touched.
 fn clear_unfinished_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<()> {
     let storage = &**environment.storage();

@@ -128,26 +128,26 @@ impl Options {
         }
     }
 
-    /// The same with a buffer pool of so many bytes.
+    /// Sets the size of the buffer pool in bytes.
     pub fn buffer_pool_bytes(mut self, bytes: u64) -> Options {
         self.buffer_pool_bytes = bytes;
         self
     }
 
-    /// The same with a redo log of so many bytes.
+    /// Sets the capacity of the redo log in bytes.
     pub fn redo_capacity_bytes(mut self, bytes: u64) -> Options {
         self.redo_capacity_bytes = bytes;
         self
     }
 
-    /// The same with a buffer pool extension in this file, of so many bytes (0: eight times the buffer pool).
+    /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer pool).
     pub fn extension(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
         self.extension.file = Some(file.into());
         self.extension.size_bytes = bytes;
         self
     }
 
-    /// The same with pages of so many bytes.
+    /// Sets the page size of a new data directory in bytes.
     pub fn page_size(mut self, bytes: u32) -> Options {
         self.page_size = Some(bytes);
         self

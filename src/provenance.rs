@@ -71,7 +71,7 @@ pub enum RunState {
     Starting,
     /// The log has this number.
     Running,
-    /// Closed in order: every page is in its file, and the log has nothing that the pages do not have.
+    /// Closed cleanly: every page is in its file, and the log has nothing that the pages do not have.
     Stopped,
 }
 
@@ -119,7 +119,7 @@ fn wrong(file: PathBuf, why: String) -> Error {
     Error::WrongFile { file, why }
 }
 
-/// A log that is missing, begun anew where nothing can be lost by that.
+/// A log that is missing, recreated where nothing can be lost by that.
 fn replace_log(
     environment: &Arc<dyn Environment>,
     directory: &Path,
@@ -131,13 +131,13 @@ fn replace_log(
     let last = catalog.snapshot().last_run.clone().filter(|last| last.state == RunState::Stopped);
     let Some(last) = last else {
         let why = format!(
-            "the redo log is missing, and the directory was not closed in order: changes that were acknowledged are only there. Put \
+            "the redo log is missing, and the directory was not closed cleanly: acknowledged changes are only in that log. Put \
              the file back, or restore the whole directory from a backup; {SALVAGE}"
         );
         return Err(wrong(path, why));
     };
     tracing::warn!(
-        "{} is missing; the directory was closed in order, so nothing is lost, and a new redo log is begun",
+        "{} is missing; the directory was closed cleanly, so nothing is lost, and a new redo log is created",
         path.display()
     );
     let run = LastRun { opening: last.opening + 1, ..last };
@@ -311,7 +311,7 @@ impl Marks {
                     return;
                 };
                 if let Err(error) = marks.work().await {
-                    // Whoever commits is told of what stops the engine; a mark less only means that an older
+                    // The next commit reports what stops the engine; a mark less only means that an older
                     // copy is not known.
                     tracing::debug!("files written are not marked: {error}");
                 }

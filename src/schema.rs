@@ -84,7 +84,7 @@ pub enum KeyKind {
 pub struct KeyPart {
     /// Number of the column in the table, from 0.
     pub column: u16,
-    /// Only so many characters (bytes for binary types) of it.
+    /// Only the first characters of it (bytes for binary types).
     #[serde(default)]
     pub prefix_chars: Option<u32>,
 }
@@ -197,7 +197,7 @@ pub enum SchemaError {
     /// A key prefix on a column that has none, or longer than the column.
     #[error("incorrect prefix key; the used key part '{0}' isn't a string or the prefix is too long")]
     WrongPrefix(String),
-    /// A key part wider than so many bytes, or all of them together.
+    /// A key part, or all of them together, wider than this number of bytes.
     #[error("specified key was too long; max key length is {0} bytes")]
     KeyTooLong(u32),
     /// AUTO_INCREMENT on more than one column, on a type that cannot count, or without a key.
@@ -346,7 +346,7 @@ impl TableDef {
         }
     }
 
-    /// Checks the definition; what it returns as fine can be created where pages have so many bytes.
+    /// Checks the definition; a definition that passes can be created with pages of this size.
     ///
     /// # Errors
     /// The first thing that is wrong, see [`SchemaError`].

@@ -227,7 +227,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Looks a table up and uses it, waiting for DDL at most so long.
+    /// Looks a table up and uses it, waiting up to `timeout` for DDL.
     ///
     /// # Errors
     /// No such table, or [`Error::MetadataLockTimeout`].

@@ -24,7 +24,7 @@ fn table(db: &Database, rows: i64) -> Arc<Table> {
     table
 }
 
-/// Whoever goes through the rows of a scan may change them meanwhile, through another transaction.
+/// The rows of a scan may be changed while it runs, through another transaction.
 #[test]
 fn no_page_is_latched_between_two_rows_of_a_scan() {
     let db = Database::in_memory().unwrap();
@@ -147,8 +147,8 @@ fn put_is_an_upsert() {
     }
 }
 
-/// A key that is not there cannot be locked at READ COMMITTED: whoever is faster wins, and the others count
-/// on from that.
+/// A key that is not there cannot be locked at READ COMMITTED: the faster one wins, and the others count on
+/// from that.
 #[test]
 fn a_change_of_a_key_that_is_not_there_loses_no_other() {
     const THREADS: u32 = 4;

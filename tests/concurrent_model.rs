@@ -61,7 +61,7 @@ fn table_def() -> TableDef {
     .key("u", KeyKind::Unique, &["u"])
 }
 
-/// Polls at most so often, and drops what has not ended then.
+/// Polls at most `polls` times, and drops what has not ended then.
 async fn cut<T>(polls: u64, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = polls;

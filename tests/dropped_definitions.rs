@@ -17,7 +17,7 @@ use untorn::{Access, Error, Options, Range};
 const PATIENCE: Duration = Duration::from_secs(1);
 const ROWS: usize = 60;
 
-/// Polls `future` so many times at most, and drops it where it waits then.
+/// Polls `future` at most `polls` times, and drops it where it waits then.
 async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
@@ -227,7 +227,7 @@ fn a_dropped_definition_keeps_its_locks_to_its_end() {
     }
 }
 
-/// Drops the statement after so many polls while others are at work on the table. Whether it had ended
+/// Drops the statement after `polls` polls while others are at work on the table. Whether it had ended
 /// before.
 fn ends(meanwhile: Meanwhile, statement: Statement, polls: usize, seed: u64) -> bool {
     let what = format!("{meanwhile:?}, {statement:?}, {polls} polls, seed {seed}");

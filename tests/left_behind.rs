@@ -445,7 +445,7 @@ fn forced_recovery_leaves_the_files_of_a_statement_where_they_are() {
     assert!(with_work > 0, "no crash left anything to do");
 }
 
-/// A crash right after the moment of DROP DATABASE with so many tables.
+/// A crash right after DROP DATABASE, with this number of tables.
 fn after_dropping(tables: usize) -> Arc<disk::SimulatedStorage> {
     let environment = SimulatedEnvironment::with_storage(1, prepared(&[("other", "t", 1)], 3));
     let last = Arc::new(Mutex::new(None));

@@ -314,11 +314,7 @@ fn closing_from_two_threads_returns_when_it_is_closed() {
                 });
             }
         });
-        assert_eq!(
-            done.load(Ordering::SeqCst),
-            0,
-            "round {round}: close() returned with so many dirty pages"
-        );
+        assert_eq!(done.load(Ordering::SeqCst), 0, "round {round}: close() returned with dirty pages");
     }
     let _ = std::fs::remove_dir_all(place);
 }

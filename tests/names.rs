@@ -253,7 +253,7 @@ fn a_database_is_dropped_while_tables_come_into_it() {
     any_order([Statement::DropOther, Statement::RenameAToOther], 20);
 }
 
-/// B is dropped first, and then made anew by two at a time.
+/// B is dropped first, and then created by two at a time.
 #[test]
 fn create_and_rename_to_a_name_that_is_free() {
     let start = {

@@ -161,7 +161,7 @@ fn page_type(disk: &SimulatedStorage, page: PageId) -> u16 {
     u16::from_be_bytes([image[24], image[25]])
 }
 
-/// A leaf page of the table that redo changes but does not make anew.
+/// A leaf page of the table that redo changes but does not reinitialise.
 fn a_leaf(disk: &SimulatedStorage, directory: &str) -> PageId {
     let is_leaf = |page: &&PageId| {
         page.space != UNDO_SPACE && page_type(disk, **page) == 17855 && image(disk, **page)[64..66] == [0, 0]

@@ -214,7 +214,7 @@ fn own_def(clustered: bool) -> TableDef {
     def.key("by_k", KeyKind::Secondary, &["k"]).key("by_name", KeyKind::Secondary, &["name", "k"])
 }
 
-/// A table of ours with updates, deletes and off-page values.
+/// An Untorn table with updates, deletes and off-page values.
 async fn fill(db: &Database, name: &str) {
     let table = db.table("test", name).unwrap();
     let mut transaction = db.transaction();
@@ -251,7 +251,7 @@ async fn fill(db: &Database, name: &str) {
     }
 }
 
-/// Exports a table of ours and gives its two files.
+/// Exports an Untorn table and gives its two files.
 async fn exported(db: &Database, environment: &SimulatedEnvironment, name: &str) -> (Vec<u8>, Vec<u8>) {
     let _hold = db.export_table("test", name, None, PATIENCE).await.unwrap();
     let file = |suffix: &str| content(environment, &format!("{name}.{suffix}")).unwrap();

@@ -66,7 +66,7 @@ async fn ids(db: &Database, name: &str) -> Result<Vec<i64>, Error> {
     Ok(ids)
 }
 
-/// A directory with rows up to `rows` in both tables, closed in order.
+/// A directory with rows up to `rows` in both tables, closed cleanly.
 fn directory(seed: u64, rows: i64) -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::new(seed);
     environment.run_until_complete(async {

@@ -73,7 +73,7 @@ pub fn options(directory: &Path) -> Options {
     Options::new(directory).buffer_pool_bytes(256 * MIB).redo_capacity_bytes(256 * MIB)
 }
 
-/// A table with a key and so many bytes beside it, small enough for the row to stay in its page.
+/// A table with a key and a value of `bytes` bytes, small enough to stay in the row's page.
 pub fn table(db: &Database, name: &str, bytes: u32) -> Arc<Table> {
     let columns = vec![
         ColumnDef::new("id", ColumnType::bigint()),

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often [`Database::transact`] begins before it gives up.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// How often it begins again after a wait for a lock that was in vain.
+/// How often it begins again after a lock wait that timed out.
 const TIMEOUTS_MAX: u32 = 1;
 
 /// Up to this long it waits before it begins for the second time, and twice as long before each time after,
@@ -365,8 +365,7 @@ impl Database {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// A size that is too small, memory that cannot be had; nothing has changed then.
+    /// # Errors If the size is too small or the memory is not available. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<()> {
         let over = self.inner.resize_buffer_pool(bytes)?;
         self.inner.environment().block_until(&over);

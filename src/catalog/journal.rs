@@ -1,4 +1,4 @@
-//! The catalog file on disk: reading it, appending to it, writing it anew.
+//! The catalog file on disk: reading it, appending to it, rewriting it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::Error;
 const CHUNK: u64 = 64 << 10;
 /// Bytes behind the last record that only some records may take ([`Edit::may_take_the_reserve`]).
 const RESERVE: u64 = 64 << 10;
-/// The file is written anew when its records take more than this, and more than twice what a new one would.
+/// The file is rewritten when its records take more than this, and more than twice what a new file would.
 const REWRITE_MIN: u64 = 512 << 10;
 
 /// What the first block says: a line of JSON for people, blanks, and a checksum.
@@ -123,7 +123,7 @@ fn is_note(edits: &[Edit]) -> bool {
     matches!(edits, [Edit::LastRun(_)])
 }
 
-/// Bytes of a record with so many bytes of payload.
+/// Bytes of a record with a payload of this length.
 fn block_bytes(payload: usize) -> u64 {
     let mut bytes = Vec::new();
     block::encode(&mut bytes, 0, &vec![0; payload]);
@@ -142,7 +142,7 @@ pub(super) enum Failure {
 pub(super) struct Journal {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
-    /// Not there in a new directory, and in one of an older format until it is written anew.
+    /// Not there in a new directory, and in one of an older format until the file is rewritten.
     file: Option<Arc<dyn File>>,
     /// Where the next record goes, and its number.
     tail: u64,
@@ -213,7 +213,7 @@ impl Journal {
             // That it fails for want of room is no harm yet.
             match self.rewrite(after) {
                 Err(Failure::Undone(error)) => {
-                    tracing::warn!("the catalog could not be written anew: {error}")
+                    tracing::warn!("the catalog could not be rewritten: {error}")
                 }
                 other => return other,
             }
@@ -262,7 +262,7 @@ impl Journal {
             return Ok(());
         };
         // What arrived of it must not be taken for a record. A sync that failed says nothing of what is
-        // durable, and is not repeated: the file as it was without the record is made anew.
+        // durable, and is not repeated: the file is rewritten as it was without the record.
         let end = self.tail + bytes.len() as u64;
         if !synced && file.write_zeros(self.tail, end).and_then(|()| file.sync_data()).is_ok() {
             return Err(Failure::Undone(error.into()));
@@ -284,7 +284,7 @@ impl Journal {
         }
     }
 
-    /// Makes sure that zeros are ready for so many bytes, a block behind them, and the reserve.
+    /// Makes sure that zeros are ready for `len` bytes, one more block, and the reserve.
     fn make_room(&mut self, file: &Arc<dyn File>, len: u64) -> disk::Result<()> {
         let wanted = self.tail + len + BLOCK as u64 + RESERVE;
         if self.allocated >= wanted {
@@ -297,7 +297,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the file anew with what the catalog has now. After a crash the old or the new one is there.
+    /// Rewrites the file from the catalog in memory. After a crash either the old or the new file is there.
     pub fn rewrite(&mut self, data: &CatalogData) -> Result<(), Failure> {
         let made = self.write_beside(data).map_err(Failure::Undone)?;
         let path = self.path();

@@ -2,7 +2,7 @@
 //!
 //! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record
 //! behind it: JSON in blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a
-//! DDL statement happens. When the file has become much longer than its snapshot would be, it is written anew
+//! DDL statement happens. When the file has become much longer than its snapshot would be, it is rewritten
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
 //! are. Behind the records some room is always kept ready for what drops something, and for what a start
 //! cannot do without, so that both find it on a full disk too; DROP DATABASE is one short record, and in a
@@ -49,7 +49,7 @@ use crate::error::Error;
 pub const CATALOG_FILE: &str = "untorn.catalog";
 
 /// Format of the data directory that this version writes. A directory with a greater number is refused; one
-/// of format 1, whose catalog is one JSON document, is read and written anew.
+/// of format 1, whose catalog is one JSON document, is read and rewritten.
 pub const FORMAT: u32 = 2;
 
 /// Told of a reason why nothing more may be changed.

@@ -65,7 +65,7 @@ fn what_was_changed_is_there_again() {
 }
 
 /// Every crash leaves the catalog before or after the change that was under way, also where the file was
-/// being written anew.
+/// being rewritten.
 #[test]
 fn a_power_loss_at_any_sync_leaves_one_of_two_catalogs() {
     let disk = disk();
@@ -74,7 +74,7 @@ fn a_power_loss_at_any_sync_leaves_one_of_two_catalogs() {
     let moments = Arc::new(Mutex::new(Vec::new()));
     let (seen, reached) = (moments.clone(), states.clone());
     disk.observe_syncs(move |moment| seen.lock().push((moment, reached.lock().len())));
-    // Large ones, so that records have many blocks and the file is written anew now and then.
+    // Large ones, so that records have many blocks and the file is rewritten from time to time.
     for number in 0..60 {
         put(&catalog, number % 7, 150).unwrap();
         states.lock().push(catalog.snapshot());
@@ -403,7 +403,7 @@ fn a_rename_that_was_done_and_reported_as_failed_loses_nothing() {
     catalog.change(|change| change.put_database("d", Collation::Utf8mb4Bin)).unwrap();
     storage.strikes.store(true, Ordering::Relaxed);
     let acknowledged = (0..400).take_while(|number| put(&catalog, number % 7, 150).is_ok()).count();
-    assert!(acknowledged < 400 && catalog.is_uncertain(), "the file was never written anew");
+    assert!(acknowledged < 400 && catalog.is_uncertain(), "the file was never rewritten");
     let known = catalog.snapshot();
     let left = open(&disk.crash(1)).unwrap().snapshot();
     assert!(known.tables().all(|(database, name, _)| left.table(database, name).is_some()));

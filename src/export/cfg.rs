@@ -14,7 +14,7 @@
 //! server version that can import at all reads version 1, and the same file serves both. This module only
 //! knows the file; [`super::describe`] knows what stands in it.
 //!
-//! MySQL 8.0 and later write versions up to 8, which say more; they are read as far as a table of ours can be
+//! MySQL 8.0 and later write versions up to 8, which say more; they are read as far as an Untorn table can be
 //! like that:
 //!
 //! | since | where | what |
@@ -24,7 +24,7 @@
 //! | 4 | before a field's name | u32: ascending |
 //! | 5 | after the number of columns | u32 nullable columns before the first instantly added one |
 //! | 6 | after the tablespace flags | u8 compression |
-//! | 7 | after that u32 of version 5 | 5 u32: columns at first, now, in all; dropped instantly; row version |
+//! | 7 | after that u32 of version 5 | 5 u32: columns at first, now, total; dropped instantly; row version |
 //! | 7 | after a column's name | u8, u8 (u16, u16 in version 8) row versions that added and dropped it, none if all bits are set; u32 position |
 
 /// The version written.

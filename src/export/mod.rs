@@ -1,6 +1,6 @@
 //! Handing tables to MySQL and MariaDB: the `.cfg` file that goes with an exported `.ibd`.
 //!
-//! A table of ours is a file that those servers import as it is, if the `.cfg` beside it says what their own
+//! An Untorn table is a file that those servers import as it is, if the `.cfg` beside it says what their own
 //! `CREATE TABLE` would. [`describe`] derives that from the table's definition: InnoDB's main type, precise
 //! type and length of each column, which columns order an index, and the fields of each index with their
 //! roots.

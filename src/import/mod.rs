@@ -4,7 +4,7 @@
 //!   table with file ──DISCARD──▶ table without ──(t.ibd and t.cfg are copied there)── IMPORT ──▶ table with file
 //! ```
 //!
-//! The file that is imported is somebody's: of another data directory of ours, of MariaDB, of MySQL. It is
+//! The file that is imported is somebody's: from another Untorn directory, from MariaDB, from MySQL. It is
 //! never written to. [`verify`] reads it once and refuses what is damaged or not understood; [`plan`] finds
 //! the table's indexes in it; [`rewrite`] reads it again and writes a copy whose pages are ours: a new
 //! tablespace id, so that no page of an earlier file of the table, in the buffer pool, the buffer pool
@@ -98,7 +98,7 @@ impl Drop for HalfCopied {
 
 impl Database {
     /// Removes a table's file; the table stays, without rows, until a tablespace is imported. Waits until no
-    /// transaction uses it, at most so long. Nothing happens to a table whose tablespace is discarded
+    /// transaction uses it, for at most `timeout`. Nothing happens to a table whose tablespace is discarded
     /// already.
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl Database {
         })
     }
 
-    /// Refuses a file that a statement which failed half-way still wants to remove or replace.
+    /// Refuses a file that a statement which failed midway still has to remove or replace.
     fn refuse_unfinished(&self, table: &Table, path: &Path) -> Result<()> {
         let file = table.file();
         let data = self.0.catalog.snapshot();

@@ -1,4 +1,4 @@
-//! The second time through the file: every page is made one of ours and written to the copy.
+//! The second time through the file: every page becomes one of this directory and is written to the copy.
 //!
 //! | what | becomes |
 //! |---|---|

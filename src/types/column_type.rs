@@ -132,9 +132,9 @@ pub enum ColumnType {
     Float,
     /// 8 bytes, IEEE 754.
     Double,
-    /// Exact decimal: `precision` digits in all (1 to 65), `scale` of them behind the point (0 to 30).
+    /// Exact decimal: `precision` digits (1 to 65), `scale` of them after the point (0 to 30).
     Decimal {
-        /// Digits in all.
+        /// Total number of digits.
         precision: u8,
         /// Digits behind the point.
         scale: u8,
@@ -215,7 +215,7 @@ pub enum ColumnType {
     },
 }
 
-/// Bytes of the fraction of a second with so many digits.
+/// Bytes that `digits` fractional digits of a second take.
 fn fraction_bytes(digits: u8) -> u16 {
     u16::from(digits).div_ceil(2)
 }

@@ -5,7 +5,7 @@
 //! need. A negative value has all bytes inverted; the top bit of the first byte is flipped last, so that the
 //! bytes compare as the values do.
 
-/// Bytes for so many left-over digits.
+/// Bytes for 0 to 8 left-over digits.
 const BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
 /// Bytes of a packed DECIMAL(precision, scale).

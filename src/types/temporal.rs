@@ -1,8 +1,8 @@
 //! Days, times and spans, and their packed forms.
 //!
 //! The packing is MySQL's since 5.6 ("DATETIME2"): `year*13+month` in 17 bits, day in 5, hour in 5, minute
-//! and second in 6 each, 40 bits in all with the sign bit, followed by the fraction of a second in as few
-//! bytes as its digits need. Zero days and months (`0000-00-00`) are values here, as they are in MySQL.
+//! and second in 6 each, 40 bits with the sign bit, followed by the fraction of a second in as few bytes as
+//! its digits need. Zero days and months (`0000-00-00`) are values here, as they are in MySQL.
 
 use std::fmt;
 
@@ -50,8 +50,8 @@ pub struct Time {
 const SECONDS_PER_DAY: i64 = 86_400;
 
 impl DateTime {
-    /// The moment so many seconds after 1970-01-01 00:00:00 UTC, in UTC. Civil-calendar arithmetic on the
-    /// proleptic Gregorian calendar (days from civil, era of 400 years).
+    /// The moment `seconds` after 1970-01-01 00:00:00 UTC, in UTC. Civil-calendar arithmetic on the proleptic
+    /// Gregorian calendar (days from civil, era of 400 years).
     pub fn from_unix(seconds: i64, micros: u32) -> DateTime {
         let days = seconds.div_euclid(SECONDS_PER_DAY);
         let rest = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
@@ -124,7 +124,7 @@ fn fraction(f: &mut fmt::Formatter<'_>, micros: u32) -> fmt::Result {
     write!(f, ".{:0digits$}", micros / 10u32.pow(6 - digits as u32))
 }
 
-/// Appends the bytes of a fraction of a second with so many digits.
+/// Appends the bytes of a fraction of a second with this number of digits.
 fn push_fraction(out: &mut Vec<u8>, micros: u32, digits: u8) {
     match digits {
         0 => {}
@@ -164,7 +164,7 @@ pub(super) fn decode_date(bytes: &[u8]) -> Option<Date> {
     Some(Date { year: (packed >> 9) as u16, month: (packed >> 5 & 15) as u8, day: (packed & 31) as u8 })
 }
 
-/// Packs a DATETIME with so many digits of a second.
+/// Packs a DATETIME with this number of fractional digits.
 pub(super) fn encode_datetime(value: DateTime, digits: u8, out: &mut Vec<u8>) {
     let year_month = u64::from(value.date.year) * 13 + u64::from(value.date.month);
     let packed = 1u64 << 39
@@ -215,7 +215,7 @@ pub(super) fn decode_timestamp(bytes: &[u8]) -> Option<DateTime> {
     Some(DateTime::from_unix(i64::from(seconds), micros))
 }
 
-/// Packs a TIME with so many digits of a second (`TIME2`): the signed value in units of 2^-24 s-fields.
+/// Packs a TIME with this number of fractional digits (`TIME2`): the signed value in units of 2^-24 s-fields.
 pub(super) fn encode_time(value: Time, digits: u8, out: &mut Vec<u8>) {
     let whole = i64::from(value.hours) << 12 | i64::from(value.minutes) << 6 | i64::from(value.seconds);
     let magnitude = whole << 24 | i64::from(truncated(value.micros, digits));

@@ -72,7 +72,8 @@ pub async fn ids(db: &Database, database: &str, name: &str) -> Result<Vec<i64>, 
     Ok(ids)
 }
 
-/// A directory with these tables, closed in order. Each has so many rows, with ids from its first one on.
+/// A directory with these tables, closed cleanly. Each has this number of rows, with ids from its first one
+/// on.
 pub fn prepared(tables: &[(&str, &str, i64)], rows: i64) -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::new(1);
     environment.run_until_complete(async {

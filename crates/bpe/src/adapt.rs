@@ -54,7 +54,7 @@ pub(crate) const LOOKS: u32 = 3;
 const SAMPLES_MIN: u64 = 8;
 /// While suspended, one look-up in this many is answered.
 pub(crate) const PROBE_EVERY: u32 = 32;
-/// A tier suspended for so long keeps only part of its pages: long enough for a disk that stumbles to
+/// A tier suspended for this long keeps only part of its pages: long enough for a disk that stumbles to
 /// recover.
 pub(crate) const PART_KEPT_AFTER: Duration = Duration::from_secs(15);
 /// A suspended tier without enough probes is resumed on trial after this long.
@@ -65,7 +65,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const PATIENCE_MAX: Duration = Duration::from_secs(320);
 /// What the data files took without the tier counts half after this long.
 pub(crate) const ALONE_HALVES_AFTER: Duration = Duration::from_secs(600);
-/// A trial lasts so long, the first half of which does not count,
+/// The length of a trial, of which the first half does not count,
 pub(crate) const TRIAL_LASTS: Duration = Duration::from_millis(200);
 /// or until it has seen enough reads, but no longer than this.
 pub(crate) const TRIAL_LASTS_MAX: Duration = Duration::from_millis(500);

@@ -44,7 +44,7 @@ impl SeenBefore {
         byte.store(if seen { bits | TWICE } else { bits }, Ordering::Relaxed);
     }
 
-    /// Whether the page was missed twice of late.
+    /// Whether the page was missed twice recently.
     pub(crate) fn twice(&self, page: PageId) -> bool {
         let (byte, bits) = self.place(page);
         byte.load(Ordering::Relaxed) == bits | TWICE

@@ -145,7 +145,7 @@ impl Filler {
         order
     }
 
-    /// Buffers that may be had now.
+    /// Buffers that are available now.
     fn buffers_left(&self, geometry: &Geometry) -> usize {
         self.spare.len() + geometry.buffers().saturating_sub(self.buffers)
     }

@@ -15,12 +15,12 @@ const REGION_BYTES_SMALL: usize = 256 << 10;
 const LARGE_TIER: u64 = 16 << 30;
 /// Regions are never smaller than this.
 pub(crate) const REGION_BYTES_MIN: usize = 256 << 10;
-/// Buffers, whatever the size; and more as long as they have no more bytes than this, one for so many
+/// Buffers, whatever the size; and more as long as they have no more bytes than this, one for this number of
 /// regions.
 const BUFFERS_MIN: usize = 3;
 const BUFFER_BYTES: usize = 4 << 20;
 const BUFFER_PER_REGIONS: usize = 128;
-/// Regions kept free: one in so many, and no fewer or more than these. Pages come in bursts.
+/// Regions kept free: one in this many, and no fewer or more than these. Pages come in bursts.
 const FREE_ONE_IN: u32 = 64;
 const FREE_MIN: u32 = 2;
 const FREE_MAX: u32 = 64;

@@ -215,7 +215,7 @@ impl Tier {
         Ok(())
     }
 
-    /// Writes the map anew into the file of the other side.
+    /// Writes the whole map into the file of the other side.
     pub(crate) async fn rewrite(
         &self,
         store: &Arc<Store>,

@@ -226,8 +226,8 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
     for map in maps {
         // One that stays is nothing without the tier file it names.
         let remove = || {
-            // Whoever could give the name to another file between the look and this could as well remove that
-            // one.
+            // A user who could give the name to another file between the look and this could as well remove
+            // that one.
             if storage.exists(&map)?
                 && restart::is_map(&*storage.open(&map, OpenHow::EXISTING.by_this_name())?)?
             {

@@ -56,7 +56,7 @@ pub struct Status {
     pub memory_bytes: u64,
     /// Pages read from it and used.
     pub hits: u64,
-    /// Pages looked for in vain, those that were not what had been stored included.
+    /// Pages looked for and not found, including those that were not what had been stored.
     pub misses: u64,
     /// Pages taken.
     pub admitted: u64,

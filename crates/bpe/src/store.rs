@@ -56,7 +56,7 @@ impl FileLock {
         FileLock(Mutex::new(Some(lock)))
     }
 
-    /// Gives it up; reads and writes under way do not matter to whoever takes it next.
+    /// Gives it up; reads and writes under way do not matter to its next owner.
     pub(crate) fn release(&self) {
         drop(self.0.lock().take());
     }

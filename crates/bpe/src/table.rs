@@ -9,12 +9,12 @@
 //! back, so there are no tombstones and a look-up of a page that is not there stays short. The tag saves most
 //! of the visits to slots of other pages.
 //!
-//! How many slots of a region hold pages is counted along, so that whoever cleans regions finds the empty
-//! ones by a load each.
+//! How many slots of a region hold pages is counted along, so that cleaning finds the empty ones by a load
+//! each.
 //!
 //! Rules that make the atomics enough:
 //! - While a slot is in the hash table its fields change only under the lock of the shard of its page.
-//! - A slot that is not in the table is written only by whoever fills regions (one at a time, the filler's
+//! - A slot that is not in the table is written only by the filler of regions (one at a time, the filler's
 //!   lock).
 //! - A slot enters the table *pending*: it can be found by those who remove it and by nobody else. It is
 //!   *ready* when its region's write has completed.

@@ -161,9 +161,9 @@ impl Tier {
     }
 
     /// Recovery is over: the log was read from `checkpoint` to `end`, and every page found in it was
-    /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one more than
-    /// that of the opening before, whoever opened it then. Decides whether what was kept is current; from now
-    /// on the tier serves.
+    /// [invalidated](BufferPoolExtension::invalidate). `run` is the number of this opening of the log, one
+    /// more than that of the previous opening, by any process. Decides whether what was kept is current; from
+    /// now on the tier serves.
     pub fn recovered(&self, checkpoint: Lsn, end: Lsn, run: u32) {
         self.run.store(run, Ordering::Release);
         self.recovered_end.store(end.0, Ordering::Release);
@@ -204,7 +204,7 @@ impl Tier {
         self.options.geometry(size, region_bytes, self.memory_max.load(Ordering::Relaxed))
     }
 
-    /// Whether the tier has been suspended for so long that it keeps only part of its pages.
+    /// Whether the tier has been suspended long enough to keep only part of its pages.
     pub(crate) fn keeps_part(&self) -> bool {
         self.adapt.suspended_for(self.env.now()) >= PART_KEPT_AFTER
     }

@@ -5,7 +5,7 @@
 //! to it and MIN_REC agree; then every chain of off-page bytes that a leaf record owns. The pages reached are
 //! reported by segment, so that the caller can compare them with what the tablespace thinks is in use.
 //!
-//! A check works in steps and latches one page at a time. A structure change in between makes it begin anew.
+//! A check works in steps and latches one page at a time. A structure change in between makes it start over.
 
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +27,7 @@ use crate::without_pin;
 const PROBLEMS_MAX: usize = 100;
 /// Pages looked at in one step.
 const PAGES_PER_STEP: usize = 16;
-/// How often a check begins anew because of structure changes before it gives up.
+/// How often a check starts over because of structure changes before it gives up.
 const RESTARTS_MAX: u32 = 100;
 
 /// What a check found.

@@ -2,7 +2,7 @@
 //!
 //! A cursor S-latches one leaf. It moves right by latching the right sibling while it holds the left one. It
 //! moves left the other way round: it lets its page go, latches the left sibling and then its old page again,
-//! and if that one was changed meanwhile it searches anew, so no record can slip through.
+//! and if that one was changed meanwhile it searches again, so no record can slip through.
 //!
 //! A cursor is on a record, or in the gap behind one (after a search that found nothing, or at an end). A
 //! position that is to survive the latch is the key of a record, with a pin on its page and the page's LSN as

@@ -128,7 +128,7 @@ impl<'t, 'v> ExternalWriter<'t, 'v> {
     }
 
     /// Writes the first page in the caller's mini-transaction, which has no changes yet. It must then be
-    /// committed, with a note of the chain for whoever has to free it should the value not be used.
+    /// committed, with a note of the chain for the case that it must be freed because the value is not used.
     ///
     /// # Errors
     /// [`Interrupt`] of the page store, with nothing changed.

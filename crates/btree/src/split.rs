@@ -71,7 +71,7 @@ impl Tree {
         let predecessor =
             self.sound(mtr, place.page, page::previous_record(mtr.page(place.page), place.offset))?;
         self.delete_on_page(mtr, place)?;
-        // A page that became empty was made anew, infimum is at its place.
+        // A page that became empty was reinitialised, so infimum is in its place.
         self.split(mtr, guard, 0, predecessor, record, trx_id)
     }
 

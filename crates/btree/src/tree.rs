@@ -24,8 +24,7 @@ pub struct Tree {
     pub(crate) root: u32,
     pub(crate) def: Arc<IndexDef>,
     segments: OnceLock<Segments>,
-    /// Held by whoever changes node pointers or sibling links, from before the first latch to after the
-    /// commit.
+    /// Held while node pointers or sibling links change, from before the first latch to after the commit.
     pub(crate) structure: Mutex<()>,
     /// Level of the root as last seen; a hint for sizes, never relied on for correctness.
     pub(crate) root_level: AtomicU32,

@@ -156,7 +156,7 @@ impl Decisions {
         Decisions { page_size, files: Mutex::default(), trials: Mutex::default() }
     }
 
-    /// Forgets everything, so that storages are asked anew.
+    /// Forgets everything, so that storages are asked again.
     pub(crate) fn forget(&self) {
         self.files.lock().clear();
         self.trials.lock().clear();

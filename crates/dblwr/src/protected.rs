@@ -86,7 +86,7 @@ impl ProtectedWriter {
     }
 
     /// Protects pages in another way from the next batch on; batches under way end in theirs. AUTO, also when
-    /// it is the mode already, asks the storages anew. Blocks when doublewrite files have to be made first.
+    /// it is the mode already, asks the storages again. Blocks when doublewrite files have to be made first.
     ///
     /// # Errors
     /// When those cannot be made; the mode stays as it was.

@@ -9,8 +9,8 @@
 //! All files of this page size are read, also those with numbers beyond the present setting, in every
 //! directory that was in use since the last start (see [`crate::directories`]), and the records of page
 //! numbers that `DETECT_ONLY` leaves. A page that was under way, is damaged, and has no copy to restore it
-//! from is reported as [`Unrestored`]: redo may still make it anew; if it does not, the start has to stop,
-//! and the report says why.
+//! from is reported as [`Unrestored`]: redo may still rebuild it; if it does not, the start has to stop, and
+//! the report says why.
 
 use crate::area::{Sort, file_name};
 use crate::numbers;

@@ -1,7 +1,7 @@
 //! Which segments of a doublewrite file are free.
 //!
 //! A segment is taken before its batch is written and given back only when every page of the batch is durable
-//! in its place. If a batch fails, or its future is dropped half-way, its copies may be the only whole ones:
+//! in its place. If a batch fails, or its future is dropped midway, its copies may be the only whole ones:
 //! the segment is never given back, and the writer refuses all further work, because the engine above cannot
 //! go on either.
 

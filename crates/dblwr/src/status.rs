@@ -35,7 +35,7 @@ figures! {
     doublewrite_pages,
     /// Writes of a segment of a doublewrite file (`Innodb_dblwr_writes`).
     doublewrite_writes,
-    /// Pages written without a copy because recovery makes them anew from the redo log without reading them.
+    /// Pages written without a copy because recovery rebuilds them from the redo log without reading them.
     recreatable_pages,
     /// Atomic writes, each of a page or of several that lie back to back.
     atomic_writes,

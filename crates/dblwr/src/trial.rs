@@ -3,8 +3,8 @@
 //! Where a file system writes pages atomically by copy-on-write, nobody can say beforehand whether that costs
 //! less than a doublewrite: it depends on the device, on its load and on the age of the file system. So
 //! batches go in turns by the one and the other way, until both have been seen often enough; the one that
-//! took less time per page is kept. It is measured anew now and then, and when the time per page moves away
-//! from what was measured.
+//! took less time per page is kept. It is measured again from time to time, and when the time per page moves
+//! away from what was measured.
 //!
 //! Several batches are under way at once and share the device, so the time that a single batch takes says
 //! little: beside a slow batch a fast one is slow. What counts is throughput. Time is counted for a way only
@@ -69,7 +69,7 @@ struct Side {
 
 /// The measurement of one device.
 pub(crate) struct Trial {
-    /// Set while measured anew.
+    /// Set while measuring again.
     measuring: bool,
     /// Batches begun in this measurement.
     begun: u32,

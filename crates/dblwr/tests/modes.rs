@@ -213,7 +213,7 @@ fn a_refused_atomic_write_goes_through_the_doublewrite_in_the_same_batch() {
         // Later pages do not even try.
         write(&env, &writer, batch(&files, &pages, 10, FlushPurpose::Lru));
         assert_eq!(writer.status().atomic_refusals, needed - good);
-        // AUTO, set anew, asks again.
+        // AUTO, set again, asks again.
         writer.set_mode(Mode::Auto).unwrap();
         assert_eq!(writer.protection(&files[&1]).mode, Way::Atomic);
     }

@@ -334,7 +334,7 @@ fn an_unreadable_copy_counts_as_damaged_and_stops_nothing_else() {
             _ => without_copy += 1,
         }
         assert_eq!(found.restored.len() == 1, verify(&read_page(&disk, pages[2])), "seed {seed}: {found:?}");
-        // The device has recovered, or the file was made anew.
+        // The device has recovered, or the file was recreated.
         disk.behave();
         run_recovery(&*disk, 0);
         assert!(verify(&read_page(&disk, pages[2])), "the copy is still there");

@@ -1,4 +1,5 @@
-//! Memory for direct I/O: page-aligned, zeroed, owned by whoever must keep it alive until a completion ran.
+//! Memory for direct I/O: page-aligned, zeroed, owned by the one who must keep it alive until a completion
+//! ran.
 //!
 //! An [`IoBuf`] says who owns the bytes of a request. `Owned` travels with the request and comes back with
 //! its completion; `Shared` lets one allocation serve many writes (a doublewrite batch and the pages in it);
@@ -98,7 +99,7 @@ pub struct RawBuf {
     len: usize,
 }
 
-// SAFETY: whoever made the RawBuf (unsafe constructor) promised that it may be used by the thread that does
+// SAFETY: the maker of the RawBuf (unsafe constructor) promised that it may be used by the thread that does
 // the I/O.
 unsafe impl Send for RawBuf {}
 

@@ -40,7 +40,8 @@ impl Task {
         let mut future = {
             let mut slot = self.future.lock();
             let Some(future) = slot.take() else {
-                // Under the lock: whoever polls it puts it back under the same lock and looks afterwards.
+                // Under the lock: the thread that polls it puts it back under the same lock and looks
+                // afterwards.
                 self.woken_meanwhile.store(true, Ordering::Release);
                 return;
             };

@@ -173,7 +173,7 @@ pub trait File: Send + Sync {
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
     /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the
-    /// kernel anew: for the open of a file and when a write was refused, not for every write.
+    /// kernel each time: for the open of a file and when a write was refused, not for every write.
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }

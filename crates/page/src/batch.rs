@@ -29,7 +29,7 @@ pub struct PageWrite {
     pub file: Arc<dyn File>,
     /// Byte offset in that file.
     pub offset: u64,
-    /// Whether recovery would make this page anew from the redo log without reading it: then it may tear.
+    /// Whether recovery would rebuild this page from the redo log without reading it: then it may tear.
     pub recreatable: bool,
 }
 
@@ -83,7 +83,7 @@ impl WriteBatch {
         }
     }
 
-    /// Says of the page added last that recovery would make it anew from the redo log without reading it.
+    /// Says of the page added last that recovery would rebuild it from the redo log without reading it.
     pub fn mark_recreatable(&mut self) {
         if let Some(page) = self.pages.last_mut() {
             page.recreatable = true;

@@ -7,7 +7,7 @@
 //!   They may still have to be synced; then the checkpoint has not passed them, and recovery ends the entry
 //!   of every page that it finds in the log.
 //! - A page is *invalidated* under its X latch, before the mini-transaction that makes it dirty is appended
-//!   to the log; also when it is created anew or freed, which are changes like any other. As long as a page
+//!   to the log; also when it is reinitialised or freed, which are changes like any other. As long as a page
 //!   is in the pool nobody looks for it in the tier. Hence an entry is always what the data file holds, and a
 //!   read that began with [`BufferPoolExtension::find`] gives the current page however long it takes: the
 //!   page cannot be changed before the read is over, since it would have to be in the pool for that.
@@ -111,8 +111,8 @@ pub trait BufferPoolExtension: Send + Sync {
     /// source, in completions: must be short.
     fn read_took(&self, from: Source, time: Duration);
 
-    /// Whether the tier would take this page now: so that the pool need not latch pages in vain. Counts no
-    /// refusal but its own.
+    /// Whether the tier would take this page now, so that the pool does not latch pages for nothing. Counts
+    /// no refusal but its own.
     fn wants(&self, page: PageId, history: History) -> bool;
 
     /// Offers a clean page, under its S latch. The tier copies it or refuses; it never waits. `image` is the
@@ -142,7 +142,7 @@ pub trait BufferPoolExtension: Send + Sync {
         self.is_on()
     }
 
-    /// Bytes of memory the tier takes at present. The pool has so many frames fewer. Short.
+    /// Bytes of memory the tier takes at present. The pool has that much less for frames. Short.
     fn memory_bytes(&self) -> usize {
         0
     }

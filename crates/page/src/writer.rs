@@ -1,5 +1,5 @@
-//! The seam between whoever decides which pages to write (the page cleaner) and whoever gets them to their
-//! files untorn (doublewrite, atomic writes, or plainly).
+//! The seam between the page cleaner, which decides which pages to write, and the writer that gets them to
+//! their files untorn (doublewrite, atomic writes, or plainly).
 
 use crate::WriteBatch;
 use disk::{File, Result};

@@ -2,7 +2,7 @@
 //!
 //! Every low-level operation of the engine returns `Result<T, Interrupt>`: it completes, it fails, or it says
 //! what it waits for. An [`Interrupt::Wait`] is returned only after every latch of the operation has been
-//! released (guards drop while `?` unwinds); whoever drives the operation awaits it and calls the operation
+//! released (guards drop while `?` unwinds); the driver of the operation awaits it and calls the operation
 //! again.
 
 use std::path::PathBuf;

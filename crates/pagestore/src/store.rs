@@ -91,8 +91,8 @@ impl Default for Options {
 /// Entries of a page table that are looked at as quickly as one frame's descriptor.
 const TABLE_ENTRIES_PER_FRAME: u32 = 16;
 
-/// How long somebody may keep a page of a tablespace that is to be closed before that is said: whoever reads
-/// lets go within milliseconds, but an embedding program may have forgotten a cursor.
+/// How long a page of a tablespace that is being closed may stay pinned before that is logged: a scan that
+/// reads lets go within milliseconds, but an embedding program may have forgotten a cursor.
 const PATIENCE_WITH_PINS: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Pages in memory and in files. Shared by reference count; see the module's essay.
@@ -164,8 +164,7 @@ pub(crate) struct Broken {
 impl PageStore {
     /// Allocates the pool and starts the background tasks. No tablespace is open yet.
     ///
-    /// # Errors
-    /// When the options do not fit or the memory cannot be had.
+    /// # Errors When the options do not fit or the memory is not available.
     pub fn open(
         env: Arc<dyn Environment>,
         redo: Arc<RedoLog>,
@@ -337,7 +336,7 @@ impl PageStore {
             Err(Interrupt::Error(Error::NoSuchSpace(_))) => return Ok(true),
             Err(interrupt) => return Err(interrupt),
         };
-        // With page 0 latched: whoever wants the file to hold still latches it too, later, and flushes it
+        // With page 0 latched: an export that needs the file unchanged latches it too, later, and flushes it
         // then.
         if entry.is_held_still() {
             return Ok(false);
@@ -347,8 +346,8 @@ impl PageStore {
         Ok(true)
     }
 
-    /// The tablespace must not be used, and whoever wants a page of it is told why. For files of which it is
-    /// known that they are not what they should be.
+    /// The tablespace must not be used, and a request for one of its pages gets the reason. For files of
+    /// which it is known that they are not what they should be.
     pub fn refuse_space(&self, space: u32, why: &str) {
         self.spaces.refuse(space, why);
     }
@@ -565,7 +564,7 @@ impl PageStore {
             tracing::error!("no more changes: {reason}");
         }
         self.poisoned.store(true, Ordering::Release);
-        // Whoever waits finds out.
+        // The waiters find out.
         self.free.wake_all();
         self.redo.wake_waiting();
         self.checkpoint_over.notify();

@@ -406,7 +406,7 @@ proptest! {
     }
 }
 
-/// Lets others get a turn each time, and gives up after so many.
+/// Lets others get a turn each time, and gives up after a limit.
 struct Counted {
     taken: u32,
     most: u32,

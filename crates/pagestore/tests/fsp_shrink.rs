@@ -53,7 +53,7 @@ impl Fixture {
         (std::fs::metadata(self.directory().join("t.ibd")).unwrap().len() / PAGE as u64) as u32
     }
 
-    /// Makes the file so long; nothing makes it longer afterwards by itself.
+    /// Gives the file this length; nothing makes it longer afterwards on its own.
     fn settle_growth(&self, pages: u32) -> u32 {
         self.read(|store| store.extend_space(SPACE, pages));
         assert_eq!(self.file_pages(), pages);

@@ -154,7 +154,7 @@ impl Ledger {
         }
     }
 
-    /// Whoever was refused has tried again, or does not wait any longer. Must follow each refusal.
+    /// A refused caller has tried again, or has given up waiting. Must follow each refusal.
     pub(crate) fn leave(&self, number: u64) {
         if !self.remove(number) {
             // Woken for room that may still be there.

@@ -1,9 +1,9 @@
 //! Group commit without a log-writer thread.
 //!
-//! Whoever finds the log idle seals the open group and starts its write; whoever comes while a write is under
-//! way joins the group that collects meanwhile, and the completion of the running write starts that group's
-//! write at once. Nobody has to be woken to lead, there is no fixed delay, and one sync serves all who
-//! queued:
+//! The first to find the log idle seals the open group and starts its write; those who come while a write is
+//! under way joins the group that collects meanwhile, and the completion of the running write starts that
+//! group's write at once. Nobody has to be woken to lead, there is no fixed delay, and one sync serves all
+//! who queued:
 //!
 //! ```text
 //! appends   a b c | d e f g h        | i j

@@ -11,7 +11,7 @@
 //! ```text
 //!  0 magic "UNTORNRL"   8 crc32c of 12..96   12 version u32    16 sequence u64   24 epoch u32    28 block size u32
 //! 32 area u64          40 origin u64         48 checkpoint u64 56 scan start u64 64 flushed u64  72 epoch floor u32
-//! 76 flags u32 (1: closed in order)               80 reach u64         88 owner u64
+//! 76 flags u32 (1: closed cleanly)                80 reach u64         88 owner u64
 //! ```
 //!
 //! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than
@@ -177,7 +177,7 @@ impl CheckpointBlock {
         let version = u32_at(bytes, 12);
         if version != VERSION {
             let why = format!(
-                "it has format version {version}, and this program knows version {VERSION}: start it with the version of the program that wrote it (or a later one), or shut down in order with that one before changing"
+                "it has format version {version}, and this program knows version {VERSION}: start it with the version of the program that wrote it (or a later one), or shut down cleanly with that one before changing"
             );
             return Err(Error::Unusable { path: path.to_path_buf(), why });
         }

@@ -312,7 +312,7 @@ impl RedoLog {
             }
             Short::Buffer => match self.flush(self.current(), Flush::Write) {
                 Err(Interrupt::Error(error)) => Interrupt::Error(error),
-                // Whoever wrote it meanwhile has set the notice.
+                // The writer that was faster has set the notice.
                 _ => Interrupt::Wait(Wait::in_place(notice, place)),
             },
         }
@@ -419,7 +419,7 @@ impl RedoLog {
     }
 
     /// An event that is set when somebody waits for room in the file, so that the cleaner hurries. After a
-    /// checkpoint has advanced there is a fresh one: fetch it anew each time.
+    /// checkpoint has advanced there is a fresh one: fetch it each time.
     pub fn space_wanted(&self) -> Event {
         self.space_wanted.lock().clone()
     }

@@ -59,7 +59,7 @@ impl RedoLog {
             by_reach && free < state.block.reach / 2
         };
         if used_up && self.flushed() < self.current() {
-            // Nothing waits for it: an error stops the log, and whoever waits hears of it.
+            // Nothing waits for it: an error stops the log, and the waiters get it.
             drop(self.flush(self.current(), Flush::Sync));
         }
     }

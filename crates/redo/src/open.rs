@@ -142,7 +142,7 @@ impl RedoLog {
             match write_async(&**self.env.storage(), &self.file, buf, FRONT + at, false).await {
                 Ok(()) => at += bytes,
                 Err(error) if is_full(&error) => {
-                    // Nothing that was promised is lost: whoever needs room beyond what there is waits.
+                    // Nothing that was promised is lost: a reservation beyond the room that is left waits.
                     if !complained {
                         tracing::error!(%error, "the redo log cannot be made longer; changes wait when it is used up");
                         complained = true;
@@ -189,7 +189,7 @@ fn is_full(error: &disk::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-/// Whoever waits for what a task does must not wait for ever when it panics.
+/// A task that panics must not leave its waiters waiting for ever.
 fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + use<> {
     let log = log.clone();
     disk::OnPanic::new(move || {

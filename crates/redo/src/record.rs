@@ -213,7 +213,7 @@ impl RecordWriter {
         self.out.is_empty()
     }
 
-    /// Starts anew with the same memory.
+    /// Starts over with the same memory.
     pub fn clear(&mut self) {
         self.out.clear();
         self.page = None;

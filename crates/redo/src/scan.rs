@@ -162,7 +162,7 @@ impl RedoLog {
         let empty = summary.end == old.scan_start && old.checkpoint == old.scan_start;
         if wanted != old.layout {
             if empty {
-                // The circle begins anew at its front; a multiple of 4096 suits every block size.
+                // The circle starts over at its front; a multiple of 4096 suits every block size.
                 let origin = Lsn(summary.end.0.next_multiple_of(4096));
                 block.layout = Layout { origin, ..wanted };
                 block.checkpoint = origin;
@@ -172,7 +172,7 @@ impl RedoLog {
                 summary.end = origin;
             } else {
                 tracing::warn!(
-                    "the redo log keeps its size of {} bytes: it was not closed in order; the new innodb_redo_log_capacity takes effect at the start after the next orderly shutdown",
+                    "the redo log keeps its size of {} bytes: it was not closed cleanly; the new innodb_redo_log_capacity takes effect at the start after the next clean shutdown",
                     old.layout.file_size()
                 );
             }

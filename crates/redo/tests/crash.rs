@@ -184,8 +184,8 @@ fn after_an_error_every_caller_gets_it_and_the_disk_is_left_alone() {
     assert!(log.flushed() < end);
 }
 
-/// The checker can see a loss: whoever takes "written" for durable loses acknowledged work in some of these
-/// cuts.
+/// The checker can see a loss: a caller that takes "written" for durable loses acknowledged work in some of
+/// these cuts.
 #[test]
 fn negative_control_taking_written_for_durable_is_detected() {
     let load = Load { acknowledge_at: Flush::Write, ..LOAD };

@@ -126,7 +126,7 @@ fn the_size_changes_after_an_orderly_shutdown_only() {
     let length = || std::fs::metadata(place.0.join("#untorn_redo")).unwrap().len();
 
     let log = recover(&env, &place.0, larger.clone(), &mut truth.lock()).unwrap();
-    assert_eq!(log.capacity(), before, "it was not closed in order");
+    assert_eq!(log.capacity(), before, "it was not closed cleanly");
     block_on(log.set_checkpoint(log.current())).unwrap();
     block_on(log.close()).unwrap();
     let end = log.current();

@@ -14,7 +14,7 @@ type Discarded = Box<dyn Send>;
 
 fn spawn(work: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("discard".to_owned()).stack_size(parser::STACK_BYTES);
-    // Where there is no thread to be had the closure, and what is in it, is dropped here.
+    // If no thread can be started, the closure is dropped here, with what is in it.
     let _ = thread.spawn(work);
 }
 
@@ -31,7 +31,7 @@ pub fn discard<T: Send + 'static>(what: T) {
     }
 }
 
-/// Something that is dropped elsewhere, whoever drops it and wherever that is, when it is large.
+/// Something that, when it is large, is dropped on another thread, no matter where it goes out of scope.
 #[derive(Debug)]
 pub struct Elsewhere<T: Send + 'static> {
     /// There until it is dropped or taken out.

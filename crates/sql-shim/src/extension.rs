@@ -1,10 +1,10 @@
 //! The buffer pool extension as the server shows it: settings, SET GLOBAL, status rows. The view is
 //! `information_schema.UNTORN_BPE`.
 //!
-//! Whoever may SET GLOBAL is not the owner of the machine, so `untorn_bpe_file` leads SQL only into the
-//! directories that the command line or the option file named: `untorn_bpe_dir` (several with `;` between
-//! them), or where their `untorn_bpe_file` lies. Nowhere else, and in the data directory under one name only.
-//! That a file there is ours, and nobody's else, is seen to by the tier itself.
+//! The right to SET GLOBAL does not make a client the owner of the machine, so `untorn_bpe_file` leads SQL
+//! only into the directories that the command line or the option file named: `untorn_bpe_dir` (several with
+//! `;` between them), or where their `untorn_bpe_file` lies. Nowhere else, and in the data directory under
+//! one name only. That a file there is ours, and nobody's else, is seen to by the tier itself.
 
 use std::fs;
 use std::io;

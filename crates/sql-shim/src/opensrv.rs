@@ -248,7 +248,7 @@ impl OpensrvSession {
             return Err(packets::error::unknown_statement(id, "mysqld_stmt_execute"));
         };
         if std::mem::replace(&mut known.executed, true) && known.has_params {
-            let message = "opensrv-mysql cannot execute a statement with parameters again: prepare it anew, \
+            let message = "opensrv-mysql cannot execute a statement with parameters again: prepare it again, \
                            or send plain statements";
             return Err(SqlError::new(1295, b"HY000", message));
         }

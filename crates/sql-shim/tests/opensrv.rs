@@ -115,7 +115,7 @@ fn sysbench_reads_and_writes_in_text_mode() {
             let count = transactions.and_then(|rest| rest.split_whitespace().next());
             assert_eq!(count, Some("200"), "{said}");
         }
-        // Each transaction of the run deletes a row and inserts it anew.
+        // Each transaction of the run deletes a row and inserts it again.
         for table in ["sbtest1", "sbtest2"] {
             let counted =
                 serving.query(&format!("SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) FROM sbtest.{table}"));

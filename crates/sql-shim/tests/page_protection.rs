@@ -19,7 +19,7 @@ struct Program {
 
 impl Program {
     /// Starts it and waits until it is ready.
-    // Whoever drops the value waits for the process; a failed start fails the test, and the process with it.
+    // Dropping the value waits for the process; a failed start fails the test, and the process with it.
     #[allow(clippy::zombie_processes)]
     fn start(datadir: &Path, options: &[&str]) -> Program {
         let mut child = Command::new(env!("CARGO_BIN_EXE_untorn"))

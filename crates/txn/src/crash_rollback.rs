@@ -1,9 +1,8 @@
 //! Rolling back, while clients are served, what had not committed when the engine stopped.
 //!
 //! Such a transaction goes on as if its session had just left: its id is active, so nobody sees its changes
-//! and whoever wants a row that it changed waits for it, until its rollback has come to that row's end. The
-//! tables it changed are
-//! [held](TableSource::hold), so that their definitions stay until then.
+//! and a transaction that wants a row it changed waits for it, until its rollback has come to that row's end.
+//! The tables it changed are [held](TableSource::hold), so that their definitions stay until then.
 //!
 //! Which tables those are stands in its log. Short logs are gone through before the first client comes; for a
 //! long one (a killed UPDATE of everything) that is done in the background as well, and all tables are held

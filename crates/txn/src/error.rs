@@ -16,15 +16,17 @@ pub enum Error {
     /// Chosen as victim of a deadlock; the transaction has been rolled back (1213, 40001).
     #[error("Deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
-    /// The transaction was rolled back by a deadlock before, or its `rollback` was given up half-way: nothing
+    /// The transaction was rolled back by a deadlock before, or its `rollback` was given up midway: nothing
     /// of it is there, and nothing can be added until it is begun again (1213, 40001).
     #[error("the transaction has been rolled back, after a deadlock or on request: begin it again")]
     RolledBack,
-    /// An operation of the transaction was dropped half-way and has not been undone yet.
-    #[error("an operation of this transaction was given up half-way; it must be undone before rows are read")]
+    /// An operation of the transaction was dropped midway and has not been undone yet.
+    #[error(
+        "an operation of this transaction was dropped before it finished; it must be undone before rows are read"
+    )]
     Unfinished,
-    /// The table or index was made, or made anew, after the transaction's read view: what the view should see
-    /// is not in it (1412).
+    /// The table or index was created or recreated after the transaction's read view: what the view should
+    /// see is not in it (1412).
     #[error("Table definition has changed, please retry transaction")]
     TableChanged,
     /// A row lock was not granted within `innodb_lock_wait_timeout`; only the statement is lost (1205).

@@ -18,9 +18,9 @@
 //! Nothing here blocks a thread on anything but short latches: synchronous steps return what they wait for,
 //! asynchronous functions await it and repeat the step.
 //!
-//! Additions to the first contract: [`fetch_external`] takes the table; [`Transaction::end_statement`] gives
-//! up the read view of a READ COMMITTED or autocommit statement; every operation takes itself back when it
-//! fails; [`Error::Deadlock`] means that the transaction has been rolled back already.
+//! [`fetch_external`] takes the table; [`Transaction::end_statement`] gives up the read view of a READ
+//! COMMITTED or autocommit statement; every operation takes itself back when it fails; [`Error::Deadlock`]
+//! means that the transaction has been rolled back already.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -85,7 +85,7 @@ impl Unreached {
     }
 }
 
-/// A rollback under way. It goes on in turns, so that whoever shares its thread gets on as well, and purge
+/// A rollback under way. It goes on in turns, so that other tasks on its thread get on as well, and purge
 /// between two turns.
 pub(crate) struct RollBack {
     mark: LogMark,
@@ -200,7 +200,7 @@ async fn undo_record(
         }
     };
     match undone {
-        // The table was dropped, or made anew: its rows went with its file.
+        // The table was dropped or recreated: its rows went with its file.
         Err(Error::Store(pagestore::Error::NoSuchSpace(space))) if space == table.clustered.space() => Ok(()),
         undone => undone,
     }

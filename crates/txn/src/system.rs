@@ -353,7 +353,7 @@ impl TransactionSystem {
         Purge::pause(&self.0).await
     }
 
-    /// Who waits for row locks, for whoever keeps locks of another kind.
+    /// Who waits for row locks, for the keeper of locks of another kind.
     pub fn row_waits(&self) -> RowWaits {
         RowWaits(Arc::downgrade(&self.0.locks))
     }

@@ -36,9 +36,9 @@ pub enum ClusteredField {
 pub struct SecondaryField {
     /// The table column, or [`ROW_ID_COLUMN`].
     pub column: u16,
-    /// Only the first so many bytes of the column are stored.
+    /// Only this many leading bytes of the column are stored.
     pub prefix_bytes: Option<u16>,
-    /// With `prefix_bytes`: and at most so many UTF-8 characters of them.
+    /// With `prefix_bytes`: and at most this many UTF-8 characters of them.
     pub prefix_characters: Option<u16>,
 }
 

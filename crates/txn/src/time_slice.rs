@@ -7,10 +7,10 @@
 //! begins.
 //!
 //! The slice belongs to the session and outlives a single scan: a join that opens a scan for every outer row,
-//! or a caller that pauses its scan after every row, gives way as often as one long scan does. Whoever polls
-//! a statement says so with [`TimeSlice::begin`]; a task that nobody announces (a program that embeds the
-//! engine) begins a slice whenever it has given way. A statement that ends before its first look never reads
-//! the clock.
+//! or a caller that pauses its scan after every row, gives way as often as one long scan does. A caller that
+//! polls a statement says so with [`TimeSlice::begin`]; a task that nobody announces (a program that embeds
+//! the engine) begins a slice whenever it has given way. A statement that ends before its first look never
+//! reads the clock.
 //!
 //! The slice also carries the order to stop: work that one session does through several transactions (an
 //! index build reads through one of its own) shares the slice and hence the kill.
@@ -42,7 +42,7 @@ pub struct TimeSlice {
     units: AtomicU32,
     /// Units at which the clock is looked at next.
     look_at: AtomicU32,
-    /// A slice ends after so many units whatever the clock says; 0: the clock decides. For tests.
+    /// A slice ends after this number of units whatever the clock says; 0: the clock decides. For tests.
     units_max: AtomicU32,
     stopped: AtomicBool,
 }

@@ -385,7 +385,7 @@ impl Transaction {
         let tables = &self.tables;
         let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
         rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
-        // Before anything is written there anew.
+        // Before anything new is written there.
         self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
         Ok(())
@@ -653,7 +653,7 @@ impl Transaction {
         }
     }
 
-    /// Ends what [`Self::begin_change`] began. An operation that failed half-way is taken back, and its error
+    /// Ends what [`Self::begin_change`] began. An operation that failed midway is taken back, and its error
     /// passed on.
     pub(crate) async fn end_change(
         &mut self,
@@ -715,7 +715,7 @@ impl CommitNumber {
         Ok(CommitNumber { system: system.clone(), number, used: false })
     }
 
-    /// Whoever ends the transaction takes it off.
+    /// The end of the transaction takes it off.
     fn used(mut self) -> u64 {
         self.used = true;
         self.number

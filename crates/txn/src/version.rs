@@ -9,7 +9,7 @@
 //! not see to its undo record, and undo logs of transactions that a view does not see are not purged.
 //!
 //! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of
-//! the leaf and comes back. It does not begin anew then: the overlay keeps what was found so far. Where the
+//! the leaf and comes back. It does not start over then: the overlay keeps what was found so far. Where the
 //! record has the very same bytes still, and no transaction was rolled back in part and goes on, the next try
 //! goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
 //! *anchor* and on from there: the first version that is not by the record's last writer. That one was

@@ -90,7 +90,7 @@ fn every_change_may_be_dropped_at_any_await() {
             });
         }
         // Otherwise nothing was tested.
-        assert!(cut >= 20 && halves >= 5, "{what:?}: {cut} cut, {halves} of them half-way");
+        assert!(cut >= 20 && halves >= 5, "{what:?}: {cut} cut, {halves} of them midway");
         world.check();
     }
 }
@@ -313,7 +313,7 @@ fn nothing_is_purged_during_a_pause() {
         session.delete(1).await.unwrap();
         session.commit().await;
         let pause = world.system.pause_purge().await;
-        // Whoever has the pause may ask for it too: it is not waited for.
+        // The holder of the pause may ask for it too: it is not waited for.
         assert_eq!(world.system.purge_all().await.unwrap(), 0);
         let deleted = world.system.status().history_length;
         assert_eq!(deleted, 1);
@@ -359,8 +359,8 @@ fn a_deadlock_is_heard_of_until_it_is_acknowledged() {
     });
 }
 
-/// What a crash left unfinished is rolled back when the disk can be read again; whoever closes the engine
-/// does not wait for that.
+/// What a crash left unfinished is rolled back when the disk can be read again; a caller that closes the
+/// engine does not wait for that.
 #[test]
 fn a_rollback_after_a_start_outlasts_reads_that_fail() {
     for closes in [false, true] {

@@ -151,8 +151,8 @@ fn a_backward_scan_guards_the_gap_above_its_range_across_leaves() {
     }
 }
 
-/// Whoever deleted a row may bring it back. What changes a row by its key must not say before that there is
-/// none.
+/// The transaction that deleted a row may bring it back. What changes a row by its key must not say before
+/// that there is none.
 #[test]
 fn a_change_waits_for_a_deletion_that_is_not_committed() {
     type Operation = for<'s> fn(&'s mut Session) -> Boxed<'s, Result<(), Error>>;

@@ -218,7 +218,7 @@ fn a_rollback_after_a_start_goes_on_beside_clients_and_over_crashes() {
             writer.commit().await;
         });
         if round == 2 {
-            // A row that it changed can be had when it has ended, not before.
+            // A row that it changed becomes available when it has ended, not before.
             let mut locking: std::pin::Pin<Box<dyn std::future::Future<Output = _> + '_>> =
                 Box::pin(writer.lock(5));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());

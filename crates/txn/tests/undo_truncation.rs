@@ -9,7 +9,7 @@ use pagestore::{PageSize, fsp};
 use std::sync::Arc;
 use untorn_txn::*;
 
-/// Rows, each with so many bytes that a page of undo holds two of their old versions.
+/// Rows, each so long that a page of undo holds two of their old versions.
 const ROWS: i32 = 40;
 const LENGTH: usize = 1500;
 const MIB: u64 = 1 << 20;
@@ -29,7 +29,7 @@ fn world(seed: u64, pool_bytes: usize, background_purge: bool) -> World {
     world
 }
 
-/// Changes all rows so many times, in the transaction that is open.
+/// Changes all rows `rounds` times, in the transaction that is open.
 async fn change_all(session: &mut Session, rounds: u8) {
     for round in 0..rounds {
         for id in 0..ROWS {

@@ -15,8 +15,7 @@ pub struct CrashArguments {
     /// Where the seeds of the histories begin.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Instead: let every so many-th I/O call of the scenes of three seeds fail once, in every way (1: all
-    /// calls).
+    /// Instead: let every n-th I/O call of the scenes of three seeds fail once, in every way (1: all calls).
     #[arg(long)]
     fail_calls: Option<u64>,
     /// Instead: try one state or failing call again, by the name a failure printed.
@@ -42,7 +41,7 @@ pub fn quick() -> Result<()> {
 }
 
 /// For the C library's allocator: a state allocates and frees some megabytes, which need not go back to the
-/// kernel and come anew, page fault by page fault, each time.
+/// kernel and come back, page fault by page fault, each time.
 const KEEP_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_MMAP_THRESHOLD_", "1073741824"),
     ("MALLOC_TRIM_THRESHOLD_", "1073741824"),

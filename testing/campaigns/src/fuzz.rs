@@ -102,7 +102,7 @@ fn build() -> Result<PathBuf> {
     Ok(place.join(host).join("release"))
 }
 
-/// Runs one target for so long; says what it did.
+/// Runs one target for a time; says what it did.
 fn fuzz(programs: &Path, name: &str, time: Duration, seed: u32) -> Result<String> {
     let corpus = place().join("corpus").join(name);
     let first = place().join("first").join(name);

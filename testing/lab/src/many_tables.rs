@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Tables whose making is timed, at the beginning and at the end.
 const TIMED: u32 = 500;
-/// Every so many tables one gets a row before the server is killed.
+/// One table in this many gets a row before the server is killed.
 const WRITTEN: usize = 10;
 
 /// The cost of the tables.

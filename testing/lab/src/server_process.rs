@@ -1,4 +1,4 @@
-//! A server of its own for a test: its directory, port and socket, started, stopped in order, killed.
+//! A server of its own for a test: its directory, port and socket, started, stopped cleanly, killed.
 
 use crate::command::captured;
 use crate::scratch::last_lines;
@@ -200,7 +200,7 @@ impl ServerProcess {
         Ok(Conn::new(options)?)
     }
 
-    /// Stops the server in order, which must succeed.
+    /// Stops the server cleanly, which must succeed.
     pub fn stop(mut self) -> Result<Duration> {
         let begin = Instant::now();
         kill(self.pid()?, Signal::SIGTERM)?;

@@ -67,7 +67,7 @@ pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
     verify_contents(db, model).await
 }
 
-/// The same without looking for files that nobody owns: a definition that was given up half-way, by an actor
+/// The same without looking for files that nobody owns: a definition that was given up midway, by an actor
 /// who does not act any more, is put in order by the next start only.
 ///
 /// # Errors

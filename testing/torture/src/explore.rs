@@ -23,13 +23,13 @@ const STEPS_MAX: u64 = 3_000_000;
 /// How thoroughly to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Moments with at most so many unsynced units are tried with every subset.
+    /// Moments with at most this number of unsynced units are tried with every subset.
     pub exhaustive_units: usize,
     /// Subsets tried where there are more.
     pub samples: usize,
     /// Torn, reordered, damaged states besides, per moment.
     pub torn_samples: usize,
-    /// One state in so many is used further, recovered twice, and its recovery crashed.
+    /// One state in this many is used further, recovered twice, and its recovery crashed.
     pub deep_one_in: usize,
     /// A moment that was begun is tried to its end, so that "every subset" is true of it, whatever was set
     /// aside for its history.
@@ -125,7 +125,7 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 impl<'h> Explorer<'h> {
-    /// For at most so many states; stops after so many failures.
+    /// For a limited number of states; stops at a limit of failures.
     pub fn new(plan: &'h Plan, history: &'h History, effort: Effort, states: u64, failures: usize) -> Self {
         Explorer {
             plan,
@@ -402,7 +402,7 @@ impl<'h> Explorer<'h> {
             self.coverage.add("states with redo applied", u64::from(report.redo_applied > 0));
             let history = db.transaction_system().status().history_length;
             self.coverage.add("states with history to purge", u64::from(history > 0));
-            // A file whose beginning is damaged cannot be known for a leftover of ours, and stays.
+            // A file whose beginning is damaged cannot be recognised as a leftover, and stays.
             let found = match is_damaged {
                 true => verify_contents(&db, model).await?,
                 false => verify(&db, model).await?,

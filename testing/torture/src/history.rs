@@ -65,9 +65,9 @@ pub const LIES: [Misbehaviour; 8] = [
 pub const TIER_BYTES: u64 = 7 * (256 << 10);
 /// Keys of a session in a history that is only about the tier: more than the pool has room for.
 const TIER_KEYS: usize = 60;
-/// A history that is only about the tier is looked through once for so many polls.
+/// A history that is only about the tier is examined once per this number of polls.
 const POLLS_PER_LOOK: u64 = 400;
-/// One call in so many on the files of a tier goes wrong, where the disk lies.
+/// One call in this many on the files of a tier goes wrong, where the disk lies.
 const TIER_LIES_ONE_IN: usize = 12;
 
 /// The buffer pool extension of a history.
@@ -78,7 +78,7 @@ pub enum TierPlan {
     BySeed,
     /// There is one, and nobody moves it while it is used.
     Undisturbed,
-    /// There is one, undisturbed, and its disk lies in this way, one call in so many.
+    /// There is one, undisturbed, and its disk lies in this way, at this rate.
     Lying(Misbehaviour, usize),
     /// The same, and it is switched, resized and moved while it is used.
     LyingMoved(Misbehaviour, usize),
@@ -144,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// How the disk under the buffer pool extension lies, if it does: one call in so many.
+    /// How the disk under the buffer pool extension lies, if it does: one call in this many.
     pub fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
         match self.tier {
             TierPlan::Undisturbed => None,

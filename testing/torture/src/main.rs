@@ -39,7 +39,7 @@ enum Command {
     },
     /// Lets every I/O call of a scene fail once, in every way.
     Faults {
-        /// Only every so many-th call (1: all).
+        /// Only every n-th call (1: all).
         #[arg(long, default_value_t = 1)]
         stride: u64,
         /// Where the seeds of the scenes begin.
@@ -88,7 +88,7 @@ struct Totals {
     failures: Vec<Failure>,
 }
 
-/// Runs `work` on so many threads, and `progress` now and then until all are done.
+/// Runs `work` on this number of threads, and `progress` from time to time until all are done.
 fn on_threads(threads: usize, work: impl Fn() + Sync, progress: impl Fn(Duration)) {
     let begin = Instant::now();
     let (left, over) = (Mutex::new(threads), Condvar::new());

@@ -65,8 +65,8 @@ impl Stage {
 /// One part of a history.
 pub type Part = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Polls its parts in an order that the seed decides, until all are done or so many polls have been made. One
-/// that ends with an error does not end the others.
+/// Polls its parts in an order that the seed decides, until all are done or the polls are used up. One that
+/// ends with an error does not end the others.
 pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64) {
     let mut random = Random::new(seed);
     let mut left = polls;

@@ -8,7 +8,7 @@ use untorn_torture::explore::{Effort, Explorer, describe, parse};
 use untorn_torture::faults::{Play, SCENES};
 use untorn_torture::history::{Plan, record};
 
-/// Records histories and tries so many states of each; what came up.
+/// Records histories and tries a number of states of each; what came up.
 fn explored(seeds: impl IntoIterator<Item = u64>, states: u64) -> Coverage {
     let mut coverage = Coverage::default();
     for seed in seeds {

@@ -8,7 +8,8 @@ use untorn_torture::lies::Account;
 
 /// Histories for each kind of lie.
 const HISTORIES: u64 = 3;
-/// One call in so many goes wrong: often, so that a slot gives an older version of its own page now and then.
+/// One call in this many goes wrong: often, so that a slot gives an older version of its own page now and
+/// then.
 const ONE_IN: usize = 2;
 /// Crash states of each, recovered on the same lying disk.
 const STATES: u64 = 25;

@@ -162,7 +162,7 @@ fn reopen(world: &World, options: Options, checkpoint: u64, end: u64, run: u32) 
     tier.recovered(Lsn(checkpoint), Lsn(end), run);
     let restored = tier.status().restored;
     assert!(tier.is_on());
-    // Whoever starts empty must work, too.
+    // An empty start must work, too.
     world.env.run_until_complete(tier.close_clean(Lsn(end)));
     restored
 }
@@ -263,7 +263,7 @@ fn discard_keeps_nothing_and_writes_no_map() {
     assert_eq!((world.status().restored, world.status().pages), (0, 0));
 }
 
-/// A long life with few pages: the map is written anew, into one file and then the other, and stays short.
+/// A long life with few pages: the map is rewritten, into one file and then the other, and stays short.
 #[test]
 fn the_map_stays_short_and_survives_its_rewriting() {
     let mut world = World::new(9, 200, options(8));

@@ -1,4 +1,4 @@
-//! A short measurement of page writes and syncs in a directory, for whoever asks what a verdict is worth
+//! A short measurement of page writes and syncs in a directory, for users who ask what a verdict is worth
 //! there.
 //!
 //! The file it writes has lost its name before the first byte is written, so nothing is left behind however

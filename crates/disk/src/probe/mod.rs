@@ -5,7 +5,7 @@
 //! the page elsewhere and then changes one pointer in its journal (`FileSystem`, XFS since Linux 6.16).
 //! There, a page is written once; everywhere else the doublewrite protects it.
 //!
-//! Two halves, kept apart so that the rule can be tested with facts of machines nobody has at hand:
+//! Two halves, kept apart so that the rule can be tested with facts of machines nobody has access to:
 //! - [`facts`] gathers what the kernel says about one file: `statx` of the very file, its mount, and the
 //!   block device under it with everything that device is made of (`sysfs.rs`).
 //! - [`verdict`] is a pure function of those facts and the page size (`rule.rs`).
@@ -117,7 +117,7 @@ pub struct Facts {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectIo {
-    /// Allowed, with memory and offsets at multiples of so many bytes (0: the kernel does not tell,
+    /// Allowed, with memory and offsets at multiples of this number of bytes (0: the kernel does not tell,
     /// `STATX_DIOALIGN`).
     Aligned {
         /// Memory.

@@ -8,7 +8,7 @@
 //! of all this, though it still allocates up to the next piece (seen on Linux 6.18): `oltp_write_only` with
 //! atomic writes on a disk capped at 3000 requests/s made 654 instead of 618 transactions per second.
 //!
-//! The hint stays with the file's inode; whoever reads or writes the file does so as before.
+//! The hint stays with the file's inode; reads and writes of the file work as before.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 

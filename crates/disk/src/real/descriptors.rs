@@ -1,9 +1,9 @@
 //! Descriptors of files that may be closed while nobody uses them (`innodb_open_files`).
 //!
 //! A database has as many files as tables, and a process has a limit of descriptors. A file opened as
-//! [closable](crate::OpenHow::closable) stays the same [`File`](crate::File) whether it has a descriptor or not; whoever
-//! transfers takes the descriptor for as long as the transfer lasts, and it is opened again by its name when
-//! it was closed.
+//! [closable](crate::OpenHow::closable) stays the same [`File`](crate::File) whether it has a descriptor or
+//! not; a caller who transfers takes the descriptor for as long as the transfer lasts, and it is opened again
+//! by its name when it was closed.
 //!
 //! What must not be lost with a descriptor: requests under way (they hold it), and the error of a sync to
 //! come. A kernel tells a descriptor of a failed write-back, and may forget the failure with the last of
@@ -46,7 +46,7 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// From now on at most so many, as far as they may be closed.
+    /// From now on at most this number, as far as they may be closed.
     pub(crate) fn set_limit(&self, limit: usize) {
         self.limit.store(limit.max(1), Ordering::Relaxed);
         let all = self.queue.lock().len();
@@ -212,7 +212,7 @@ impl Closable {
         if self.used.swap(false, Ordering::Relaxed) {
             return false;
         }
-        // Whoever has the lock is using it.
+        // The holder of the lock is using it.
         let Some(mut slot) = self.slot.try_lock() else { return false };
         let Some(descriptor) = &slot.descriptor else { return false };
         let idle = Arc::strong_count(descriptor) == 1;

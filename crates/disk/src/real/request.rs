@@ -68,7 +68,7 @@ impl Request {
         }
     }
 
-    /// The file, which `new` checked to be one of ours.
+    /// The file, which `new` checked to be from this module.
     pub(crate) fn file(&self) -> &RealFile {
         match self.file.as_any().downcast_ref::<RealFile>() {
             Some(file) => file,
@@ -76,7 +76,7 @@ impl Request {
         }
     }
 
-    /// Bytes to transfer in all.
+    /// Total bytes to transfer.
     pub(crate) fn length(&self) -> usize {
         self.kind.place().1
     }

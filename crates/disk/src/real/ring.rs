@@ -267,7 +267,7 @@ impl Shared {
 
     /// Waits until there is a completion, or there may be.
     fn wait(&self) -> io::Result<()> {
-        // SAFETY: no argument is passed; waiting for completions touches no memory of ours.
+        // SAFETY: no argument is passed; waiting for completions touches none of our memory.
         let waited =
             unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, 1, IORING_ENTER_GETEVENTS, None) };
         match waited {

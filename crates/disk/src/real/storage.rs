@@ -173,7 +173,7 @@ impl Storage for RealStorage {
             .write(true)
             .create(true)
             .truncate(false)
-            // Whoever may put a link there must not choose which file is made.
+            // A user who may put a link there must not choose which file is made.
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)
             .map_err(failed)?;

@@ -75,8 +75,8 @@ impl SimulatedEnvironment {
         &self.disk
     }
 
-    /// Lets the simulation panic after so many more steps: what is waited for then will not come, though
-    /// something always goes on.
+    /// Lets the simulation panic after this number of further steps: what is waited for then will not come,
+    /// though something always goes on.
     pub fn limit_steps(&self, steps: u64) {
         self.state.lock().steps_left = steps;
     }

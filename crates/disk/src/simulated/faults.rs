@@ -1,8 +1,8 @@
 //! What a simulated disk does wrong, on request: calls that fail, and calls that lie.
 //!
 //! A [`Fault`] hits one call by its number, so that a loop can make every call of a history fail once. A
-//! [`Misbehaviour`] hits calls on files by name, always or once in so many: errors again, and the quiet kind,
-//! in which the call succeeds and the disk has not done what it said.
+//! [`Misbehaviour`] hits calls on files by name, always or once in n: errors again, and the quiet kind, in
+//! which the call succeeds and the disk has not done what it said.
 
 use crate::Random;
 use crate::simulated::crash::matches;

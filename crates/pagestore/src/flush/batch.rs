@@ -1,6 +1,6 @@
 //! Writing dirty pages: from the flush list into a batch, from the batch into the files.
 //!
-//! A page is collected in one short step: S latch (tried, never waited for: whoever holds the X latch may be
+//! A page is collected in one short step: S latch (tried, never waited for: the holder of the X latch may be
 //! waiting for a frame that this very write makes free), image copied and sealed, moved from the flush list
 //! into the batch. The batch then becomes a background task of its own: make the log durable up to the newest
 //! LSN in it (the WAL rule), hand it to the [`PageWriter`](page::PageWriter), and when that says that every

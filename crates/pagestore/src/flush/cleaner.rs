@@ -42,7 +42,7 @@ const BATCHES_PACED: usize = 3;
 /// Batches under way at most.
 const BATCHES_MAX: usize = 8;
 
-/// After a batch written ahead the device is left alone for so many times as long as it took.
+/// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
 /// What writing ahead is believed to manage before it was tried, in pages per second.
 const AHEAD_RATE: f64 = 1000.0;
@@ -78,7 +78,7 @@ struct Cleaner {
     controller: Controller,
     last_look: Duration,
     last_checkpoint: Duration,
-    /// Frames taken per look: the highest of late.
+    /// Frames taken per look: the recent maximum.
     demand: f64,
     resizer: Resizer,
 }
@@ -104,8 +104,8 @@ impl PageStore {
 
 /// The task. It holds the store only while it works, so that the store can be closed.
 async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
-    // Without it no page is written any more: whoever waits for a frame or for room in the log would wait for
-    // ever.
+    // Without it no page is written any more: those who wait for a frame or for room in the log would wait
+    // for ever.
     let _guard = disk::OnPanic::new({
         let store = store.clone();
         move || {
@@ -256,7 +256,7 @@ impl Cleaner {
 
     /// Keeps frames free. Returns how many pages were evicted or are being written for that.
     fn refill(&mut self, store: &PageStore) -> usize {
-        // Before the queue is looked at: whoever enters it from here on calls again.
+        // Before the queue is looked at: those who enter it from here on call again.
         store.free.cleaner_looks();
         let missing = self.frames_missing(store);
         let mut done = 0;
@@ -306,7 +306,7 @@ struct Victims {
 /// While somebody waits, enough clean ones for those who wait even if dirty ones come first, but only from
 /// the very end of the list as long as frames will come from what is being written: where writing is what
 /// everything waits for, the few clean pages are those just read, whose readers wait for another frame.
-/// Whoever takes them has them read again, and the list turns faster. (With a buffer pool extension, which
+/// Taking them means reading them again, and the list turns faster. (With a buffer pool extension, which
 /// reads much faster than a capped disk writes, a transaction read 7.1 pages instead of 3.7.)
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();

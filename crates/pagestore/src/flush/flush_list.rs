@@ -11,7 +11,7 @@
 //! > none of these, the end of the last mini-transaction this list has seen,
 //!
 //! can be missing from the files after a crash. A page changed again while its image is under way enters the
-//! list anew with the start LSN of that change; it is not collected a second time before the first write is
+//! list again with the start LSN of that change; it is not collected a second time before the first write is
 //! done (`Frame::in_flight`).
 
 use std::collections::HashSet;
@@ -87,7 +87,7 @@ impl FlushList {
         }
     }
 
-    /// Makes room for so many frames in all.
+    /// Makes room for this number of frames.
     pub(crate) fn make_room(&mut self, frames: usize) {
         self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
     }

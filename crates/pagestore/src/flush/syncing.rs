@@ -6,8 +6,7 @@
 //!
 //! After a sync that failed nobody knows what reached the disk, and asking again would be answered with
 //! success. So each one's outcome must be seen: a sync of pages is a task of the store and poisons it when it
-//! fails, whether or not whoever asked still waits. Nothing is acknowledged after that and the checkpoint
-//! stays.
+//! fails, whether or not the caller still waits. Nothing is acknowledged after that and the checkpoint stays.
 
 use std::sync::Arc;
 

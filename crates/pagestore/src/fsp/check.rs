@@ -29,7 +29,7 @@ const PROBLEMS_DESCRIBED: usize = 200;
 pub struct Report {
     /// What is wrong, in words; empty for a sound tablespace. At most 200 are described.
     pub problems: Vec<String>,
-    /// How many problems there are in all.
+    /// The total number of problems.
     pub problem_count: u64,
     /// Pages of the file.
     pub file_pages: u32,
@@ -201,7 +201,7 @@ pub trait Breath {
     /// Why there is no going on.
     type Error;
 
-    /// After so many extents.
+    /// After this number of extents.
     fn take(&mut self, extents: u32) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 

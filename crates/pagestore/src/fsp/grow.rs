@@ -97,8 +97,8 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
     under_latch(mtr, space, Latched::describe_next_extent).map(drop)
 }
 
-/// Makes sure, before anything has changed, that `extents` extents can be had by this mini-transaction, by
-/// making the file longer where it must be. Takes the space latch; what was found stays true until the
+/// Makes sure, before anything has changed, that this mini-transaction can get `extents` extents, by making
+/// the file longer where it must be. Takes the space latch; what was found stays true until the
 /// mini-transaction ends.
 ///
 /// # Errors
@@ -135,7 +135,7 @@ fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
 }
 
 impl Latched<'_, '_> {
-    /// How long the file has to be so that `extents` extents can be had.
+    /// How long the file has to be to provide `extents` extents.
     fn pages_for(&mut self, extents: u32, kind: Reserve) -> Result<u32, Interrupt> {
         let extent_pages = self.layout.extent_pages();
         let size = self.size();

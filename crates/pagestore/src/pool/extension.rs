@@ -1,4 +1,4 @@
-//! Where the store keeps its [buffer pool extension](BufferPoolExtension): whoever reads, evicts or changes
+//! Where the store keeps its [buffer pool extension](BufferPoolExtension): code that reads, evicts or changes
 //! pages asks here.
 
 use std::sync::Arc;

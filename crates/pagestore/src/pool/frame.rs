@@ -70,7 +70,7 @@ pub(crate) struct Frame {
     pub(crate) offered: AtomicBool,
     /// The pool's eviction count when the page last moved to the young end.
     pub(crate) young_clock: AtomicU32,
-    /// Whether an image of the page is on its way to its file. Set by whoever collects it, cleared by
+    /// Whether an image of the page is on its way to its file. Set by the batch that collects it, cleared by
     /// completion.
     pub(crate) in_flight: AtomicBool,
     /// Whether it is being written to be evicted: not one that only rides along.
@@ -220,7 +220,7 @@ impl Frame {
     }
 }
 
-/// A frame descriptor by address. Whoever has one keeps the frame pinned, owns it, or keeps the store.
+/// A frame descriptor by address. Its holder keeps the frame pinned, owns it, or keeps the store.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameRef(NonNull<Frame>);
 
@@ -303,7 +303,8 @@ impl Frames {
         self.memory.lock().pages()
     }
 
-    /// Gets memory for `count` frames in all, and room for their descriptors. Nothing of it is touched yet.
+    /// Gets memory for a total of `count` frames, and room for their descriptors. Nothing of it is touched
+    /// yet.
     pub(crate) fn reserve(&self, count: usize) -> Result<(), Error> {
         let mut memory = self.memory.lock();
         let missing = count.saturating_sub(memory.pages());
@@ -359,7 +360,7 @@ impl Frames {
             // SAFETY: there is room for the descriptor, and nobody looks at it before `made` says so.
             unsafe { self.place(index).as_ptr().write(frame) };
         }
-        // Whoever knows the index of a new frame has it from somebody who came after this.
+        // The index of a new frame only reaches others through code that runs after this.
         self.made.fetch_max(count as u32, Ordering::Release);
     }
 

@@ -1,9 +1,9 @@
 //! Free frames, and making frames free by evicting clean pages.
 //!
-//! Whoever needs a frame takes one from the free list; when that is empty, it evicts a clean page from the
-//! tail of the LRU list itself. It never writes a page: when there is no clean page near the tail it waits,
-//! and the page cleaner, woken, writes some. A few frames are kept in reserve for mini-transactions that have
-//! already changed something and may not wait.
+//! A caller that needs a frame takes one from the free list; when that is empty, it evicts a clean page from
+//! the tail of the LRU list itself. It never writes a page: when there is no clean page near the tail it
+//! waits, and the page cleaner, woken, writes some. A few frames are kept in reserve for mini-transactions
+//! that have already changed something and may not wait.
 //!
 //! Those who wait stand in a queue, each with an event of its own. A frame that is put into the list wakes
 //! the first of them and nobody else, so that the number of retries is of the order of the number of frames
@@ -36,7 +36,7 @@ const SCAN_DEPTH: usize = 100;
 pub(crate) struct FreeFrames {
     list: Mutex<List>,
     len: AtomicUsize,
-    /// Those of the list, for whoever has not locked it.
+    /// Those of the list, for readers without its lock.
     limit: AtomicU32,
     end: AtomicU32,
     queue: Mutex<Queue>,
@@ -133,7 +133,7 @@ impl FreeFrames {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Notes that the cleaner looks now; whoever enters the queue later calls it again. A swap, so that the
+    /// Notes that the cleaner looks now; those who enter the queue later call it again. A swap, so that the
     /// cleaner sees the queue as those saw it who found that it had been called.
     pub(crate) fn cleaner_looks(&self) {
         self.cleaner_called.swap(false, Ordering::AcqRel);
@@ -255,7 +255,7 @@ impl FreeFrames {
         self.wake_some(usize::MAX, usize::MAX);
     }
 
-    /// Wakes up to `total` in all, urgent ones first, and among them up to `usual` that cannot use the
+    /// Wakes up to `total` waiters, urgent ones first, and among them up to `usual` that cannot use the
     /// reserve.
     fn wake_some(&self, total: usize, usual: usize) {
         let woken: Vec<Event> = {
@@ -383,9 +383,10 @@ impl PageStore {
         if frame.is_dirty() || !frame.pins.try_own() {
             return false;
         }
-        // Nobody has a pin, so nobody can change the page from here on. Whoever made it dirty had it pinned,
-        // and gave the pin back, released, afterwards: owning it acquires that, so that the relaxed look sees
-        // the mark. Looked at again: it may have been changed and unpinned between the two looks above.
+        // Nobody has a pin, so nobody can change the page from here on. A change that made it dirty had it
+        // pinned, and gave the pin back, released, afterwards: owning it acquires that, so that the relaxed
+        // look sees the mark. Looked at again: it may have been changed and unpinned between the two looks
+        // above.
         if frame.is_dirty() || frame.in_flight.load(Ordering::Acquire) {
             frame.pins.disown();
             return false;

@@ -34,7 +34,7 @@ const READERS: u32 = WRITER_WAITS - 1;
 const SPINS: u32 = 60;
 #[cfg(loom)]
 const SPINS: u32 = 0;
-/// A reader that has slept so long goes in past waiting writers.
+/// A reader that has slept this long goes in past waiting writers.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A shared/exclusive latch of four bytes.
@@ -350,7 +350,7 @@ mod tests {
             });
         });
         assert!(reads.load(Ordering::Relaxed) < LIMIT, "the writer starved");
-        // Only those whose patience ended, should this machine let nobody run for so long.
+        // Only those whose patience ended, should this machine let nobody run in all that time.
         let passed = passed.load(Ordering::Relaxed);
         assert!(passed <= WRITES, "{passed} readers passed the writer");
     }

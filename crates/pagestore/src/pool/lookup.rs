@@ -33,7 +33,7 @@ use crate::sync::spin;
 const SHARDS: usize = 16;
 /// Pages of one area of linear read-ahead, aligned: an extent of the default page size.
 const AREA: u32 = 64;
-/// Half-way through an area the next one is read if at least this many of the pages before are in memory.
+/// Halfway through an area the next one is read if at least this many of the pages before are in memory.
 const AREA_PRESENT_MIN: usize = 24;
 
 /// The reads under way, in shards by page.
@@ -333,7 +333,7 @@ impl PageStore {
         events
     }
 
-    /// Linear read-ahead: says that a scan has come to `page` from the page before it. Half-way through an
+    /// Linear read-ahead: says that a scan has come to `page` from the page before it. Halfway through an
     /// aligned area of 64 pages, with most of the first half in memory, the next area is read in the
     /// background. So each area is considered once per scan, and short ranges here and there read nothing
     /// ahead.
@@ -414,8 +414,8 @@ impl PageStore {
             Err(error) => return give_back(Err(error)),
         };
         let mut shard = self.pending.shard(page).lock();
-        // Under the lock: whoever drops the tablespace marks it first, and whoever cuts its file makes it
-        // shorter first, and then looks through all shards.
+        // Under the lock: a drop of the tablespace marks it first, and a cut of its file makes it shorter
+        // first, and then looks through all shards.
         if space.is_dropped() {
             drop(shard);
             return give_back(Err(Error::NoSuchSpace(page.space)));

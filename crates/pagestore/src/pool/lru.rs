@@ -57,7 +57,7 @@ impl Lru {
         Self { nodes, head: NONE, tail: NONE, old_head: NONE, len: 0, old_len: 0, old_percent }
     }
 
-    /// Makes room for so many frames in all.
+    /// Makes room for this number of frames.
     pub(crate) fn make_room(&mut self, frames: usize) {
         self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
     }

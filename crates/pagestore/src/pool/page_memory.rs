@@ -40,7 +40,7 @@ impl PageMemory {
         self.pieces.last().map_or(0, |piece| piece.pages.end)
     }
 
-    /// Gets memory for `count` pages in all. False when it cannot be had.
+    /// Gets memory for a total of `count` pages. False when it is not available.
     pub(crate) fn grow(&mut self, count: usize) -> bool {
         let pages = self.pages()..count;
         if pages.is_empty() {
@@ -93,9 +93,9 @@ impl PageMemory {
                 unsafe { address.write_bytes(0, bytes) };
                 continue;
             }
-            // SAFETY: whole pages of a mapping of ours that nobody has a reference into; as anonymous memory
-            // they are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where
-            // the system's pages are larger it refuses what is not aligned, and nothing happens.
+            // SAFETY: whole pages of our mapping that nobody has a reference into; as anonymous memory they
+            // are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where the
+            // system's pages are larger it refuses what is not aligned, and nothing happens.
             if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
                 let error = std::io::Error::last_os_error();
                 tracing::debug!("memory of the buffer pool could not be given back: {error}");
@@ -122,7 +122,7 @@ impl Drop for PageMemory {
         for piece in self.pieces.drain(..) {
             // SAFETY: mapped with this length; frames do not outlive their memory (see `Frames::drop`).
             let unmapped = unsafe { libc::munmap(piece.start, piece.bytes) };
-            debug_assert_eq!(unmapped, 0, "a mapping of ours");
+            debug_assert_eq!(unmapped, 0, "our own mapping");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! in the end there is the page. So nobody starts a read of it, and the pending reads have nothing to do with
 //! it.
 //!
-//! Whoever goes through the frames to find all pages of a tablespace (`PageStore::frames_of`) would miss one
+//! A walk through the frames that looks for all pages of a tablespace (`PageStore::frames_of`) would miss one
 //! that moves behind their back. Pages of a tablespace that is marked as dropped are not moved, and who has
 //! marked it lets the LRU list's mutex pass once before they look ([`PageStore::settle_relocations`]). Dirty
 //! pages are not moved either: the flush list and batches know them by frame. They are evicted when they have

@@ -20,7 +20,7 @@
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of
 //! the cleaner) are computed from the limit when they are needed. The page tables do not depend on it.
 //!
-//! What the buffer pool extension takes is the pool's memory: there are so many frames fewer, and when the
+//! What the buffer pool extension takes is the pool's memory: there are that many frames fewer, and when the
 //! tier is switched or resized the same steps follow it.
 //!
 //! A request while a resize is under way takes its place: steps go from where the pool is.
@@ -47,7 +47,7 @@ const STEP: u32 = 2048;
 /// Frames looked at without letting the LRU list go: at 2 µs for copying a page, some 60 µs.
 const LOCKED: u32 = 32;
 
-/// The number of frames of a pool of so many bytes, of which the tier takes some, but never more than half.
+/// The number of frames of a pool of this size, of which the tier takes some, but never more than half.
 pub(crate) fn frames_of(pool_bytes: usize, tier_bytes: usize, page_size: PageSize) -> Result<usize, Error> {
     let count = (pool_bytes - tier_bytes.min(pool_bytes / 2)) / page_size.bytes();
     if count < FRAMES_MIN || count >= (u32::MAX / 2) as usize {
@@ -147,9 +147,8 @@ impl PageStore {
     /// under way goes on to this size instead. The event is set when it is over; [`PageStore::resize_status`]
     /// says how.
     ///
-    /// # Errors
-    /// When that is too small or too large, when the memory cannot be had, and when nothing is written any
-    /// more.
+    /// # Errors When that is too small or too large, when the memory is not available, and when nothing is
+    /// written any more.
     pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
         self.refuse_when_poisoned()?;
         if !self.options.background || self.stopping.load(Ordering::Acquire) {

@@ -171,7 +171,7 @@ struct Known {
 }
 
 impl Known {
-    /// Whether the page of this record is made anew later, so that the record does not matter.
+    /// Whether the page of this record is reinitialised later, so that the record does not matter.
     fn is_superseded(&self, start: Lsn, record: &Record<'_>) -> bool {
         let page = match record {
             Record::Write { page, .. } | Record::Fill { page, .. } | Record::Move { page, .. } => page,

@@ -10,10 +10,10 @@
 //! not restored for either reason; those of the buffer pool extension are told to go when a page is made
 //! anew.
 //!
-//! While the file is cut nobody makes it longer: that is a growth to whoever wants to, which is under way.
-//! The new size is published under the latch of page 0, under which the tablespace's own size would have to
-//! be raised; a read that was let in before is waited for. **A cut that fails** leaves the file as long as it
-//! then is, with pages behind the tablespace's end.
+//! While the file is cut nobody makes it longer: to others that looks like a growth under way. The new size
+//! is published under the latch of page 0, under which the tablespace's own size would have to be raised; a
+//! read that was let in before is waited for. **A cut that fails** leaves the file as long as it then is,
+//! with pages behind the tablespace's end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,13 +99,13 @@ impl PageStore {
         outcome.unwrap_or(Ok(0))
     }
 
-    /// From now on the file has only so many pages for everybody, and nobody makes it longer.
+    /// From now on the file has only this number of pages for everybody, and nobody makes it longer.
     fn begin_cut(&self, space: &Arc<Space>, pages: u32) -> Result<Option<Cutting>, Interrupt> {
         let mut mtr = self.mtr()?;
         let first = mtr.x(PageId::new(space.id, 0))?;
         let before = space.pages();
         let is_so = fsp::pages_of_header(mtr.page(first)) == pages && before > pages;
-        // Whoever copies the file wants it to stay as it is.
+        // A copy of the file under way needs it to stay as it is.
         if !is_so || space.is_held_still() || !self.evict_behind(space.id, pages, before) {
             return Ok(None);
         }

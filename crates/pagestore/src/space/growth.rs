@@ -52,7 +52,7 @@ impl PageStore {
         }
         self.refuse_when_poisoned()?;
         match std::mem::take(&mut *growth) {
-            // For whoever waited for it.
+            // For those who waited for it.
             Growth::Failed(error) if !wanted => {
                 *growth = Growth::Failed(error);
                 return Ok(());

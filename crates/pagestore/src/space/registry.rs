@@ -4,7 +4,7 @@
 //! the registry's lock.
 //!
 //! A file is opened when its first page is wanted, not before: a start knows of ten thousand tables and
-//! touches none. What is wrong with a file is therefore an error of whoever uses the tablespace, and of
+//! touches none. What is wrong with a file is therefore an error of those who use the tablespace, and of
 //! nobody else. Its descriptor may be closed again meanwhile ([`OpenHow::closable`]).
 
 use std::collections::HashMap;
@@ -73,8 +73,8 @@ struct Opened {
 enum Check {
     /// A file that comes from elsewhere: page 0 must be valid, or all zero.
     Stranger,
-    /// A file of ours: as far as page 0 is valid, it must be this tablespace's, and the file as long as it
-    /// says. What is wrong with page 0 itself is told to whoever reads it.
+    /// A file that belongs here: as far as page 0 is valid, it must be this tablespace's, and the file as
+    /// long as it says. What is wrong with page 0 itself is reported when it is read.
     Own,
     /// The same before its redo is applied.
     Recovery,
@@ -105,12 +105,13 @@ impl Space {
         self.pages.load(Ordering::Acquire)
     }
 
-    /// The file is so long now, durably.
+    /// The file has this length now, durably.
     pub(crate) fn has_grown(&self, pages: u32) {
         self.pages.fetch_max(pages, Ordering::AcqRel);
     }
 
-    /// The file is cut to so many pages, or was not after all. Only while its growth is marked as running.
+    /// The file is cut to this number of pages, or was not after all. Only while its growth is marked as
+    /// running.
     pub(crate) fn set_pages(&self, pages: u32) {
         self.pages.store(pages, Ordering::Release);
     }

@@ -35,7 +35,7 @@ impl Writer {
         Writer { model: Model(vec![Vec::new(); PAGES as usize]), random: Random::new(seed), value: 0 }
     }
 
-    /// Changes so many pages, and makes that durable in the log.
+    /// Changes this number of pages, and makes that durable in the log.
     async fn change(&mut self, machine: &Machine, pages: usize) -> Result<(), Error> {
         let store = &machine.store;
         for _ in 0..pages {
@@ -167,7 +167,7 @@ fn a_growth_whose_sync_fails_stops_all_changes() {
     }
 }
 
-/// Room that cannot be had is the statement's affair and nobody else's.
+/// A lack of space fails the statement and nothing else.
 #[test]
 fn a_growth_without_room_stops_nothing() {
     let machine = create(2);
@@ -227,8 +227,8 @@ fn what_is_flushed_is_durable_also_when_a_checkpoint_is_under_way() {
     }
 }
 
-/// No page is written any more then, so no frame and no log would become free: whoever waits for them must be
-/// told.
+/// No page is written any more then, so no frame and no log would become free: those who wait for them must
+/// be told.
 #[test]
 fn a_page_cleaner_that_dies_lets_nobody_wait_for_ever() {
     let (env, dir) = (real_environment(), TempDir::new("cleaner"));

@@ -99,7 +99,7 @@ fn a_wait_for_a_frame_ends_when_there_is_one_and_not_before() {
     }
 }
 
-/// Whoever was woken and goes away instead of taking the frame does not take the wake-up along.
+/// A waiter that was woken and goes away instead of taking the frame passes the wake-up on.
 #[test]
 fn a_cancelled_wait_leaves_the_frame_to_others() {
     for seed in 0..10 {
@@ -124,7 +124,7 @@ fn a_cancelled_wait_leaves_the_frame_to_others() {
 }
 
 /// The oldest pages are latched by a writer, and somebody (in life that writer) waits for a frame: the
-/// cleaner must leave them alone and write others, and what it does in vain must not keep its thread from
+/// cleaner must leave them alone and write others, and its fruitless attempts must not keep its thread from
 /// those who have work.
 #[test]
 fn latched_pages_keep_no_others_from_being_written() {

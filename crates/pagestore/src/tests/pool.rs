@@ -158,7 +158,7 @@ fn a_damaged_page_fails_its_readers_and_nobody_else() {
         // Beyond the end of the file.
         let beyond = retry(|| store.read(PageId::new(SPACE, pages)).map(drop)).await.unwrap_err();
         assert!(beyond.to_string().contains("only 200 pages"), "{beyond}");
-        // The damaged page can be made anew without being read.
+        // The damaged page can be reinitialised without being read.
         retry(|| create_page(&store, PageId::new(SPACE, 50), 5)).await.unwrap();
         store.checkpoint().await.unwrap();
     });

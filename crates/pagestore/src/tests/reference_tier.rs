@@ -58,7 +58,7 @@ pub(super) struct ReferenceTier {
     file: Arc<dyn File>,
     page_size: usize,
     state: Mutex<State>,
-    /// One of so many reads is lied to; 0: none.
+    /// One read in this many gets a lie; 0: none.
     lies: usize,
     random: Mutex<Random>,
     broken: Broken,

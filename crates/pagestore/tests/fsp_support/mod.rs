@@ -47,7 +47,7 @@ impl Fixture {
         Self::with_pool(page_size, pages, 96 << 20)
     }
 
-    /// The same with a pool of so many bytes.
+    /// The same with a pool of this size.
     pub fn with_pool(page_size: usize, pages: u32, pool_bytes: usize) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -227,7 +227,7 @@ pub struct Accounts {
 pub enum WhenMissing {
     /// A new directory: `root@localhost` without a password.
     Create,
-    /// The directory has tables: whoever comes first must not become their administrator.
+    /// The directory has tables: the first to log in must not become their administrator.
     Refuse,
 }
 
@@ -659,7 +659,7 @@ fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
                     if (text("privileges"), text("object")) != (ALL, "*.*") {
                         return Err(format!(
                             "the grant of {} on {} is of version 1, where grants were not enforced: remove it from the \
-                             file and grant it anew",
+                             file and grant it again",
                             text("privileges"),
                             text("object")
                         ));
@@ -775,7 +775,7 @@ mod tests {
         };
         let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
         assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
-        assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it anew"));
+        assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it again"));
         assert!(read_stored(br#"{"version":4,"accounts":[]}"#).unwrap_err().contains("version 4"));
     }
 }

@@ -146,7 +146,7 @@ pub struct SessionDriver<F: SessionFactory> {
 }
 
 impl<F: SessionFactory> Drop for SessionDriver<F> {
-    /// Also when the driver is dropped half-way.
+    /// Also when the driver is dropped midway.
     fn drop(&mut self) {
         let released = self.statements.clear();
         self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);

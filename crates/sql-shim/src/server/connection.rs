@@ -139,7 +139,8 @@ impl Link {
         Ok(Outlet { socket, connection, server }.flush(output).await?)
     }
 
-    /// Writes what has gathered although the connection is killed: whoever asked for that may be told so.
+    /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
+    /// its answer.
     async fn flush_briefly(&mut self) {
         self.count_bytes();
         let flush = self.socket.flush(&mut self.output);
@@ -162,7 +163,8 @@ impl Link {
 }
 
 /// The only way to the socket but [`Link::exchange`]: given up when the client does not take the bytes within
-/// `net_write_timeout`, or the connection is killed. Whoever waits for a client holds locks and a read view.
+/// `net_write_timeout`, or the connection is killed. A session that waits for its client holds locks and a
+/// read view.
 struct Outlet<'a> {
     socket: &'a mut Socket,
     connection: &'a Connection,

@@ -7,7 +7,7 @@
 //!
 //! One thing does not stop there. A mini-transaction that is unwound after it changed pages leaves pages in
 //! memory that the log cannot reproduce, so it poisons the page store: nothing is written any more until the
-//! server is started anew, and recovery brings back what was committed.
+//! server is started again, and recovery brings back what was committed.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};

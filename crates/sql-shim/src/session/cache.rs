@@ -304,7 +304,7 @@ impl StatementCache {
         (entry.version == version && entry.database.as_deref() == database).then(|| entry.plan.clone())
     }
 
-    /// Remembers a plan, or that there is none. The cache starts anew when it is full.
+    /// Remembers a plan, or that there is none. The cache is emptied when it is full.
     pub fn add(
         &mut self,
         key: Vec<u8>,

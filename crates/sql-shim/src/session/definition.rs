@@ -148,7 +148,7 @@ fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
     Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })
 }
 
-/// `TEXT(1000)` is the smallest class that holds so much.
+/// `TEXT(1000)` is the smallest class that holds that much.
 fn sized(name: &str, argument: Option<u32>) -> SizeClass {
     match argument {
         Some(bytes) if !name.starts_with(['T', 'M', 'L']) || name == "TEXT" => match bytes {

@@ -68,7 +68,7 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
 /// `innodb_buffer_pool_size`: a change is begun, and `Innodb_buffer_pool_resize_status` says how far it is.
 fn connect_pool_size(server: &Arc<Server>, database: &Database) {
     const NAME: &str = "innodb_buffer_pool_size";
-    // What the database was opened with, whoever opened it.
+    // What the database was opened with, no matter by whom.
     let _ = server.variables.set_at_start(NAME, &database.buffer_pool_bytes().to_string());
     let resized = database.clone();
     let hook = move |value: &Value| {

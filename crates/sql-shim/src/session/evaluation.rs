@@ -68,7 +68,7 @@ impl Evaluation {
 }
 
 impl SessionState {
-    /// Says that so many bytes are about to be worked on: an error when the statement is to stop.
+    /// Announces work on this number of bytes: an error when the statement has to stop.
     #[inline]
     pub fn work(&self, bytes: usize) -> Result<(), SqlError> {
         let untold = self.evaluation.untold.get().saturating_add(bytes);
@@ -116,7 +116,7 @@ impl SessionState {
         self.evaluation.held.get()
     }
 
-    /// Charges a text that is made: error 1041 when it cannot be had.
+    /// Charges a text that is made: error 1041 when the memory is not available.
     #[inline]
     pub fn hold(&self, bytes: usize) -> Result<(), SqlError> {
         if bytes < BYTES_HELD_MIN { Ok(()) } else { self.hold_long(bytes) }
@@ -142,7 +142,7 @@ impl SessionState {
         self.gather_bytes(bytes)
     }
 
-    /// [`SessionState::gather`] of so many bytes.
+    /// [`SessionState::gather`] of this number of bytes.
     #[inline]
     pub fn gather_bytes(&self, bytes: usize) -> Result<(), SqlError> {
         let gathered = self.evaluation.gathered.get() + bytes + size_of::<Value<'_>>();
@@ -154,14 +154,14 @@ impl SessionState {
         self.hold(gathered.saturating_mul(2))
     }
 
-    /// A row is done: gives back what has been charged since there were so many bytes.
+    /// A row is done: gives back what has been charged since `held` bytes.
     #[inline]
     pub fn release_to(&self, held: usize) {
         self.evaluation.gathered.set(0);
         self.give_back_to(held);
     }
 
-    /// Gives back what has been charged since there were so many bytes: values that are gone.
+    /// Gives back what has been charged since `held` bytes: values that are gone.
     #[inline]
     pub fn give_back_to(&self, held: usize) {
         if self.held() > held {

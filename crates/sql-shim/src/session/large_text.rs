@@ -136,7 +136,7 @@ async fn parse_apart(
     Ok(unless_stopped(slice, parsed).await?.map_err(stopped)??)
 }
 
-/// What is made of a text of so many bytes, which is dropped elsewhere when it is long.
+/// What is made of a text of this length. It is dropped elsewhere when the text is long.
 pub(super) fn made_of_text<T: Send + 'static>(what: T, bytes: usize) -> Elsewhere<T> {
     Elsewhere::new(what, bytes >= BYTES_LONG)
 }
@@ -186,7 +186,7 @@ impl Session {
         unless_killed(watch.over(pin!(parsed)).await)
     }
 
-    /// Plans a statement that came as text of so many bytes.
+    /// Plans a statement that came as text of this length.
     pub(super) async fn plan_text(
         &mut self,
         statement: Statement,

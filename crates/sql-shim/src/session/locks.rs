@@ -163,7 +163,7 @@ impl Session {
     async fn take_table_lock(&mut self, name: &TableName, write: bool) -> Result<(), Failure> {
         let deadline = self.metadata_deadline();
         let access = if write { Access::Write } else { Access::Read };
-        'anew: loop {
+        'again: loop {
             let table = self.planner().engine_table(name)?;
             let mut request = TableLockRequest::new(&self.transaction, &table, access);
             loop {
@@ -174,7 +174,7 @@ impl Session {
                         self.table_locks.get_or_insert_default().push(LockedTable { database, table, write });
                         return Ok(());
                     }
-                    Err(NotUsable::Stale) => continue 'anew,
+                    Err(NotUsable::Stale) => continue 'again,
                     Err(NotUsable::Discarded) => return Err(discarded(&table)),
                     Err(NotUsable::Deadlock) => return Err(untorn::engine::Error::Deadlock.into()),
                     Err(NotUsable::Wait(wait)) => self.wait_for(wait, FOR_TABLE, deadline).await?,

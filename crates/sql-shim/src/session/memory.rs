@@ -216,7 +216,7 @@ pub struct Charge<'a> {
 }
 
 impl Charge<'_> {
-    /// Charges so many more bytes: error 1041 when they cannot be had.
+    /// Charges more bytes: error 1041 when they are not available.
     #[inline]
     pub fn grow(&mut self, bytes: usize) -> Result<(), SqlError> {
         let bytes = bytes as u64;
@@ -227,7 +227,7 @@ impl Charge<'_> {
         Ok(())
     }
 
-    /// Charges what the buffer has grown to; `false` when it cannot be had.
+    /// Charges what the buffer has grown to; `false` when the memory is not available.
     #[inline]
     #[must_use]
     pub fn reach(&mut self, bytes: usize) -> bool {

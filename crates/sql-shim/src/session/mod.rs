@@ -95,8 +95,8 @@ pub struct PlannedStatement {
     _charge: Arc<memory::StatementCharge>,
 }
 
-/// How often a statement is planned anew because somebody has changed its tables in between. Each time that
-/// other has got something done.
+/// How often a statement is planned again because its tables have changed in between. Each time that other
+/// has got something done.
 const REPLANS_MAX: u32 = 100;
 
 /// A statement of PREPARE.

@@ -5,8 +5,8 @@
 //! belongs to one of the catalog ([`Session::plan_version`]): as long as neither changes, executing it again
 //! checks nothing. Statements that are executed from their syntax tree are checked here, before they begin.
 //!
-//! The rights are the account's as they are now: other than in MySQL, where some grants wait for the next USE
-//! or the next login, a change counts from each session's next statement on.
+//! The rights are the account's as they are now: unlike in MySQL, where some grants wait for the next USE or
+//! the next login, a change counts from each session's next statement on.
 
 use std::sync::Arc;
 

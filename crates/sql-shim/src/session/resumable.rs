@@ -1,10 +1,10 @@
-//! Work that cannot return half-way, and yet lets others run.
+//! Work that cannot return midway, and yet lets others run.
 //!
 //! Planning walks a tree by recursion. A statement of megabytes takes it seconds, and a recursion cannot give
 //! way as a loop can. So it runs on a stack of its own, which is left when the slice of time is over and
-//! entered again when the session is polled next. Nothing moves to another thread, so the session is at hand;
-//! nobody else runs in it meanwhile, so what is borrowed for the length of one step is not missed. Dropped
-//! half-way, the stack is unwound.
+//! entered again when the session is polled next. Nothing moves to another thread, so the session is
+//! accessible; nobody else runs in it meanwhile, so what is borrowed for the length of one step is not
+//! missed. Dropped midway, the stack is unwound.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -13,8 +13,8 @@ use untorn::engine::TimeSlice;
 use super::failure::Failure;
 use super::memory::refused;
 
-/// Runs `work` on a stack of so many bytes. What it is given lets others run; the slice of time is new when
-/// that returns.
+/// Runs `work` on a stack of this size. What it is given lets others run; the slice of time is new when that
+/// returns.
 ///
 /// An order to stop is not looked at here: the work sees it by itself, and ends in its own way.
 pub(super) async fn resumable<T: 'static>(

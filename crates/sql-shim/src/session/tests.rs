@@ -212,7 +212,7 @@ fn rows(count: usize) -> usize {
     count / UNITS as usize
 }
 
-/// Slices that so many nodes of a tree take: each counts for a sixteenth of a row.
+/// Slices that this number of tree nodes takes: each counts for a sixteenth of a row.
 fn bound(nodes: usize) -> usize {
     rows(nodes / 16)
 }

@@ -72,7 +72,7 @@ impl PacketOutput {
         self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
     }
 
-    /// Withdraws the packet in progress, if there is one: for whoever comes after a panic.
+    /// Withdraws the packet in progress, if there is one: for the cleanup after a panic.
     pub fn abandon_unfinished(&mut self) {
         if std::mem::take(&mut self.unfinished) {
             self.bytes.truncate(self.packet_start);

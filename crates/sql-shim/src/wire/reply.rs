@@ -41,7 +41,7 @@ struct ColumnShape {
     decimals: u8,
 }
 
-/// What a reply remembers between commands, so that it takes no memory anew.
+/// What a reply remembers between commands, so that it need not allocate again.
 #[derive(Debug, Default)]
 pub struct ReplyScratch {
     shapes: Vec<ColumnShape>,

@@ -26,7 +26,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// From now on files may grow by so many bytes.
+    /// From now on files may grow by this number of bytes.
     pub fn limit_room(&self, bytes: u64) {
         self.room.store(bytes as i64, Ordering::SeqCst);
     }

@@ -5,7 +5,8 @@
 //! belongs to its **supremum**. A lock covers the entry, the gap before it, or both (next-key).
 //!
 //! Most changed rows have no lock here at all: a record whose DB_TRX_ID is an active transaction's is locked
-//! by that fact (an **implicit** lock). Whoever runs into it first makes it explicit in the owner's name.
+//! by that fact (an **implicit** lock). The first transaction to run into it makes it explicit in the owner's
+//! name.
 //!
 //! ```text
 //!   mode      what conflicts with what           table     request, grant, inherit

@@ -1,6 +1,6 @@
 //! Loom's models of the lock table: every interleaving of two or three sessions on few locks.
 //!
-//! Three things must hold in all of them. Nobody has an exclusive lock together with anybody else. Every wait
+//! Three things must hold in all models. Nobody has an exclusive lock together with anybody else. Every wait
 //! ends (a lost wake-up is a modelled thread that blocks for ever, which loom reports). When all transactions
 //! have ended the table is empty, so that no request was left behind.
 
@@ -22,7 +22,7 @@ fn target(place: u64) -> LockTarget {
     LockTarget { index: INDEX, place }
 }
 
-/// Explores with at most so many preemptions: what two threads can do to each other needs few.
+/// Explores with a bounded number of preemptions: what two threads can do to each other needs few.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -1,7 +1,7 @@
 //! Waits outside of the lock table that may close a cycle with waits for row locks.
 //!
 //! A transaction that waits for a row may wait, in the end, for one that waits for a lock of another kind (on
-//! a name), and that one for the first. Whoever keeps such locks asks here who waits for a row and for whom,
+//! a name), and that one for the first. The keeper of such locks asks here who waits for a row and for whom,
 //! and is told when such a wait begins; the cycle is then its to break.
 
 use std::any::Any;
@@ -35,7 +35,7 @@ impl RowOwner {
     }
 }
 
-/// Whoever keeps locks of another kind.
+/// The keeper of locks of another kind.
 pub trait OutsideWaits: Send + Sync {
     /// A wait for a row lock has begun and can be seen.
     fn row_wait_begins(&self, waiter: &RowOwner);
@@ -73,7 +73,7 @@ impl Outside {
     }
 }
 
-/// The lock table, for whoever keeps locks of another kind.
+/// The lock table, for the keeper of locks of another kind.
 pub struct RowWaits(pub(crate) Weak<LockTable>);
 
 impl RowWaits {

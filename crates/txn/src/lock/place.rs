@@ -1,6 +1,6 @@
 //! What a lock is on, in words: for the text about a deadlock.
 //!
-//! Whoever begins to wait has a leaf latched, so only bytes are copied then; the words are made when somebody
+//! A leaf is latched when a wait begins, so only bytes are copied then; the words are made when somebody
 //! reads them.
 
 use std::fmt;

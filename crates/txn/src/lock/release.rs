@@ -3,7 +3,7 @@
 //! The epoch moves on first, so that nobody adds a lock in its name any more. Then the locks go shard by
 //! shard. Millions of them take longer than others should wait for the thread: the caller of
 //! [`LockTable::release`](super::LockTable::release_all) may take the rest in slices. Until a lock's turn
-//! comes it is held, and whoever waits for it waits; the owner must not ask for a lock before all have gone.
+//! comes it is held, and those who wait for it wait; the owner must not ask for a lock before all have gone.
 
 use std::sync::Arc;
 

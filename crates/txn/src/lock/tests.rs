@@ -183,7 +183,7 @@ fn a_holder_passes_by_those_who_wait_for_it() {
     assert_eq!(also_waits.cell.state(), WaitState::Waiting);
 }
 
-/// Two who share and both want more are a deadlock, whoever else stands in the queue.
+/// Two who share and both want more are a deadlock, no matter who else is in the queue.
 #[test]
 fn two_who_share_and_want_it_alone_are_a_deadlock() {
     let table = LockTable::new(1);
@@ -216,7 +216,7 @@ fn who_waited_only_for_a_waiter_that_left_goes_on() {
     assert_eq!(insert_waits.finish(), WaitState::Granted);
 }
 
-/// Whoever dropped its wait knows of no guard, and could not let it go.
+/// A transaction that dropped its wait knows of no guard, and could not release it.
 #[test]
 fn the_guard_of_a_key_does_not_stay_with_one_who_gave_up() {
     let table = LockTable::new(1);

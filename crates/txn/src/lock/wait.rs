@@ -1,7 +1,7 @@
 //! One waiting request, and the ways its wait can end.
 //!
-//! Whoever ends a wait moves the cell out of `Waiting` exactly once, under the mutex of the lock's shard, and
-//! takes the request out of the queue or marks it granted in the same critical section. So the waiter,
+//! The one who ends a wait moves the cell out of `Waiting` exactly once, under the mutex of the lock's shard,
+//! and takes the request out of the queue or marks it granted in the same critical section. So the waiter,
 //! whatever woke it, looks at the cell under that mutex and finds the one truth: a grant and a timeout cannot
 //! both happen.
 
@@ -42,7 +42,7 @@ impl WaitState {
     }
 }
 
-/// Shared by the waiter and whoever ends the wait.
+/// Shared by the waiter and the one who ends the wait.
 #[derive(Default)]
 pub(crate) struct WaitCell {
     state: AtomicU8,
@@ -157,8 +157,8 @@ impl Drop for LockWait {
             return;
         }
         // The session gave up (its future was dropped): a lock granted meanwhile stays until the transaction
-        // ends. The guard of a key must not: whoever has it is not looked at when deadlocks are searched, as
-        // it waits for nobody.
+        // ends. The guard of a key must not: its holder is not looked at when deadlocks are searched, as it
+        // waits for nobody.
         if self.finish() == WaitState::Granted && self.target.is_key_guard() {
             self.table.release(&self.owner, self.target, self.mode);
         }

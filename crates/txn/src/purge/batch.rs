@@ -299,7 +299,7 @@ impl Work {
     async fn run(self, pieces: Vec<Piece>) -> Result<bool, Error> {
         let Work { shared, mut lanes, workers } = self;
         let pieces = Arc::new(pieces);
-        // Dropped half-way, the workers end at their next records.
+        // Dropped midway, the workers end at their next records.
         let mut all = Ends::new(&shared);
         let mut events = Vec::new();
         for _ in 1..workers {

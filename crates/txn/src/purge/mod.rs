@@ -13,8 +13,8 @@
 //!
 //! One task purges at a time ([`Turn`]), in batches ([`batch`]): their records are read, and worked off by
 //! several workers and in several lanes of each. All records of one row are in one lane, in the order of the
-//! commits. The turn lasts until the last of the workers has ended, also when whoever began the batch was
-//! dropped: who has the turn, or a [pause](PurgePause), is alone.
+//! commits. The turn lasts until the last of the workers has ended, also when the caller that began the batch
+//! was dropped: who has the turn, or a [pause](PurgePause), is alone.
 //!
 //! While somebody has a pause no record is purged, by whomever it is asked for; a batch that meets a pause
 //! ends there.
@@ -220,7 +220,7 @@ impl Purge {
     pub async fn run_to_end(system: &Arc<System>) -> Result<u64, Error> {
         let mut total = 0;
         loop {
-            // For each batch anew: a rollback may wait for it.
+            // Asked for each batch: a rollback may wait for it.
             let turn = Arc::new(system.purge.turn.take().await);
             let before = system.history.len();
             let records = run_batch(system, &turn).await?;

@@ -195,7 +195,7 @@ impl Writer<'_> {
             let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, structure, extra, nearby)?;
             let Some(record) = exact_record(tree, &at) else { return Ok(Step::NotFound) };
-            // A deleted one too: whoever deleted it may bring it back.
+            // A deleted one too: the transaction that deleted it may bring it back.
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
             }
@@ -256,7 +256,7 @@ impl Writer<'_> {
             let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, None, 0, nearby)?;
             let Some(record) = exact_record(tree, &at) else { return Ok(Step::NotFound) };
-            // A deleted one too: whoever deleted it may bring it back.
+            // A deleted one too: the transaction that deleted it may bring it back.
             if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
                 return Ok(Step::Lock(wait));
             }

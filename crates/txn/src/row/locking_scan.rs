@@ -63,7 +63,7 @@ struct Locker<'l> {
     exclusive: bool,
     policy: WaitPolicy,
     gaps: bool,
-    /// Locks that the entry at hand has added.
+    /// Locks that the current entry has added.
     added: SmallVec<[(LockTarget, LockMode); 2]>,
     rows: u64,
     /// The scan's position is that of a row about to be changed.
@@ -74,7 +74,7 @@ struct Locker<'l> {
 }
 
 /// A look at the newest committed version of a row. Its view is open during the look only, waits for pages
-/// included: with another view the walk to that version would begin anew.
+/// included: with another view the walk to that version would start over.
 struct Peek {
     system: Arc<System>,
     slot: Arc<ViewSlot>,

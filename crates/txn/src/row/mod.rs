@@ -2,7 +2,7 @@
 //!
 //! Each is built of synchronous steps that either complete or say what they wait for, with all latches
 //! released. One change of a row is one mini-transaction on the clustered index together with its undo
-//! record, then one for each index entry that changes. An operation that fails half-way takes itself back.
+//! record, then one for each index entry that changes. An operation that fails midway takes itself back.
 //!
 //! ```text
 //!   get       point read by clustered key            view       what a callback sees of a row

@@ -60,7 +60,7 @@ pub(crate) async fn free_noted_chain(
     reference: &[u8; REFERENCE_SIZE],
 ) -> Result<(), Error> {
     let chain = Reference::read(reference);
-    // Another tablespace: the table was made anew since, and the chain went with its file.
+    // Another tablespace: the table was recreated since, and the chain went with its file.
     if chain.page == NULL_PAGE || chain.space != tree.space() {
         return Ok(());
     }

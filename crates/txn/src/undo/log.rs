@@ -186,7 +186,7 @@ impl UndoLog {
         self.pin.as_ref().map(|pin| mtr.x_pin(pin.clone()))
     }
 
-    /// Unpins the page if there are so many transactions that they must not all keep theirs. The next record
+    /// Unpins the page if there are too many transactions for all of them to keep theirs. The next record
     /// pins it again.
     pub fn let_go(&mut self, space: &UndoSpace) {
         if !space.may_keep_pin(self.slot) {
@@ -289,7 +289,8 @@ impl UndoLog {
         let page = mtr.x(undo_id(to.page))?;
         if to.page != end.page {
             // The pages behind must not look like a continuation of this log; the next one is where a reader
-            // would go on. Those behind that are disowned by whoever goes on to the page before them.
+            // would go on. Those behind that are disowned by the purge worker that reaches the page before
+            // them.
             let next = pagestore::page::next(mtr.page(page));
             let next = mtr.x(undo_id(next))?;
             disown(&mut mtr, next);

@@ -311,7 +311,7 @@ impl UndoSpace {
         usize::from(slot) < self.store.frame_count() / PINNED_SHARE
     }
 
-    /// Whether a slot that got so many pages since its last hint needs one.
+    /// Whether a slot that got this number of pages since its last hint needs one.
     pub fn wants_hint(&self, since_hint: u16) -> bool {
         self.layout.has_hints && since_hint >= HINT_PAGES
     }

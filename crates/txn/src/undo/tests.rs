@@ -35,7 +35,7 @@ fn record(trx_id: u64, number: u64) -> Vec<u8> {
     record_of(trx_id, number, RECORD)
 }
 
-/// The same with about so many bytes.
+/// The same with about this many bytes.
 fn record_of(trx_id: u64, number: u64, bytes: usize) -> Vec<u8> {
     let mut record = Vec::new();
     let key = [trx_id.to_be_bytes(), number.to_be_bytes()].concat();
@@ -368,7 +368,7 @@ fn what_a_partial_rollback_cut_off_does_not_come_back() {
     });
 }
 
-/// Waits for pages while it is polled so many times, and is dropped then.
+/// Waits for pages during this number of polls, and is dropped then.
 fn poll_once<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),

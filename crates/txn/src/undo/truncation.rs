@@ -13,9 +13,9 @@
 //!    passed that, the file is cut ([`pagestore::PageStore::cut_space`]).
 //!
 //! Each of these is complete by itself: after a crash between any two the slots are found as ever, the file
-//! is longer than the tablespace, and truncation begins anew when it is worth it. A transaction that is open,
-//! or a read view that keeps history, with a page far behind holds the end where it is until it ends; what is
-//! behind that goes.
+//! is longer than the tablespace, and truncation begins again when it is worth it. A transaction that is
+//! open, or a read view that keeps history, with a page far behind holds the end where it is until it ends;
+//! what is behind that goes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,8 +34,8 @@ use crate::error::{Error, Interrupt};
 use crate::purge::{is_damage, is_final};
 use crate::retry::{retry, yield_now};
 
-/// Extents that are left in front besides what is in use twice over: with so many free ones the file does not
-/// grow again at once; fewer where files are to be smaller.
+/// Extents that are left in front besides what is in use twice over: with this many free ones the file does
+/// not grow again at once; fewer where files are to be smaller.
 const EXTENTS_LEFT: (u64, u64) = (2, 12);
 /// The file is cut when this part of it is behind the end, though the end may come further to the front.
 const WORTH_CUTTING: u32 = 4;

@@ -353,7 +353,7 @@ async fn create_trees(store: &Arc<PageStore>, path: &Path) -> [u32; 4] {
     roots
 }
 
-/// Polls `future` so many times at most.
+/// Polls `future` at most `polls` times.
 pub async fn for_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;

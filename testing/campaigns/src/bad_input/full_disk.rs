@@ -90,7 +90,7 @@ fn scene(program: &Program, place: &Path, disk: FileSystem) -> Result<()> {
     verify(&mut connection, rows).context("after a restart with the disk full")?;
     ensure!(number(&mut connection, "SELECT n FROM small")? == 2, "the update is lost");
     change_pages(&mut connection).context("after a restart with the disk full")?;
-    // The catalog is written anew beside the old one; XFS, unlike ext4, has no block left for that.
+    // The catalog is rewritten next to the old one; XFS, unlike ext4, has no block left for that.
     let ballast = disk.path().join("ballast");
     if ballast.exists() {
         std::fs::File::create(ballast)?;

@@ -1,9 +1,9 @@
 //! The stock client as a person uses it: in a terminal, with completion, and Ctrl-C on a query that takes too
 //! long.
 //!
-//! The client runs as the leader of a session whose controlling terminal is a pseudo-terminal of ours; what
-//! is "typed" is written to the master side, so that Ctrl-C becomes SIGINT by way of the terminal as it does
-//! for people.
+//! The client runs as the leader of a session whose controlling terminal is a pseudo-terminal that we own;
+//! what is "typed" is written to the master side, so that Ctrl-C becomes SIGINT by way of the terminal as it
+//! does for people.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::server_process::ServerProcess;

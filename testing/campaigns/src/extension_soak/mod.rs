@@ -28,7 +28,7 @@ use tables::Tables;
 
 const MIB: u64 = 1 << 20;
 const CHECKERS: u32 = 3;
-/// From so many kills on, chance is no excuse for a counter that did not move.
+/// From this number of kills on, chance is no excuse for a counter that did not move.
 const LONG: u32 = 20;
 /// The first of what is done that leaves the extension and its file where they are, see [`Meddler::meddle`].
 const KEEPS_THE_FILE: usize = 9;
@@ -46,7 +46,7 @@ pub struct Settings {
     /// Seconds between kills.
     #[arg(long, default_value_t = 8)]
     pub seconds: u64,
-    /// `kill -9` and restart so many times.
+    /// `kill -9` and restart this number of times.
     #[arg(long, default_value_t = 10)]
     pub kills: u32,
     /// Where the random numbers start; printed by every run.

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Password of the peers.
     #[arg(long, default_value = "")]
     password: String,
-    /// Database of the peers, whose tables sbtest1, sbtest2 … are dropped and made anew.
+    /// Database of the peers, whose tables sbtest1, sbtest2 … are dropped and loaded again.
     #[arg(long, default_value = DATABASE)]
     database: String,
     #[command(flatten)]

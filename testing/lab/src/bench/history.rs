@@ -16,7 +16,7 @@ pub fn append(path: &Path, record: &Record) -> Result<()> {
     file.write_all(text.as_bytes()).with_context(|| path.display().to_string())
 }
 
-/// Ratios of ours to each peer; empty where a side was not measured. Names hold no comma and no quote.
+/// Untorn's ratios to each peer; empty where a side was not measured. Names hold no comma and no quote.
 fn lines(record: &Record) -> String {
     let ratio = |ratio: Option<f64>| ratio.map(|ratio| format!("{ratio:.4}")).unwrap_or_default();
     let mut text = String::new();

@@ -79,7 +79,7 @@ fn command(contestant: &Contestant, script: &str, load: &Load, seconds: u32, thr
     command
 }
 
-/// Makes the tables anew.
+/// Drops and loads the tables.
 pub fn load_tables(contestant: &mut Contestant, load: &Load) -> Result<()> {
     let before = Counters::of(contestant)?;
     // Every script but bulk_insert makes the same tables.

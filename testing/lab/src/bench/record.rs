@@ -1,7 +1,7 @@
 //! The record of a comparison: every figure of every round, and what is needed to judge it.
 //!
 //! One JSON file for a run, written once. Totals are kept as they were counted; what is per query is computed
-//! by whoever reads the record.
+//! by the reader of the record.
 
 use super::load::Load;
 use super::provenance::Machine;

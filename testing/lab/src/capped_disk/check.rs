@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const FILE_BYTES: u64 = 512 << 20;
 const SMALL: usize = 16 << 10;
 const LARGE: usize = 256 << 10;
-/// The measured rate may differ from the cap by so much.
+/// The measured rate may differ from the cap by this factor.
 const TOLERANCE: f64 = 0.02;
 /// The queue fills before a measurement.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub struct CheckArguments {
     no_flushes: bool,
 }
 
-/// One load; of a hundred requests so many are reads.
+/// One load, with the percentage of requests that are reads.
 struct Case {
     name: &'static str,
     bytes: usize,

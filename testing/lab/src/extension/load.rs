@@ -36,7 +36,7 @@ pub struct Run {
 }
 
 impl Load {
-    /// About so many bytes of data.
+    /// About this number of bytes of data.
     pub fn of_bytes(bytes: u64, threads: u32) -> Load {
         let distribution = ["--rand-type=special", "--rand-spec-pct=15"].map(str::to_owned).to_vec();
         Load { rows: bytes / ROW_BYTES / TABLES, threads, distribution }

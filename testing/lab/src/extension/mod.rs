@@ -1,7 +1,7 @@
 //! The buffer pool extension on a slow data disk: what it gives, what it costs, how warm it is after
 //! `kill -9`. The soak is a campaign.
 //!
-//! The data disk is an XFS file system on a loop device, capped to so many requests and bytes per second
+//! The data disk is an XFS file system on a loop device, capped to a number of requests and bytes per second
 //! ([`crate::capped_disk`]); the extension is a file outside of it. Off and on are measured in turn on the
 //! same running server, which is switched with `SET GLOBAL untorn_bpe`, so that a drift of the machine hits
 //! both.

@@ -28,12 +28,12 @@ impl Pace {
 
     /// From now on.
     pub fn set(&self, cap: Cap) {
-        // A State is whole at every moment, whoever panicked with it.
+        // A State is whole at every moment, even after a panic.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { cap, next: Instant::now() };
     }
 
-    /// When a request of so many bytes that came at `now` may be answered.
+    /// When a request of this size that came at `now` may be answered.
     pub fn slot(&self, bytes: u64, now: Instant) -> Instant {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = state.next.max(now);
