@@ -365,20 +365,6 @@ impl Tree {
         mtr.write(place.page, at, &system_fields(trx_id, roll_ptr));
     }
 
-    /// Overwrites the bytes of a field, which has this size already (an off-page reference whose owner
-    /// changes, say).
-    pub fn overwrite_field(
-        &self,
-        mtr: &mut Mtr<'_>,
-        place: Place,
-        field: usize,
-        offset_in_field: usize,
-        bytes: &[u8],
-    ) {
-        let at = RecordRef::new(mtr.page(place.page), place.offset, &self.def).field_offset(field);
-        mtr.write(place.page, at + offset_in_field, bytes);
-    }
-
     /// Whether the record can be removed without trying a merge.
     pub fn remove_fits(&self, mtr: &Mtr<'_>, place: Place) -> bool {
         let page = mtr.page(place.page);

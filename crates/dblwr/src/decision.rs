@@ -190,15 +190,6 @@ impl Decisions {
         state
     }
 
-    /// How each file written so far is protected, by name.
-    pub(crate) fn all(&self, mode: Mode) -> Vec<FileProtection> {
-        let states: Vec<Arc<FileState>> = self.files.lock().values().cloned().collect();
-        let open = states.iter().filter(|state| state.file.strong_count() > 0);
-        let mut all: Vec<FileProtection> = open.map(|state| state.protection(mode)).collect();
-        all.sort_by(|a, b| a.file.cmp(&b.file));
-        all
-    }
-
     /// How one file is protected.
     pub(crate) fn protection(&self, file: &Arc<dyn File>, mode: Mode) -> FileProtection {
         self.of(file).protection(mode)

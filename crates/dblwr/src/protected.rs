@@ -106,11 +106,6 @@ impl ProtectedWriter {
         self.shared.mode()
     }
 
-    /// How each file written so far is protected, by name.
-    pub fn protections(&self) -> Vec<FileProtection> {
-        self.shared.decisions.all(self.mode())
-    }
-
     /// How this file is protected.
     pub fn protection(&self, file: &Arc<dyn File>) -> FileProtection {
         self.shared.decisions.protection(file, self.mode())

@@ -166,14 +166,6 @@ impl<'s> Mtr<'s> {
         Ok(self.latch(pin, Mode::Shared))
     }
 
-    /// As [`Mtr::s`] for a page that is already pinned.
-    pub fn s_pin(&mut self, pin: Pin) -> PageHandle {
-        match self.held(pin.page_id()) {
-            Some(handle) => handle,
-            None => self.latch(pin, Mode::Shared),
-        }
-    }
-
     /// A page whose old contents do not matter: not read, X-latched, and [initialised](Mtr::init). The file
     /// must be large enough (see [`PageStore::extend_space`]).
     ///

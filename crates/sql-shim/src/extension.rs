@@ -92,7 +92,7 @@ impl Place {
     ///
     /// # Errors
     /// Why not.
-    pub fn check_from_sql(&self, named: &Path) -> Result<(), String> {
+    fn check_from_sql(&self, named: &Path) -> Result<(), String> {
         if self.directories.is_empty() {
             return Err("no directory for it was named at start (--untorn-bpe-dir)".into());
         }

@@ -10,8 +10,8 @@
 //! commit number, a wait for a lock, a pin of purge. Locks stay, as after a statement that failed.
 //!
 //! A deadlock takes the whole transaction back. It says so to the operation that closed the circle, and once
-//! more ([`Error::RolledBack`]) to everything that follows until `rollback`, `begin` or
-//! [`Transaction::acknowledge_rollback`]: a caller who went on would commit half of what it meant to.
+//! more ([`Error::RolledBack`]) to everything that follows until `rollback` or `begin`: a caller who went on
+//! would commit half of what it meant to.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -594,13 +594,6 @@ impl Transaction {
     /// Whether the transaction was rolled back without the caller's asking, and nobody has acknowledged it.
     pub fn is_rolled_back(&self) -> bool {
         self.rolled_back
-    }
-
-    /// The caller knows that a deadlock has rolled the transaction back (the server has told its client).
-    pub fn acknowledge_rollback(&mut self) {
-        if self.unfinished.is_none() {
-            self.rolled_back = false;
-        }
     }
 
     /// Whether something of it is still to be undone or committed: its locks, and whatever protects its

@@ -60,7 +60,7 @@ impl FileSystem {
     }
 
     /// Mounts an image that holds a file system already.
-    pub fn of_image(directory: &Path, name: &str, kind: FileSystemKind) -> Result<FileSystem> {
+    fn of_image(directory: &Path, name: &str, kind: FileSystemKind) -> Result<FileSystem> {
         let (image, mount) = (directory.join(format!("{name}.img")), directory.join(name));
         FileSystem::mounted(image, mount, kind, "defaults")
     }

@@ -125,7 +125,7 @@ impl Plan {
     }
 
     /// Whether several actors fight over the names of tables.
-    pub fn has_rivals(&self) -> bool {
+    fn has_rivals(&self) -> bool {
         let plain = self.sabotage == Sabotage::None && !self.relaxed && self.tier == TierPlan::BySeed;
         plain && Random::new(self.seed ^ 0x21_7A15).one_in(2)
     }
@@ -145,7 +145,7 @@ impl Plan {
     }
 
     /// How the disk under the buffer pool extension lies, if it does: one call in this many.
-    pub fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
+    fn tier_lie(&self) -> Option<(Misbehaviour, usize)> {
         match self.tier {
             TierPlan::Undisturbed => None,
             TierPlan::Lying(lie, one_in) | TierPlan::LyingMoved(lie, one_in) => Some((lie, one_in)),

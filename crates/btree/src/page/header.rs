@@ -144,7 +144,7 @@ fn reserved_directory(n: usize) -> usize {
 }
 
 /// Bytes for records and directory on an empty page.
-pub fn free_of_empty(page_size: usize) -> usize {
+fn free_of_empty(page_size: usize) -> usize {
     page_size - HEAP - TRAILER_SIZE - 2 * 2
 }
 

@@ -57,7 +57,7 @@ impl<'a> RecordRef<'a> {
 
     /// Whether the record is a node pointer.
     #[inline]
-    pub fn is_node_pointer(&self) -> bool {
+    fn is_node_pointer(&self) -> bool {
         header::status(self.bytes, self.origin) == Status::NodePointer as u8
     }
 
@@ -221,17 +221,5 @@ impl OwnedRecord {
     /// The copy as a record of index `def`, which must be the one it was copied from.
     pub fn view<'a>(&'a self, def: &'a IndexDef) -> RecordRef<'a> {
         RecordRef::new(&self.bytes, self.origin, def)
-    }
-
-    /// Replaces the copy by `record`, reusing the buffer.
-    pub fn copy_from(&mut self, record: RecordRef<'_>) {
-        self.bytes.clear();
-        self.origin = HEADER_SIZE;
-        if let Some((bytes, origin)) = record.raw() {
-            self.bytes.extend_from_slice(bytes);
-            self.origin = origin;
-        } else {
-            self.bytes.resize(HEADER_SIZE, 0);
-        }
     }
 }

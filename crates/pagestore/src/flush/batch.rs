@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::flush::feeder;
 use crate::flush::flush_list::BatchId;
 use crate::pool::frame::FrameRef;
+use crate::pool::guard::Pin;
 use crate::space::registry::Space;
 use crate::store::PageStore;
 
@@ -296,42 +297,30 @@ impl Batch {
     /// Copies a reserved page into the batch. False when it is latched by a writer or clean by now.
     fn add(&mut self, frame: FrameRef, spaces: &mut HashMap<u32, Option<Arc<Space>>>) -> bool {
         let Some(write) = &mut self.write else { return false };
-        if !frame.latch.try_lock_shared() {
-            return false;
-        }
-        let id = frame.page_id();
+        let Some(latched) = Pin::another(frame).try_into_read() else { return false };
+        let id = latched.page_id();
         let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
-        let space = space.as_ref().filter(|space| !space.is_dropped());
-        let start = space.and_then(|_| self.store.flush_list.lock().move_to_batch(self.id, frame));
-        let moved = match (space, start) {
-            (Some(space), Some(start)) => {
-                if space.note_write() {
-                    self.store.first_writes.lock().push(space.id);
-                }
-                let offset = self.store.page_size.offset_of(id.page);
-                let image = write.push(id, space.file().clone(), offset);
-                // SAFETY: latched for reading and pinned.
-                image.copy_from_slice(unsafe { frame.bytes() });
-                debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
-                debug_assert!(
-                    page::identity(image) == id,
-                    "page {id} does not say so: it was never initialised"
-                );
-                let lsn = Lsn(page::lsn(image));
-                page::seal(image, lsn);
-                self.newest = self.newest.max(lsn);
-                // The checkpoint stays at or before `start` until this write is durable, so recovery finds
-                // the initialisation in the log and never reads the page (docs/internals/page-writes.md).
-                if frame.created.load(Ordering::Relaxed) >= start.0 {
-                    write.mark_recreatable();
-                }
-                self.frames.push(frame);
-                true
-            }
-            _ => false,
-        };
-        frame.latch.unlock_shared();
-        moved
+        let Some(space) = space.as_ref().filter(|space| !space.is_dropped()) else { return false };
+        let moved = self.store.flush_list.lock().move_to_batch(self.id, frame);
+        let Some(start) = moved else { return false };
+        if space.note_write() {
+            self.store.first_writes.lock().push(space.id);
+        }
+        let offset = self.store.page_size.offset_of(id.page);
+        let image = write.push(id, space.file().clone(), offset);
+        image.copy_from_slice(&latched);
+        debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
+        debug_assert!(page::identity(image) == id, "page {id} does not say so: it was never initialised");
+        let lsn = Lsn(page::lsn(image));
+        page::seal(image, lsn);
+        self.newest = self.newest.max(lsn);
+        // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
+        // initialisation in the log and never reads the page (docs/internals/page-writes.md).
+        if frame.created.load(Ordering::Relaxed) >= start.0 {
+            write.mark_recreatable();
+        }
+        self.frames.push(frame);
+        true
     }
 
     /// All of its writes may take so long.

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::pool::frame::FrameRef;
+use crate::pool::guard::Pin;
 use crate::store::PageStore;
 use page::extension::{BufferPoolExtension, Offered, Refusal};
 
@@ -95,17 +96,13 @@ pub(crate) fn offer(store: &PageStore, tier: &dyn BufferPoolExtension, frame: Fr
         frame.offered.store(true, Ordering::Relaxed);
         return None;
     }
-    if !frame.latch.try_lock_shared() {
-        return None;
-    }
-    // SAFETY: pinned by the caller and latched for reading.
-    let image = unsafe { frame.bytes() };
-    let lsn = page::lsn(image);
-    // A page that was never written is all zero, and quickly had from anywhere.
+    let image = Pin::another(frame).try_into_read()?;
+    let lsn = page::lsn(&image);
+    // A page that was never written is all zero, and costs nothing to make again.
     let offerable =
-        frame.is_in_its_file() && store.poisoned().is_none() && lsn > 0 && page::identity(image) == id;
-    let offered = offerable.then(|| tier.offer(id, Lsn(lsn), image, history));
-    frame.latch.unlock_shared();
+        frame.is_in_its_file() && store.poisoned().is_none() && lsn > 0 && page::identity(&image) == id;
+    let offered = offerable.then(|| tier.offer(id, Lsn(lsn), &image, history));
+    drop(image);
     match offered {
         None | Some(Offered::Refused(Refusal::Off | Refusal::Busy | Refusal::Budget)) => {}
         Some(_) => frame.offered.store(true, Ordering::Relaxed),

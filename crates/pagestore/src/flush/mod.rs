@@ -7,11 +7,9 @@
 
 pub(crate) mod adaptive_flushing;
 pub(crate) mod age_histogram;
-#[allow(unsafe_code)]
 pub(crate) mod batch;
 pub(crate) mod checkpoint;
 pub(crate) mod cleaner;
-#[allow(unsafe_code)]
 pub(crate) mod feeder;
 pub(crate) mod flush_list;
 pub(crate) mod neighbours;

@@ -24,6 +24,14 @@ impl Pin {
         Self { frame }
     }
 
+    /// One more pin of a frame that the caller keeps pinned.
+    #[inline]
+    pub(crate) fn another(frame: FrameRef) -> Self {
+        debug_assert!(frame.pins.is_pinned());
+        frame.pins.add_pins(1);
+        Self { frame }
+    }
+
     #[inline]
     pub(crate) fn frame(&self) -> FrameRef {
         self.frame
@@ -52,20 +60,18 @@ impl Pin {
         PageRead { pin: self, _not_send: PhantomData }
     }
 
-    /// As [`Pin::read`], if no writer holds or wants the page.
+    /// As [`Pin::into_read`], if no writer holds or wants the page.
     #[inline]
-    #[must_use]
-    pub fn try_read(&self) -> Option<PageRead> {
+    pub(crate) fn try_into_read(self) -> Option<PageRead> {
         let taken = self.frame.latch.try_lock_shared();
-        taken.then(|| PageRead { pin: self.clone(), _not_send: PhantomData })
+        taken.then(|| PageRead { pin: self, _not_send: PhantomData })
     }
 }
 
 impl Clone for Pin {
     #[inline]
     fn clone(&self) -> Self {
-        self.frame.pins.add_pins(1);
-        Self { frame: self.frame }
+        Self::another(self.frame)
     }
 }
 

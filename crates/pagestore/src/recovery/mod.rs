@@ -279,7 +279,7 @@ impl PageStore {
     ///
     /// # Errors
     /// When two have the same id.
-    pub fn open_without_redo(&self, spaces: &[(u32, PathBuf)]) -> Result<(), Error> {
+    fn open_without_redo(&self, spaces: &[(u32, PathBuf)]) -> Result<(), Error> {
         let unknown = |(space, _): &&(u32, PathBuf)| self.spaces.info(*space).is_none();
         spaces.iter().filter(unknown).try_for_each(|(space, path)| self.spaces.add(*space, path, None))
     }

@@ -327,7 +327,7 @@ impl Exchange {
 }
 
 /// Error 1045.
-pub fn access_denied(user: &str, host: &str, used_password: bool) -> SqlError {
+fn access_denied(user: &str, host: &str, used_password: bool) -> SqlError {
     let answer = if used_password { "YES" } else { "NO" };
     let user: String = user.chars().take(32).collect();
     SqlError::new(

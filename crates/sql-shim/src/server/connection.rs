@@ -85,7 +85,7 @@ impl Link {
     }
 
     /// Writes the reply of the last command and waits for the next one, of at most `limit` bytes.
-    pub async fn next_command(&mut self, limit: usize) -> Result<(), End> {
+    async fn next_command(&mut self, limit: usize) -> Result<(), End> {
         self.input.expect_command();
         if self.connection.kill_level() == Kill::Connection {
             self.flush_briefly().await;

@@ -122,7 +122,7 @@ impl Shutdown {
     }
 
     /// Whether somebody asked.
-    pub fn is_requested(&self) -> bool {
+    fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Acquire)
     }
 

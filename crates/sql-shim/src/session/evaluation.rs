@@ -144,7 +144,7 @@ impl SessionState {
 
     /// [`SessionState::gather`] of this number of bytes.
     #[inline]
-    pub fn gather_bytes(&self, bytes: usize) -> Result<(), SqlError> {
+    fn gather_bytes(&self, bytes: usize) -> Result<(), SqlError> {
         let gathered = self.evaluation.gathered.get() + bytes + size_of::<Value<'_>>();
         self.evaluation.gathered.set(gathered);
         if gathered < BYTES_PER_LOOK {

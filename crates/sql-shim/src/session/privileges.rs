@@ -62,7 +62,7 @@ impl SessionState {
     }
 
     /// Error 1044.
-    pub fn database_denied(&self, database: &str) -> SqlError {
+    fn database_denied(&self, database: &str) -> SqlError {
         let who = self.who();
         error(errors::DBACCESS_DENIED, &[&who.user, &who.account_host, &database])
     }
@@ -89,7 +89,7 @@ impl SessionState {
     }
 
     /// Requires privileges on a database as a whole; 1044.
-    pub fn require_on_database(&self, database: &str, wanted: Privileges) -> Result<(), SqlError> {
+    fn require_on_database(&self, database: &str, wanted: Privileges) -> Result<(), SqlError> {
         let allowed = !is_view_database(database) && self.rights().on_database(database).has(wanted);
         if allowed { Ok(()) } else { Err(self.database_denied(database)) }
     }
@@ -127,7 +127,7 @@ impl SessionState {
     }
 
     /// Requires that the account may know of the table; 1142 with `command`.
-    pub fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
+    fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
         if self.sees_table(database, table) { Ok(()) } else { Err(self.table_denied(command, table)) }
     }
 

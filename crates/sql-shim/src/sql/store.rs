@@ -32,12 +32,6 @@ pub fn signed_int(bytes: &[u8]) -> i64 {
     ((unsigned(bytes) ^ 1 << (bits - 1)) << shift) as i64 >> shift
 }
 
-/// A stored unsigned integer.
-#[inline]
-pub fn unsigned_int(bytes: &[u8]) -> u64 {
-    unsigned(bytes)
-}
-
 /// Without trailing spaces.
 #[inline]
 pub fn trimmed(bytes: &[u8]) -> &[u8] {

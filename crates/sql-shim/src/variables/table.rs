@@ -511,7 +511,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 }
 
 /// Levenshtein distance.
-pub fn edit_distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<u8> = b.bytes().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.bytes().enumerate() {

@@ -63,7 +63,7 @@ impl Value {
 }
 
 /// 1231.
-pub fn wrong_value(name: &str, value: &str) -> SqlError {
+fn wrong_value(name: &str, value: &str) -> SqlError {
     let shown: String = value.chars().take(128).collect();
     SqlError::new(1231, b"42000", format!("Variable '{name}' can't be set to the value of '{shown}'"))
 }
@@ -234,7 +234,7 @@ const CHARSETS: &[(&str, &str)] = &[
 ];
 
 /// The character set's name as MySQL 8 spells it, `None` if nobody knows it.
-pub fn charset_name(name: &str) -> Option<&'static str> {
+fn charset_name(name: &str) -> Option<&'static str> {
     let name = if name.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { name };
     CHARSETS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(known, _)| *known)
 }

@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
 
     /// Three bytes, little-endian.
     #[inline]
-    pub fn u24(&mut self) -> Result<u32, Malformed> {
+    fn u24(&mut self) -> Result<u32, Malformed> {
         self.array::<3>().map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
     }
 

@@ -19,7 +19,7 @@ pub fn put_ok(output: &mut PacketOutput, header: u8, completion: &Completion<'_>
 }
 
 /// Status flags with the "more results" bit where it belongs.
-pub fn completion_status(completion: &Completion<'_>) -> u16 {
+fn completion_status(completion: &Completion<'_>) -> u16 {
     if completion.more_results {
         completion.status | status_flag::MORE_RESULTS_EXISTS
     } else {

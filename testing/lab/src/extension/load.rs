@@ -100,7 +100,7 @@ impl Drop for Background {
 }
 
 /// The reports of each second: `[ 3s ] thds: 64 tps: 71.00 qps: 1420.00 (r/w/o: ...`.
-pub fn seconds_of(output: &str) -> Vec<f64> {
+fn seconds_of(output: &str) -> Vec<f64> {
     let reports = output.lines().filter(|line| line.starts_with("[ "));
     reports.filter_map(|line| figure(line, " qps:")).collect()
 }

@@ -91,7 +91,7 @@ impl View {
 }
 
 /// Columns of a view-like source.
-pub fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
+fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
     let ty = |kind: ViewType| match kind {
         ViewType::Text(length) => Type::text(length),
         ViewType::Number => Type::UINT,

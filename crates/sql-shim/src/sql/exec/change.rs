@@ -535,7 +535,7 @@ pub fn name_of(source: &Source) -> &str {
 impl Cursor {
     /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as
     /// a copy.
-    pub async fn run_keyed(
+    async fn run_keyed(
         &mut self,
         transaction: &mut engine::Transaction,
         each: &mut dyn FnMut(RowView<'_>, &dyn Fn(&mut OwnedKey)) -> Result<Flow, Failure>,

@@ -293,7 +293,7 @@ fn hand_on_plain<S: ResultSink>(
 }
 
 /// Gives computed values to the target.
-pub fn hand_on_values<S: ResultSink>(
+fn hand_on_values<S: ResultSink>(
     values: Vec<Value<'static>>,
     plan: &SelectPlan,
     target: &mut Target<'_, S>,

@@ -441,11 +441,6 @@ impl Expr {
         }
     }
 
-    /// Whether it is the same for all rows of a statement.
-    pub fn is_constant(&self) -> bool {
-        self.visit(&mut Expr::may_be_constant)
-    }
-
     /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not
     /// copied.
     pub fn share(&mut self) -> Expr {

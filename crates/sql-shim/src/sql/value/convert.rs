@@ -57,7 +57,7 @@ pub fn parse_number(text: &[u8]) -> Number {
 }
 
 /// The exact number at the beginning of a text.
-pub fn parse_decimal(text: &[u8]) -> (BigDecimal, bool) {
+fn parse_decimal(text: &[u8]) -> (BigDecimal, bool) {
     let number = parse_number(text);
     let digits = std::str::from_utf8(&text[..number.length]).unwrap_or("0");
     match decimal::parse(digits) {
@@ -81,7 +81,7 @@ pub fn format_double(value: f64) -> String {
 }
 
 /// A FLOAT as MySQL prints it: six significant digits.
-pub fn format_float(value: f32) -> String {
+fn format_float(value: f32) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -242,7 +242,7 @@ fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {
 }
 
 /// The nearest integer, half away from zero.
-pub fn round_half_away(value: f64) -> i128 {
+fn round_half_away(value: f64) -> i128 {
     value.round() as i128
 }
 

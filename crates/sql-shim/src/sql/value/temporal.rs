@@ -23,7 +23,7 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 
 /// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on
 /// storing).
-pub fn is_valid_date(date: Date) -> bool {
+fn is_valid_date(date: Date) -> bool {
     date.month <= 12
         && date.year <= 9999
         && (date.day <= 28 || date.day <= days_in_month(date.year, date.month.max(1)))
