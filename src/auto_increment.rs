@@ -73,8 +73,7 @@ impl AutoIncrement {
         Ok(())
     }
 
-    /// The value the next row would get. Blocks for the read of a page when nobody has wanted to know before;
-    /// 0 when that fails.
+    /// The value the next row would get. The first call may block to read a page; 0 if that fails.
     pub fn next(&self, store: &PageStore) -> u64 {
         while !self.loaded.load(Ordering::Acquire) {
             match self.load_step(store) {

@@ -1,4 +1,4 @@
-//! The buffer pool of an open database: its size, which may be changed while it is in use.
+//! Resizing the buffer pool of an open database.
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -11,17 +11,17 @@ pub(crate) fn check_size(bytes: u64) -> Result<()> {
     if bytes < LEAST {
         return Err(Error::Setting {
             setting: SETTING,
-            why: format!("{bytes} bytes is too small; the least is 5 MiB"),
+            why: format!("{bytes} bytes is too small; the minimum is 5 MiB"),
         });
     }
     Ok(())
 }
 
 impl Database {
-    /// Gives the buffer pool another size in bytes, rounded down to whole pages, in the background and under
-    /// any load. A smaller pool is there when the pages beyond it have been written and nobody uses them any
-    /// more. A resize that is under way goes on to this size instead. The event is set when it is over;
-    /// [`Database::buffer_pool_resize_status`] says how.
+    /// Resizes the buffer pool to this number of bytes, rounded down to whole pages, in the background and
+    /// under any load. Shrinking completes once the pages past the new size are flushed and unpinned. A call
+    /// during a resize retargets it. The event is set when the resize is over;
+    /// [`Database::buffer_pool_resize_status`] tells the outcome.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,9 +42,8 @@ impl Database {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot
-    /// be had; when the engine writes nothing any more. Nothing has changed then.
+    /// # Errors If the size is too small for the pool itself or for the buffer pool extension's tables; if
+    /// the memory is not available; if the engine has stopped writing. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<disk::Event> {
         if !self.0.unchecked_sizes {
             check_size(bytes)?;
@@ -59,13 +58,12 @@ impl Database {
         Ok(over)
     }
 
-    /// Bytes of the buffer pool as they were asked for last.
+    /// The size of the buffer pool that was last requested, in bytes.
     pub fn buffer_pool_bytes(&self) -> u64 {
         self.0.store.pool_bytes() as u64
     }
 
-    /// How far the last resize is, or how it ended (`Innodb_buffer_pool_resize_status`); empty when there was
-    /// none.
+    /// Progress or outcome of the last resize (`Innodb_buffer_pool_resize_status`); empty if there was none.
     pub fn buffer_pool_resize_status(&self) -> String {
         self.0.store.resize_status()
     }

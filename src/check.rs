@@ -244,7 +244,7 @@ impl Database {
             let found = sum_of_tree(&secondary.tree, rows.slice()).await?;
             if found != *wanted {
                 report.problems.push(format!(
-                    "index {}: it has {} entries where the rows ask for {}{}",
+                    "index {}: it has {} entries, the rows require {}{}",
                     key.name,
                     found.count,
                     wanted.count,

@@ -74,7 +74,7 @@ impl txn::TableSource for Tables {
     /// For purge a table without its file is like one that was dropped: the others must not wait for it.
     fn table(&self, id: u64) -> Option<Arc<txn::Table>> {
         self.table_to_undo(id).unwrap_or_else(|error| {
-            tracing::error!("nothing is purged in a table: {error}");
+            tracing::error!("a table cannot be purged: {error}");
             None
         })
     }
@@ -128,12 +128,12 @@ impl Database {
         Ok(database)
     }
 
-    /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
+    /// Like [`Database::open`], in the caller's environment, which may be a simulated one.
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
         crate::open::open(environment, options).await
     }
 
-    /// What was decided and found when the database was opened.
+    /// What was decided and found at open.
     pub fn report(&self) -> &OpenReport {
         &self.0.report
     }
@@ -143,7 +143,7 @@ impl Database {
         self.0.tables.version.load(Ordering::Acquire)
     }
 
-    /// Names of the databases, in order.
+    /// Names of the databases, sorted.
     pub fn databases(&self) -> Vec<String> {
         self.0.catalog.snapshot().databases.keys().cloned().collect()
     }
@@ -183,7 +183,7 @@ impl Database {
         tables
     }
 
-    /// All tables, in the order of their databases' names and theirs.
+    /// All tables, sorted by database and name.
     pub fn all_tables(&self) -> Vec<Arc<Table>> {
         let mut tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         tables.sort_by(|a, b| (&a.database, &a.name).cmp(&(&b.database, &b.name)));
@@ -228,8 +228,8 @@ impl Database {
         Arc::ptr_eq(table.rows.clustered.store(), &self.0.store)
     }
 
-    /// The table that `table`, which DDL has replaced, has become: with another index, under another name, or
-    /// emptied.
+    /// The current version of `table`, which DDL has replaced: with another index, under another name, or
+    /// truncated.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`] when it was dropped.
@@ -243,9 +243,9 @@ impl Database {
         renamed.ok_or_else(|| Error::NoSuchTable(table.database.clone(), table.name.clone()))
     }
 
-    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
-    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
-    /// afterwards fails with [`Error::Closed`].
+    /// Closes the database: waits for background work and writes every page, so that the next start has
+    /// nothing to recover. Open transactions are rolled back at the next start. Every later call fails with
+    /// [`Error::Closed`].
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         // One at a time; what was cut or has failed is begun again by the next.

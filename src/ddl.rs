@@ -99,7 +99,7 @@ impl Database {
         made
     }
 
-    /// Drops a database with all its tables, all at once; returns how many there were.
+    /// Drops a database with all its tables, atomically; returns the number of tables.
     pub async fn drop_database(
         &self,
         name: &str,
@@ -137,7 +137,7 @@ impl Database {
         self.drop_tables(&[(database, name)], session, timeout).await
     }
 
-    /// Drops tables, all of them or none.
+    /// Drops tables atomically: all of them or none.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], a timeout, a deadlock, or a catalog that cannot be written.
@@ -215,7 +215,7 @@ impl Database {
             match removed {
                 Ok(()) => drop(gone.insert(def.space)),
                 Err(error) => {
-                    tracing::error!("the file of a dropped table is removed at the next start: {error}")
+                    tracing::error!("the file of a dropped table will be removed at the next start: {error}")
                 }
             }
         }
@@ -253,11 +253,10 @@ impl Database {
         Ok(())
     }
 
-    /// Makes a table.
+    /// Creates a table.
     ///
-    /// # Errors
-    /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`], or a full disk; nothing is left
-    /// behind then.
+    /// # Errors [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`], or a full disk. Nothing
+    /// is left behind then.
     pub async fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<()> {
         self.create_table_for(database, name, def, None, PATIENCE).await
     }
@@ -509,7 +508,7 @@ impl Database {
     /// not take for them.
     pub(crate) fn finish_removals(&self, done: impl Fn(&Pending) -> bool) {
         if let Err(error) = self.0.catalog.change(|change| change.finish(&done)) {
-            tracing::warn!("that files are removed could not be made durable: {error}");
+            tracing::warn!("could not record that files were removed: {error}");
             self.finish_pending(done);
         }
     }
@@ -518,7 +517,7 @@ impl Database {
     /// nothing.
     pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) {
         if let Err(error) = self.0.catalog.change_later(|change| change.finish(done)) {
-            tracing::error!("work on files that is done could not be noted: {error}");
+            tracing::error!("could not record that file work is finished: {error}");
         }
     }
 }

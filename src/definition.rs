@@ -247,7 +247,7 @@ impl Database {
         Err(Error::Store(pagestore::Error::Tablespace {
             file,
             why: format!(
-                "the file is there, though there is no table '{name}': move it away, or start the database again if a statement that makes or drops that table failed before"
+                "the file exists, but there is no table '{name}': move it away, or restart the database if an earlier CREATE or DROP of that table failed"
             ),
         }))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, as the person who embeds or runs the engine sees it.
+//! What can go wrong, as seen by the person who embeds or runs the engine.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub enum Error {
     /// Pages cannot be read, written or understood.
     #[error(transparent)]
     Store(pagestore::Error),
-    /// A transaction could not go on: lock wait timeout, deadlock, duplicate key and the like.
+    /// A transaction could not proceed: lock wait timeout, deadlock, duplicate key and the like.
     #[error(transparent)]
     Transaction(#[from] txn::Error),
     /// The catalog file is damaged.
@@ -52,9 +52,9 @@ pub enum Error {
         /// Version that wrote it.
         written_by: String,
     },
-    /// Another process works on the data directory, or this one: a database that was dropped without a close
-    /// lives on in handles of its tables, in its transactions, and until a transaction that was dropped has
-    /// been rolled back.
+    /// The data directory is open in another process or in this one. A database that was dropped without a
+    /// close stays open as long as there are handles of its tables or transactions, and until a dropped
+    /// transaction has been rolled back.
     #[error(
         "the data directory {0} is in use by another process, or by tables and transactions of this one that outlive their \
          database: stop that one, drop these, or choose another directory"
@@ -86,8 +86,8 @@ pub enum Error {
         "Operation not allowed when innodb_force_recovery > 0 (it is {0}): save what can be read, then start without it"
     )]
     ForcedRecovery(u8),
-    /// A statement needs a table for itself, and its own session has changed rows that are not committed,
-    /// which would be undone with the definition it knew.
+    /// A statement needs a table exclusively, but its own session has uncommitted changes in it, which
+    /// rollback could only undo with the old definition.
     #[error(
         "the session has changes that are not committed, and uses or holds a table that the statement needs for itself: \
          commit or roll back first"
@@ -98,11 +98,11 @@ pub enum Error {
     Setting {
         /// Its name.
         setting: &'static str,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be accepted.
         why: String,
     },
     /// A change or a lock in a transaction that reads a snapshot.
-    #[error("the transaction reads a snapshot: it can change and lock nothing")]
+    #[error("the transaction reads a snapshot: it is read-only and cannot lock rows")]
     ReadOnly,
     /// No database of this name.
     #[error("unknown database '{0}'")]
@@ -178,11 +178,11 @@ pub enum Error {
         /// Columns of the table.
         columns: usize,
     },
-    /// A metadata lock was not had in time (`lock_wait_timeout`).
+    /// Timed out waiting for a metadata lock (`lock_wait_timeout`).
     #[error("lock wait timeout exceeded: the table is in use by other transactions; end them or wait longer")]
     MetadataLockTimeout,
-    /// A row is found by a whole primary key, and a range begins and ends with no more values than the index
-    /// has columns.
+    /// The number of key values does not fit: a row needs a value for every column of the primary key, and
+    /// the end of a range has at most one per column of the index.
     #[error("{given} values for a key of {columns} columns")]
     WrongKeyLength {
         /// Values given.
@@ -190,19 +190,18 @@ pub enum Error {
         /// Columns of the key.
         columns: usize,
     },
-    /// `get`, `update` and `delete` find a row by its primary key, and a range without an index has its ends
-    /// in it.
+    /// The table has no primary key: `get`, `update` and `delete` find a row by it, and so do the ends of a
+    /// range without an index.
     #[error(
-        "table '{0}.{1}' has no primary key to find a row by: read it with `scan`, all of it or a range of one of its indexes"
+        "table '{0}.{1}' has no primary key to find a row by: use `scan`, on the whole table or on one of its indexes"
     )]
     NoPrimaryKey(String, String),
-    /// Where a range begins or ends cannot be told by an index that has the first characters of a column
-    /// only.
-    #[error("index '{0}' has a prefix of a column only: read all of it, or another index")]
+    /// An index on a column prefix cannot tell where a range begins or ends.
+    #[error("index '{0}' only has a prefix of a column: read the whole index, or use another one")]
     PrefixIndex(String),
     /// A table and a transaction of different databases, or a handle from before the database was closed.
     #[error(
-        "the handle of table '{0}.{1}' is of another database, or of one that was closed: open the table again"
+        "the handle of table '{0}.{1}' belongs to another database or to one that was closed: open the table again"
     )]
     ForeignTable(String, String),
     /// AUTO_INCREMENT has reached the end of its column's type.
@@ -228,8 +227,7 @@ impl From<pagestore::Error> for Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the same transaction, begun again, may well succeed: it met a deadlock, or waited too long for
-    /// a lock of another one.
+    /// Whether repeating the transaction is likely to succeed: it met a deadlock, or a lock wait timed out.
     /// [`Database::transact`](crate::Database::transact) repeats it.
     pub fn is_retryable(&self) -> bool {
         use txn::Error::{Deadlock, NoWaitLocked, RolledBack};

@@ -1,14 +1,13 @@
 //! The buffer pool extension of a database: a fast local disk as the second half of the buffer pool.
 //!
-//! The tier itself is the crate `bpe`, the hooks are the buffer pool's; here is when what happens. Open: the
-//! tier is made before recovery, so that recovery can tell it of every page in the log, and serves when that
-//! is over. Close: its map is completed after the last checkpoint. In between it may be switched, moved and
-//! resized at any time; the work is done in the background, and the pages that are lost by it are read from
-//! the data files again.
+//! The tier itself is the crate `bpe`, and its hooks are in the buffer pool; this module decides when things
+//! happen. Open: the tier is created before recovery, so that recovery can tell it about every page in the
+//! log, and serves reads afterwards. Close: its map is completed after the last checkpoint. In between it may
+//! be switched, moved and resized at any time; the work is done in the background, and pages lost by it are
+//! read from the data files again.
 //!
 //! A kept tier belongs to one data directory: to its identity, a random number in the catalog, and to the
-//! place where the directory lies, so that a copy of the directory does not take the original's tier for its
-//! own.
+//! directory's path, so that a copy of the directory does not take the original's tier for its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,13 +39,13 @@ fn memory_max(pool_bytes: u64) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionOptions {
     /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data
-    /// directory. Without one there is no tier.
+    /// directory. `None`: no extension.
     pub file: Option<PathBuf>,
     /// Bytes of the file (`untorn_bpe_size`); 0 is eight times the buffer pool.
     pub size_bytes: u64,
     /// Whether it is in use (`untorn_bpe`).
     pub enabled: bool,
-    /// What becomes of its pages at a restart (`untorn_bpe_restart`).
+    /// What happens to its pages at a restart (`untorn_bpe_restart`).
     pub restart: ExtensionRestart,
     /// Bytes that may be written to it per second (`untorn_bpe_write_budget`); 0 is no limit.
     pub write_budget: u64,
@@ -155,28 +154,28 @@ fn identity_at(identity: &str, directory: &Path) -> [u8; 16] {
 }
 
 impl Database {
-    /// The state and figures of the buffer pool extension.
+    /// The state and counters of the buffer pool extension.
     pub fn extension(&self) -> ExtensionStatus {
         self.0.extension.tier.status()
     }
 
-    /// Switches the buffer pool extension on (empty) or off, in the background: nobody waits for it.
+    /// Switches the buffer pool extension on (empty) or off, in the background.
     pub fn switch_extension(&self, on: bool) -> ExtensionChange {
         self.use_extension();
         self.0.extension.tier.switch(on)
     }
 
-    /// Moves the buffer pool extension to another file (relative to the data directory), empty, in the
-    /// background; `None` is off.
+    /// Moves the buffer pool extension to another file (relative to the data directory), in the background.
+    /// The new one starts empty; `None` switches the extension off.
     pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;
         tier.tier.set_file(file.map(|file| tier.directory.join(file)))
     }
 
-    /// Gives the buffer pool extension another size in bytes (0: eight times the buffer pool as it is now),
-    /// in the background. Pages that still have room stay. The memory it takes leaves or joins the buffer
-    /// pool's frames when it is done.
+    /// Resizes the buffer pool extension in the background (0: eight times the current buffer pool). Pages
+    /// that still fit stay. When it is done, the memory for its tables is taken from or returned to the
+    /// buffer pool.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;
@@ -184,7 +183,7 @@ impl Database {
         tier.tier.resize(wanted.size(self.buffer_pool_bytes()))
     }
 
-    /// Bytes that may be written to the buffer pool extension per second from now on; 0 is no limit.
+    /// Sets how many bytes per second may be written to the buffer pool extension; 0 is no limit.
     pub fn set_extension_write_budget(&self, bytes_per_second: u64) {
         self.0.extension.tier.set_write_budget(bytes_per_second);
     }

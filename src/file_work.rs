@@ -58,7 +58,7 @@ pub(crate) fn finish(
         match work.sync(&parent) {
             Ok(()) => entries.into_iter().for_each(|entry| note(entry, Ok(true), &mut done)),
             Err(error) => tracing::error!(
-                "{} files of tables that are gone, in {}, are left for the next start: {error}",
+                "{} files of dropped tables in {} remain until the next start: {error}",
                 entries.len(),
                 parent.display()
             ),
@@ -72,7 +72,7 @@ pub(crate) fn finish(
     if !look_only && !done.is_empty() {
         // Durably: somebody may put files where they were, which the next start must not take for them.
         if let Err(error) = catalog.change(|change| change.finish(|entry| done.contains(entry))) {
-            tracing::warn!("that work on files is finished could not be made durable: {error}");
+            tracing::warn!("could not record that file work is finished: {error}");
             catalog.change_later(|change| change.finish(|entry| done.contains(entry)))?;
         }
     }
@@ -82,12 +82,14 @@ pub(crate) fn finish(
 fn note<'a>(entry: &'a Pending, finished: Result<bool>, done: &mut HashSet<&'a Pending>) {
     match finished {
         Ok(true) => {
-            tracing::info!("finished what a statement had begun before the last stop: {entry:?}");
+            tracing::info!("finished file work that a statement had begun before the last stop: {entry:?}");
             done.insert(entry);
         }
         Ok(false) => {}
         Err(error) => {
-            tracing::error!("{entry:?}, begun before the last stop, is left for the next start: {error}")
+            tracing::error!(
+                "file work begun before the last stop remains until the next start: {entry:?}: {error}"
+            )
         }
     }
 }
@@ -108,7 +110,7 @@ pub(crate) fn remove_database_directory(
         Err(_) if awaits_files => Ok(false),
         // A link to one, which somebody made: it is theirs.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            tracing::warn!("{} stays, as it is no directory; remove it by hand", path.display());
+            tracing::warn!("{} is not a directory and was not removed; remove it by hand", path.display());
             Ok(true)
         }
         Err(error) if storage.list(path)?.is_empty() => Err(error),
@@ -218,7 +220,7 @@ impl<'a> FileWork<'a> {
             } else if taken || look_only {
                 if taken {
                     tracing::error!(
-                        "{} is another tablespace's file or cannot be read, so '{database}.{name}' is in {}: move the one away and start again",
+                        "{} is another tablespace's file or cannot be read, so '{database}.{name}' is in {}: move the former away and restart",
                         belongs.display(),
                         other.display()
                     );

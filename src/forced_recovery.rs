@@ -38,7 +38,7 @@ pub(crate) fn check(level: u8) -> Result<()> {
         0..=6 => Ok(()),
         _ => Err(Error::Setting {
             setting: "innodb_force_recovery",
-            why: format!("{level} is not one of 0 to 6; take the lowest that gets past the damage"),
+            why: format!("{level} is not one of 0 to 6; use the lowest level that gets past the damage"),
         }),
     }
 }

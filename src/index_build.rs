@@ -56,7 +56,7 @@ impl HalfBuilt {
                 match database.free_tree(&tree, &pending).await {
                     Ok(()) => {}
                     Err(error) => tracing::error!(
-                        "an index that was not built after all is freed at the next start: {error}"
+                        "the pages of a failed index build will be freed at the next start: {error}"
                     ),
                 }
             }
@@ -177,7 +177,7 @@ impl Database {
             }
             for (tree, pending) in &old_trees {
                 if let Err(error) = engine.free_tree(tree, pending).await {
-                    tracing::error!("the pages of a dropped index are freed at the next start: {error}");
+                    tracing::error!("the pages of a dropped index will be freed at the next start: {error}");
                 }
             }
             Ok(())
@@ -422,7 +422,7 @@ impl Database {
             {
                 // Its table's trouble, and nobody else's.
                 tracing::error!(
-                    "the pages of index {index} (tablespace {space}), unfinished at the last stop, are left for the next start: {error}"
+                    "the pages of index {index} (tablespace {space}), unfinished at the last stop, remain until the next start: {error}"
                 );
                 continue;
             }

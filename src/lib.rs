@@ -5,8 +5,8 @@
 //!
 //! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction,
 //! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the
-//! same operations as futures: they run on any executor, are `Send`, and block no thread but for the files of
-//! a definition that changes.
+//! same operations as futures: they run on any executor, are `Send`, and never block a thread, except while
+//! DDL creates or removes files.
 //!
 //! ```
 //! # fn main() -> untorn::Result<()> {
@@ -33,19 +33,20 @@
 //! # }
 //! ```
 //!
-//! **Dropping futures.** Every future of this crate may be dropped at any await. An operation of a
-//! transaction that was cut is undone, whole, before the next one or the commit does anything. A commit that
-//! was cut has not begun, or is complete but for the wait for durability. A change of a definition that was
-//! cut goes on to its end, or is taken back.
+//! **Dropping futures.** Every future of this crate may be dropped at any await. An interrupted operation of
+//! a transaction is undone completely before the next operation or the commit starts. An interrupted commit
+//! either has not begun, or is complete except for the wait for durability. Interrupted DDL either runs to
+//! its end or is undone.
 //!
-//! **Dropping transactions.** A transaction with changes that is dropped is rolled back in the background.
-//! Its row locks last until that is done, and so does its use of tables: DDL on them waits.
+//! **Dropping transactions.** A dropped transaction with changes is rolled back in the background. Until that
+//! is done it keeps its row locks, and DDL on its tables waits.
 //!
-//! **Errors.** An operation that fails has undone its own changes, and the transaction goes on. Only
-//! [`TransactionError::Deadlock`] ends it: all further calls fail until it is rolled back or begun again.
+//! **Errors.** A failed operation has undone its own changes, and the transaction continues. Only
+//! [`TransactionError::Deadlock`] ends the transaction: all further calls fail until it is rolled back or
+//! begun again.
 //!
-//! **Threads.** A [`Database`] is shared by cloning it; a transaction belongs to one task at a time. Handles
-//! of tables ([`Table`]) may be shared and kept: they go on through CREATE INDEX, RENAME and TRUNCATE.
+//! **Threads.** Clone a [`Database`] to share it; a transaction belongs to one task at a time. Table handles
+//! ([`Table`]) may be shared and kept: they stay valid through CREATE INDEX, RENAME and TRUNCATE.
 
 pub mod asynchronous;
 mod auto_increment;
@@ -104,8 +105,8 @@ pub use status::Figure;
 pub use table::{Table, file_name, name_of_file, table_file};
 pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
 
-/// The layers below, for those who go to rows and keys in storage encoding directly, as the server does. They
-/// change without notice.
+/// The layers below, for code that works with rows and keys in storage encoding directly, as the server does.
+/// They may change without notice.
 #[doc(hidden)]
 pub mod engine {
     pub use btree::collation::general_ci_weight;

@@ -167,7 +167,7 @@ fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
     let refuse = |why: String| Error::Setting { setting: "innodb_page_size", why };
     if options.page_size.is_some_and(|wanted| wanted != page_bytes) {
         return Err(refuse(format!(
-            "the data directory has pages of {page_bytes} bytes, which cannot be changed; leave the setting out or open another directory"
+            "the data directory has pages of {page_bytes} bytes, which cannot be changed; remove the setting or open another directory"
         )));
     }
     PageSize::new(page_bytes as usize)
@@ -279,7 +279,7 @@ fn check_options(options: &Options) -> Result<()> {
     if options.redo_capacity_bytes < 8 * MIB {
         return Err(Error::Setting {
             setting: "innodb_redo_log_capacity",
-            why: format!("{} bytes is too small; the least is 8 MiB", options.redo_capacity_bytes),
+            why: format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes),
         });
     }
     Ok(())
@@ -322,7 +322,7 @@ fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<(
             return Err(Error::Setting {
                 setting: "datadir",
                 why: format!(
-                    "{} holds {name}: it is the data directory of another server. Choose an empty one; tables move by FLUSH TABLES … FOR EXPORT and IMPORT TABLESPACE",
+                    "{} holds {name}: it is the data directory of another server. Choose an empty one; move tables with FLUSH TABLES … FOR EXPORT and IMPORT TABLESPACE",
                     directory.display()
                 ),
             });
@@ -363,7 +363,7 @@ fn clear_unfinished_directory(environment: &Arc<dyn Environment>, options: &Opti
         }
     }
     if let Some(database) = database.filter(|_| !ours.is_empty()) {
-        return refuse(format!("{} is a database's directory beside a redo log", database.display()));
+        return refuse(format!("{} is a database's directory and there is a redo log", database.display()));
     }
     // The catalog is written at the end of the first opening. A log that is renamed into its place is whole.
     if RedoLog::exists(environment, directory)? {
@@ -567,7 +567,7 @@ async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> R
             let undo_file = inner.directory.join(UNDO_FILE);
             return Err(Explainer { catalog: &inner.catalog, undo_file, unrestored }.explain(error));
         }
-        tracing::error!("table '{name}.{table}' cannot be opened and is left out: {error}");
+        tracing::error!("table '{name}.{table}' cannot be opened and is skipped: {error}");
         left_out.push(format!("{name}.{table}"));
     }
     Ok(left_out)

@@ -1,4 +1,4 @@
-//! What can be chosen when a database is opened, and how the defaults follow from the machine.
+//! Settings of a database at open, and how the defaults are derived from the machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::extension::ExtensionOptions;
 /// How page writes are kept from tearing (`innodb_doublewrite`).
 pub use dblwr::Mode as Doublewrite;
 
-/// Settings of a database. [`Options::new`] has the best defaults for the machine it runs on.
+/// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The data directory; made if it is not there.
+    /// The data directory; created if it does not exist.
     pub directory: PathBuf,
     /// Bytes of the buffer pool (`innodb_buffer_pool_size`).
     pub buffer_pool_bytes: u64,
@@ -20,44 +20,43 @@ pub struct Options {
     pub redo_capacity_bytes: u64,
     /// Bytes of the log buffer in memory (`innodb_log_buffer_size`).
     pub log_buffer_bytes: u64,
-    /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices whose
-    /// physical blocks are that large. Chosen when the log is created, or opened after an orderly shutdown;
-    /// 512 otherwise, or what direct I/O asks for.
+    /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices with
+    /// physical blocks of that size. It takes effect when the log is created, or opened after a clean
+    /// shutdown. The default is 512, or what direct I/O requires.
     pub redo_block_bytes: Option<u32>,
     /// Bytes of a page (`innodb_page_size`): 4096, 8192, 16384, 32768 or 65536. An existing directory keeps
-    /// its own; another value here is an error then.
+    /// its page size; setting another one is an error.
     pub page_size: Option<u32>,
     /// Protection from torn pages (`innodb_doublewrite`); changed later by [`Database::set_doublewrite`].
     ///
     /// [`Database::set_doublewrite`]: crate::Database::set_doublewrite
     pub doublewrite: Doublewrite,
-    /// Where the doublewrite files live (`innodb_doublewrite_dir`); the data directory when not set. Made if
-    /// it is not there. Copies in the directory used before are still found.
+    /// Where the doublewrite files live (`innodb_doublewrite_dir`); the data directory if not set. Created if
+    /// it does not exist. Copies in a directory used earlier are still found.
     pub doublewrite_dir: Option<PathBuf>,
     /// Number of doublewrite files (`innodb_doublewrite_files`), 1 to 256.
     pub doublewrite_files: usize,
     /// Pages of a doublewrite batch (`innodb_doublewrite_pages`), 1 to 512.
     pub doublewrite_pages: usize,
-    /// What a start leaves out to get at the data of a damaged directory (`innodb_force_recovery`), 0 to 6;
-    /// each level includes the ones below. 0: nothing. 1: damaged pages are skipped. 2: no purge. 3:
-    /// unfinished transactions are not rolled back. 4: nothing is changed at all. 5: undo logs are not read.
-    /// 6: the redo log is not applied. Above 0 nothing can be changed in tables.
+    /// What to skip at open to reach the data of a damaged directory (`innodb_force_recovery`), 0 to 6; each
+    /// level includes the ones below. 0: nothing. 1: damaged pages are skipped. 2: no purge. 3: unfinished
+    /// transactions are not rolled back. 4: nothing at all is changed. 5: undo logs are not read. 6: the redo
+    /// log is not applied. Above 0 tables are read-only.
     pub force_recovery: u8,
     /// The buffer pool extension: a fast local disk behind the buffer pool (`untorn_bpe_*`).
     pub extension: ExtensionOptions,
-    /// Files of tables that are open at a time (`innodb_open_files`), at least 10; at most half of what the
-    /// process may open counts. More than that are open only while they are used, or hold writes that are not
-    /// synced yet.
+    /// Table files open at a time (`innodb_open_files`), at least 10, and at most half of the process's
+    /// limit. The limit is exceeded only by files that are in use or have unsynced writes.
     pub open_files: usize,
-    /// Tasks that purge side by side (`innodb_purge_threads`); they share the threads for background changes.
+    /// Tasks that purge in parallel (`innodb_purge_threads`); they share the threads for background changes.
     pub purge_threads: usize,
-    /// Whether the undo tablespace gives room back when it has become large (`innodb_undo_log_truncate`).
+    /// Whether the undo tablespace is truncated when it has grown large (`innodb_undo_log_truncate`).
     pub undo_log_truncate: bool,
-    /// How large it is then (`innodb_max_undo_log_size`).
+    /// The size from which it is truncated (`innodb_max_undo_log_size`).
     pub max_undo_log_bytes: u64,
     /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
     pub lock_wait_timeout: Duration,
-    /// Memory for row locks. A statement that finds it used up fails, and its transaction is rolled back.
+    /// Memory for row locks. If it is used up, the statement fails and its transaction is rolled back.
     pub lock_memory_bytes: u64,
     /// How long a restart after a crash may take (`untorn_recovery_target`): pages are written early enough
     /// that the redo log, and the pages that it names, can be read within. `None`: 10 seconds and the time in
@@ -67,8 +66,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
     pub io_uring: bool,
-    /// For tests that open thousands of tiny databases: pool and redo log may be smaller than users may
-    /// choose.
+    /// For tests that open thousands of tiny databases: allows a smaller pool and redo log than the usual
+    /// minimum.
     #[doc(hidden)]
     pub unchecked_sizes: bool,
 }
@@ -90,16 +89,17 @@ fn memory_bytes() -> u64 {
 
 const MIB: u64 = 1 << 20;
 
-/// Memory for row locks on a machine with so much: enough for some ten million on a small one.
+/// Default memory for row locks on a machine with this memory: enough for about ten million locks on a small
+/// one.
 #[must_use]
 pub fn default_lock_memory(memory: u64) -> u64 {
     (memory / 8).max(64 * MIB)
 }
 
 impl Options {
-    /// Settings for this directory, with the best defaults for the machine: a quarter of the memory for the
-    /// buffer pool when embedded (128 MiB at least, 8 GiB at most), and a redo log of half the pool (64 MiB
-    /// to 1 GiB). The server sizes its pool more generously.
+    /// Settings for this directory with defaults for the machine: a buffer pool of a quarter of the memory
+    /// (128 MiB to 8 GiB) and a redo log of half the pool (64 MiB to 1 GiB). The server chooses a larger
+    /// pool.
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         let pool = (memory_bytes() / 4 / MIB * MIB).clamp(128 * MIB, 8192 * MIB);
         Options {
@@ -153,19 +153,19 @@ impl Options {
         self
     }
 
-    /// The same with another protection from torn pages.
+    /// Sets the protection from torn pages.
     pub fn doublewrite(mut self, mode: Doublewrite) -> Options {
         self.doublewrite = mode;
         self
     }
 
-    /// The same with this level of forced recovery.
+    /// Sets the level of forced recovery.
     pub fn force_recovery(mut self, level: u8) -> Options {
         self.force_recovery = level;
         self
     }
 
-    /// Files of tables that are really open at a time.
+    /// The effective limit of open table files.
     pub(crate) fn open_files(&self) -> usize {
         let possible = usize::try_from(disk::raise_file_limit() / 2).unwrap_or(usize::MAX);
         self.open_files.min(possible).max(10)

@@ -1,5 +1,4 @@
-//! How pages are kept from tearing, as seen from outside: which way each file goes and why, and changing it
-//! online.
+//! Page protection as seen from outside: how each file is protected and why, and changing that online.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +9,13 @@ use crate::error::Result;
 use crate::options::Doublewrite;
 
 impl Database {
-    /// Protects pages from tearing in another way from now on (`innodb_doublewrite`). Writes under way end in
-    /// the way they began; when pages are to be protected that were not before, this waits for them and makes
-    /// durable what was written unprotected (it blocks), so that from its return on no power cut leaves a
-    /// page torn. [`Doublewrite::Auto`], also when it is set already, makes the engine ask every file's
-    /// storage anew. Lasts until the database is closed.
+    /// Changes how pages are protected from tearing (`innodb_doublewrite`). Writes under way finish the way
+    /// they began. A change to more protection blocks until those writes are over and everything written
+    /// unprotected is durable; once it returns, no power failure leaves a torn page. [`Doublewrite::Auto`],
+    /// even if it is already set, makes the engine ask every file's storage again. Lasts until the database
+    /// is closed.
     ///
-    /// # Errors
-    /// When the doublewrite files cannot be made; the mode stays as it was. When pages cannot be made
+    /// # Errors If the doublewrite files cannot be created; the mode does not change. If pages cannot be made
     /// durable; the engine then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
         let restores = |mode| matches!(mode, Doublewrite::Auto | Doublewrite::On);
@@ -30,7 +28,7 @@ impl Database {
         Ok(())
     }
 
-    /// Blocks until the page writes under way are over and everything written is durable.
+    /// Blocks until page writes under way are over and everything written is durable.
     fn settle_writes(&self) -> Result<()> {
         let over = disk::Event::new();
         let (store, settled) = (self.0.store.clone(), over.clone());
@@ -52,7 +50,7 @@ impl Database {
         self.0.writer.mode()
     }
 
-    /// How the pages of each tablespace file are written now, and the facts that rests on, by file.
+    /// How the pages of each tablespace file are written, and why.
     pub fn page_protection(&self) -> Vec<FileProtection> {
         let mut all: Vec<FileProtection> = self
             .0
@@ -65,7 +63,7 @@ impl Database {
         all
     }
 
-    /// The same in short, a line for each way and reason, for the start-up log and status.
+    /// The same in short, one line per method and reason, for the startup log and status.
     pub fn page_protection_summary(&self) -> Vec<String> {
         let mode = self.doublewrite();
         let mut files: BTreeMap<String, usize> = BTreeMap::new();

@@ -199,26 +199,26 @@ pub(crate) fn check_undo(
                            save the rows that can be read";
     let refuse = |what: String| {
         let why = format!(
-            "{what}. Put back the file that belongs here, or restore the whole directory from one backup; {SALVAGE}"
+            "{what}. Put the right file back, or restore the whole directory from one backup; {SALVAGE}"
         );
         Err(wrong(path.to_owned(), why))
     };
     if !storage.exists(path)? {
         return refuse(
-            "the undo tablespace is missing: transaction ids, old row versions and unfinished transactions are only there".to_owned(),
+            "the undo tablespace is missing: transaction ids, old row versions and unfinished transactions exist only there".to_owned(),
         );
     }
     let expected = data.last_run.as_ref().map_or(0, |last| last.undo);
     match pagestore::stamp_of_file(storage, path, page_size)? {
         FoundStamp::Stamp(stamp) if data.identity.is_some() && stamp.owner != identity.owner => {
-            refuse("the undo tablespace is another data directory's".to_owned())
+            refuse("the undo tablespace belongs to another data directory".to_owned())
         }
         FoundStamp::Stamp(stamp) if stamp.number < expected => refuse(format!(
-            "the undo tablespace is older than the rest of the directory (it was in use at opening {}, the catalog has seen it at {expected})",
+            "the undo tablespace is older than the rest of the directory (its last opening is {}, the catalog knows {expected})",
             stamp.number
         )),
         FoundStamp::None if expected > 0 => refuse(
-            "the undo tablespace is older than the rest of the directory (it does not have the mark that the catalog has seen)".to_owned(),
+            "the undo tablespace is older than the rest of the directory (it lacks the mark that the catalog knows)".to_owned(),
         ),
         // Damage is told by who reads it.
         FoundStamp::Stamp(_) | FoundStamp::None | FoundStamp::Unreadable => Ok(()),
@@ -313,7 +313,7 @@ impl Marks {
                 if let Err(error) = marks.work().await {
                     // The next commit reports what stops the engine; a mark less only means that an older
                     // copy is not known.
-                    tracing::debug!("files written are not marked: {error}");
+                    tracing::debug!("written files could not be marked: {error}");
                 }
             }
         };
@@ -344,7 +344,7 @@ impl Marks {
                 Ok(true) => marked.push(space),
                 Ok(false) => self.store.first_write_again(space),
                 // Its page 0 is damaged, say, which others will be told.
-                Err(error) => tracing::debug!("the file of tablespace {space} is not marked: {error}"),
+                Err(error) => tracing::debug!("the file of tablespace {space} could not be marked: {error}"),
             }
         }
         if !marked.is_empty() {

@@ -61,7 +61,7 @@ impl Database {
         self.rename_tables(&[(from, to)], session, timeout).await
     }
 
-    /// Renames tables from left to right, all of them or none.
+    /// Renames tables from left to right, atomically.
     ///
     /// # Errors
     /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a
@@ -218,7 +218,7 @@ impl Database {
             }
             Ok(()) => {}
             Err(error) => {
-                tracing::error!("{} gets its name back at the next start: {error}", old_path.display());
+                tracing::error!("{} will get its name back at the next start: {error}", old_path.display());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What was decided and found when a database was opened.
+//! What a start decided and found.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use page::PageId;
 
-/// What a start decided and why, and what recovery did. `Display` prints it a line each, for the start-up
+/// What a start decided and why, and what recovery did. `Display` prints one line per item, for the startup
 /// log.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenReport {
     /// The data directory.
     pub directory: PathBuf,
-    /// Was it made just now?
+    /// Whether it was created by this start.
     pub created: bool,
     /// Bytes of a page.
     pub page_size: u32,
@@ -27,7 +27,7 @@ pub struct OpenReport {
     pub protection: Vec<String>,
     /// How files are read and written, and why.
     pub io: String,
-    /// Databases and tables found.
+    /// Tables found.
     pub tables: usize,
     /// Pages restored from the doublewrite files.
     pub restored_pages: Vec<PageId>,
@@ -43,7 +43,7 @@ pub struct OpenReport {
     pub redo_applied: u64,
     /// Transactions that had not committed. They are rolled back in the background.
     pub rolled_back: usize,
-    /// How long it all took.
+    /// How long the start took.
     pub took: Duration,
 }
 
@@ -66,7 +66,10 @@ impl OpenReport {
         if !self.restored_pages.is_empty() {
             let pages: Vec<String> = self.restored_pages.iter().map(PageId::to_string).collect();
             let (count, pages) = (pages.len(), pages.join(", "));
-            lines.push(("restored pages", format!("{count} torn, put back from the doublewrite: {pages}")));
+            lines.push((
+                "restored pages",
+                format!("{count} torn, restored from the doublewrite files: {pages}"),
+            ));
         }
         if self.force_recovery > 0 {
             lines.push((

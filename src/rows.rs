@@ -36,7 +36,7 @@ pub type OwnedRow = Vec<Value<'static>>;
 /// How a read treats rows that other transactions are changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lock {
-    /// See the committed state that the isolation level says, and lock nothing.
+    /// Read the committed state as of the isolation level, without locking.
     #[default]
     None,
     /// Lock the rows against changes (`FOR SHARE`).
@@ -66,9 +66,9 @@ pub struct Range<'a> {
     pub upper: Bound<Vec<Value<'a>>>,
     /// From the upper end down.
     pub descending: bool,
-    /// Lock the rows?
+    /// Whether to lock the rows.
     pub lock: Lock,
-    /// What to do about rows that another transaction has locked.
+    /// What to do about rows locked by other transactions.
     pub wait: WaitPolicy,
 }
 
@@ -92,28 +92,28 @@ impl<'a> Range<'a> {
     }
 
     /// Rows whose leading index columns equal these values: with the key (station, hour),
-    /// `equal(vec![station])` is all of one station.
+    /// `equal(vec![station])` covers one station.
     pub fn equal(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.lower = Bound::Included(key.clone());
         self.upper = Bound::Included(key);
         self
     }
 
-    /// Rows from these values on, including them. They may be fewer than the index has columns.
+    /// Rows from these values on, inclusive. There may be fewer values than the index has columns.
     pub fn from(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.lower = Bound::Included(key);
         self
     }
 
-    /// Rows up to these values, including them: where these are fewer than the index has columns, all rows
-    /// that begin with them. An end that does not belong to the range is set in [`Range::upper`] and
+    /// Rows up to these values, inclusive. If there are fewer values than the index has columns, the range
+    /// includes all rows that begin with them. For exclusive bounds set [`Range::upper`] and
     /// [`Range::lower`].
     pub fn to(mut self, key: Vec<Value<'a>>) -> Range<'a> {
         self.upper = Bound::Included(key);
         self
     }
 
-    /// From the upper end down; the ends stay the same.
+    /// In descending order; the bounds stay the same.
     pub fn descending(mut self) -> Range<'a> {
         self.descending = true;
         self
@@ -125,8 +125,8 @@ impl<'a> Range<'a> {
         self
     }
 
-    /// Rows that another transaction has locked: wait for them (which is the default), end with
-    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or leave them out.
+    /// Rows that another transaction has locked: wait for them (the default), fail with
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or skip them.
     pub fn wait(mut self, wait: WaitPolicy) -> Range<'a> {
         self.wait = wait;
         self
@@ -204,7 +204,7 @@ fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> 
     let def = &table.def.columns[column];
     types::decode(bytes, &def.kind).map(Value::into_owned).ok_or_else(|| {
         Error::Internal(format!(
-            "column '{}' of table '{}' holds bytes that are no value of it",
+            "column '{}' of table '{}' holds bytes that are not a valid value",
             def.name, table.name
         ))
     })
@@ -301,8 +301,8 @@ impl Transaction {
         Ok(lock)
     }
 
-    /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
-    /// is returned.
+    /// Inserts a row with one value per column. For an AUTO_INCREMENT column NULL or 0 means the next number,
+    /// which is returned.
     ///
     /// # Errors
     /// [`txn::Error::DuplicateKey`], values that do not fit, lock waits.
@@ -310,7 +310,7 @@ impl Transaction {
         self.insert_with(table, values, OnDuplicate::Refuse).await
     }
 
-    /// As [`Transaction::insert`]; `on_duplicate` says how a row that is there already is to be locked.
+    /// Like [`Transaction::insert`]; `on_duplicate` says how an existing row is locked.
     pub(crate) async fn insert_with(
         &mut self,
         table: &Arc<Table>,
@@ -325,8 +325,8 @@ impl Transaction {
         Ok(generated)
     }
 
-    /// Inserts rows as one statement: all of them, or none. For an AUTO_INCREMENT column NULL or 0 means the
-    /// next number; those of the rows follow each other, and the first is returned.
+    /// Inserts rows as one statement: all of them or none. For an AUTO_INCREMENT column NULL or 0 means the
+    /// next number; the rows get consecutive numbers, and the first one is returned.
     ///
     /// # Errors
     /// Those of [`Transaction::insert`].
@@ -367,8 +367,8 @@ impl Transaction {
         self.get_or(table, key, lock, WaitPolicy::Wait).await
     }
 
-    /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is
-    /// as if it were not there.
+    /// The row with this primary key. `wait` says what to do if another transaction has locked it; a skipped
+    /// row counts as missing.
     pub async fn get_or(
         &mut self,
         table: &Arc<Table>,
@@ -394,8 +394,8 @@ impl Transaction {
         Ok(Some(values))
     }
 
-    /// The rows of a range, one after the other. No page is held between two rows. Rows that are locked are
-    /// locked one by one, as they are shown; others are read in batches.
+    /// The rows of a range, one after the other. No page is latched between two rows. A locking scan locks
+    /// each row when it returns it; other scans read in batches.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`], [`Error::NoSuchIndex`], values that are none of the index's columns, waits for
@@ -409,8 +409,8 @@ impl Transaction {
         Ok(Rows { statement, table, scan, batch, rows_max: most, finished: false })
     }
 
-    /// Shows the rows of a range to `f` until it says `false`, see [`Transaction::scan`]. No page is held
-    /// meanwhile: `f` may do with the database what it likes, through other transactions.
+    /// Passes the rows of a range to `f` until it returns `false`, see [`Transaction::scan`]. No page is
+    /// latched during the call: `f` may use the database through other transactions.
     ///
     /// # Errors
     /// Those of [`Transaction::scan`] and [`Rows::next`].
@@ -471,8 +471,8 @@ impl Transaction {
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }
 
-    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE
-    /// CURRENT_TIMESTAMP that are not set get the time, in UTC.
+    /// Sets columns of the row with this primary key; false if there is none. Other columns with ON UPDATE
+    /// CURRENT_TIMESTAMP get the current time, in UTC.
     pub async fn update(
         &mut self,
         table: &Arc<Table>,
@@ -579,8 +579,8 @@ async fn insert_row(
     Ok(generated)
 }
 
-/// The rows of a range, see [`Transaction::scan`]. It is a statement: at READ COMMITTED all of it sees one
-/// moment.
+/// The rows of a range, see [`Transaction::scan`]. A scan is one statement: at READ COMMITTED all of it reads
+/// one snapshot.
 pub struct Rows<'t> {
     statement: Statement<'t>,
     table: Arc<Table>,
@@ -594,9 +594,8 @@ pub struct Rows<'t> {
 impl Rows<'_> {
     /// The next row.
     ///
-    /// # Errors
-    /// Lock waits, storage errors. The scan is over then. A future that is dropped changes nothing: the next
-    /// one gives the row that it would have given.
+    /// # Errors Lock waits, storage errors. The scan is over then. Dropping the future changes nothing: the
+    /// next call returns the row it would have returned.
     pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
         loop {
             if let Some((values, off_page)) = self.batch.rows.front_mut() {

@@ -11,7 +11,7 @@ use crate::types::{Collation, ColumnType};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Default {
-    /// A constant, as text (bytes for binary columns are valid too: they are kept as they were written).
+    /// A constant, as text (bytes for binary columns are valid too: they are stored as given).
     Literal(Vec<u8>),
     /// The time of the statement.
     CurrentTimestamp,
@@ -20,11 +20,11 @@ pub enum Default {
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDef {
-    /// Name, in the letter case it was given.
+    /// Name, in its original letter case.
     pub name: String,
     /// Declared type.
     pub kind: ColumnType,
-    /// May it be NULL?
+    /// Whether it may be NULL.
     pub nullable: bool,
     /// Its default; `None` is NULL for nullable columns and "no default" for the others.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
-    /// A column that may not be NULL and has no default.
+    /// A NOT NULL column without a default.
     pub fn new(name: impl Into<String>, kind: ColumnType) -> ColumnDef {
         ColumnDef {
             name: name.into(),
@@ -54,26 +54,26 @@ impl ColumnDef {
         }
     }
 
-    /// The same column, nullable.
+    /// Makes the column nullable.
     pub fn nullable(mut self) -> ColumnDef {
         self.nullable = true;
         self
     }
 
-    /// The same column, AUTO_INCREMENT.
+    /// Makes the column AUTO_INCREMENT.
     pub fn auto_increment(mut self) -> ColumnDef {
         self.auto_increment = true;
         self
     }
 }
 
-/// What a key is for.
+/// The kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
     /// The clustered index: rows are stored in its order.
     Primary,
-    /// No two rows with the same values (NULL is never the same).
+    /// No two rows have the same values (NULLs never equal each other).
     Unique,
     /// A plain secondary index.
     Secondary,
@@ -90,7 +90,7 @@ pub struct KeyPart {
 }
 
 impl KeyPart {
-    /// Whether a key may begin with so much of `column`, which it names.
+    /// Whether a key may have this prefix of `column`.
     fn validate(&self, column: &ColumnDef) -> Result<(), SchemaError> {
         match self.prefix_chars {
             None if column.kind.is_blob() => {
@@ -125,8 +125,8 @@ pub struct KeyDef {
     /// Page number of the root; 0 until the table is created.
     #[serde(default)]
     pub root: u32,
-    /// When it was added to a table that was there, as a number of the transaction system; 0 otherwise. Read
-    /// views that are older must not use it.
+    /// When it was added to an existing table, as a number of the transaction system; 0 otherwise. Older read
+    /// views must not use it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub born: u64,
 }
@@ -138,16 +138,16 @@ fn is_zero(number: &u64) -> bool {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDef {
-    /// Table id, unique in the data directory; 0 until created. A table that is truncated gets a new one.
+    /// Table id, unique in the data directory; 0 until created. TRUNCATE assigns a new one.
     #[serde(default)]
     pub id: u64,
     /// Tablespace id; 0 until created.
     #[serde(default)]
     pub space: u32,
-    /// The first id of a table that has got another one since (TRUNCATE, IMPORT); 0 for one that has not.
+    /// The first id of a table whose id has changed since (TRUNCATE, IMPORT); 0 if it has not.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub origin: u64,
-    /// Columns in order.
+    /// The columns.
     pub columns: Vec<ColumnDef>,
     /// Keys: the primary key first if there is one, then unique keys, then the others, each in the order
     /// given (InnoDB's order of indexes; `.cfg` files and imports without one rely on it).
@@ -160,32 +160,32 @@ pub struct TableDef {
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
-    /// Seconds since 1970 of the creation.
+    /// Time of creation, in seconds since 1970.
     #[serde(default)]
     pub created_unix_s: u64,
-    /// When its rows began: created, truncated or imported, as a number of the transaction system. Read views
-    /// that are older see nothing of them, nor of what was there before.
+    /// When it was created, truncated or imported, as a number of the transaction system. Older read views
+    /// see neither its rows nor what was there before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub born: u64,
-    /// DISCARD TABLESPACE took its file away; it has no rows until another one is imported.
+    /// DISCARD TABLESPACE removed its file; it has no rows until another one is imported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
 }
 
-/// Why a definition is not one that a table can be made of.
+/// Why a definition is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
     /// No columns at all.
     #[error("a table must have at least 1 column")]
     NoColumns,
-    /// Two columns of the same name (letter case does not count).
+    /// Two columns of the same name (case-insensitive).
     #[error("duplicate column name '{0}'")]
     DuplicateColumn(String),
     /// Two keys of the same name.
     #[error("duplicate key name '{0}'")]
     DuplicateKey(String),
-    /// A key that names no column, or one that is not there.
+    /// A key without columns, or with an unknown column.
     #[error("key column '{0}' doesn't exist in table")]
     NoSuchColumn(String),
     /// More than one primary key.
@@ -203,7 +203,7 @@ pub enum SchemaError {
     /// AUTO_INCREMENT on more than one column, on a type that cannot count, or without a key.
     #[error("incorrect table definition; there can be only one auto column and it must be defined as a key")]
     WrongAutoIncrement,
-    /// A row of this shape can never fit a page even with all that may go off-page moved out.
+    /// A row of this shape can never fit a page, even with everything possible stored off-page.
     #[error("row size too large: {0} bytes; the maximum on a page is {1}")]
     RowTooLarge(usize, usize),
     /// A primary key over a prefix of a column; not supported.
@@ -230,7 +230,7 @@ fn key_bytes_max(page_bytes: usize) -> u32 {
 }
 
 impl TableDef {
-    /// A table of these columns with no keys yet, in `utf8mb4_general_ci`.
+    /// A table with these columns and no keys, in `utf8mb4_general_ci`.
     pub fn new(columns: Vec<ColumnDef>) -> TableDef {
         TableDef {
             id: 0,
@@ -253,13 +253,12 @@ impl TableDef {
         columns.filter(|(_, column)| column.on_update_now).map(|(number, _)| number as u16)
     }
 
-    /// The same table with a primary key over these columns. Unknown names are reported by
-    /// [`Self::validate`].
+    /// Adds a primary key over these columns. Unknown names are reported by [`Self::validate`].
     pub fn primary_key(self, columns: &[&str]) -> TableDef {
         self.key("PRIMARY", KeyKind::Primary, columns)
     }
 
-    /// The same table with one more key.
+    /// Adds a key.
     pub fn key(mut self, name: impl Into<String>, kind: KeyKind, columns: &[&str]) -> TableDef {
         let parts = columns
             .iter()
@@ -293,13 +292,13 @@ impl TableDef {
         self.keys = order.into_iter().map(|at| self.keys[at].clone()).collect();
     }
 
-    /// Number of the column of this name, letter case not counting.
+    /// Number of the column of this name (case-insensitive).
     pub fn column_number(&self, name: &str) -> Option<u16> {
         let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
         u16::try_from(at).ok()
     }
 
-    /// The key of this name, letter case not counting.
+    /// The key of this name (case-insensitive).
     pub fn key_named(&self, name: &str) -> Option<&KeyDef> {
         self.keys.iter().find(|key| key.name.eq_ignore_ascii_case(name))
     }

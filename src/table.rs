@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::metadata_lock::MetadataLock;
 use crate::schema::TableDef;
 
-/// An open table. DDL does not change it: it makes a new one, and this one is no longer
+/// An open table. DDL does not change it but creates a new one; this one is then no longer
 /// [`Table::is_current`].
 pub struct Table {
     /// Name of the database.
@@ -28,17 +28,17 @@ pub struct Table {
 }
 
 impl Table {
-    /// Is this still the table of its name? Ask again after a use was taken.
+    /// Whether this is still the table of its name. Ask again once the transaction uses it.
     pub fn is_current(&self) -> bool {
         self.current.load(Ordering::Acquire)
     }
 
-    /// Error of a statement that wants the rows of a table whose tablespace was discarded.
+    /// The error for a statement that needs the rows of a table whose tablespace was discarded.
     pub(crate) fn discarded_error(&self) -> Error {
         Error::TablespaceDiscarded(self.database.clone(), self.name.clone())
     }
 
-    /// Rows, roughly: counted by changes since the last full count.
+    /// The approximate number of rows: counted by changes since the last full count.
     pub fn row_count_estimate(&self) -> u64 {
         self.row_count.load(Ordering::Relaxed)
     }
@@ -50,20 +50,20 @@ impl Table {
         });
     }
 
-    /// The value that AUTO_INCREMENT gives the next row, in a table that has such a column. May block for the
-    /// read of a page.
+    /// The value that AUTO_INCREMENT gives the next row, if the table has such a column. May block to read a
+    /// page.
     pub fn next_auto_increment(&self) -> Option<u64> {
         Some(self.auto_increment.as_ref()?.next(self.rows.clustered.store()))
     }
 
-    /// Where its file is, relative to the data directory.
+    /// The path of its file, relative to the data directory.
     pub fn file(&self) -> PathBuf {
         table_file(&self.database, &self.name)
     }
 }
 
-/// Where a table's file is, relative to the data directory, as in MySQL: `<database>/<table>.ibd`. Characters
-/// that a file name should not have are written `@` and four hexadecimal digits.
+/// The path of a table's file, relative to the data directory, as in MySQL: `<database>/<table>.ibd`.
+/// Characters that a file name should not have are written as `@` and four hexadecimal digits.
 pub fn table_file(database: &str, name: &str) -> PathBuf {
     PathBuf::from(file_name(database)).join(format!("{}.ibd", file_name(name)))
 }
@@ -85,7 +85,7 @@ pub fn file_name(name: &str) -> String {
     encoded
 }
 
-/// The name that [`file_name`] made this file name of.
+/// The inverse of [`file_name`].
 pub fn name_of_file(file_name: &str) -> String {
     let mut units = Vec::with_capacity(file_name.len());
     let mut rest = file_name;

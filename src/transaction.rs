@@ -41,19 +41,19 @@ impl From<Blocked> for NotUsable {
     }
 }
 
-/// A session's transaction object, one transaction at a time, reusable.
+/// A reusable transaction object that runs one transaction at a time.
 ///
-/// Dropped while its transaction has changes, it is rolled back in the background; its row locks and its uses
-/// of tables last until that is done.
+/// If it is dropped while its transaction has changes, they are rolled back in the background; row locks and
+/// metadata locks last until that is done.
 ///
-/// **Every future of it may be dropped at any await** (a timeout, a `select!`). An operation that was cut is
-/// undone, whole, before the next one or the commit does anything. A `rollback` that was cut can only be
-/// repeated; a `commit` that was cut has either not begun (the transaction goes on:
-/// [`Transaction::is_active`]) or is complete but for the wait for durability.
+/// **Every future of it may be dropped at any await** (a timeout, a `select!`). An interrupted operation is
+/// undone completely before the next operation or the commit starts. An interrupted `rollback` can only be
+/// repeated. An interrupted `commit` either has not begun (the transaction continues:
+/// [`Transaction::is_active`]) or is complete except for the wait for durability.
 ///
 /// **A deadlock rolls back the whole transaction.** The operation that met it fails with
-/// [`txn::Error::Deadlock`]; whatever follows, `commit` too, fails with [`txn::Error::RolledBack`] until
-/// [`Transaction::rollback`] or [`Transaction::begin`].
+/// [`txn::Error::Deadlock`]; every further call, including `commit`, fails with [`txn::Error::RolledBack`]
+/// until [`Transaction::rollback`] or [`Transaction::begin`].
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     database: Database,
@@ -67,7 +67,7 @@ pub struct Transaction {
     read_only: bool,
 }
 
-/// A table held by a session until it lets go of it, as LOCK TABLES does.
+/// A table held by a session until it releases it, as LOCK TABLES does.
 pub struct TableLock {
     metadata: Arc<MetadataLock>,
     hold: Hold,
@@ -80,7 +80,7 @@ enum Hold {
     Write(MetadataExclusive),
 }
 
-/// A request for a table's lock. New uses that do not go with it wait from its beginning on.
+/// A request for a table lock. From its beginning, new conflicting uses wait.
 pub struct TableLockRequest {
     table: Arc<Table>,
     request: Request,
@@ -92,7 +92,7 @@ enum Request {
 }
 
 impl TableLockRequest {
-    /// Asks for the table, to read it (`Access::Read`: others may read too) or alone.
+    /// Requests the table for reading (`Access::Read`: others may read too) or exclusively.
     pub fn new(session: &Transaction, table: &Arc<Table>, access: Access) -> TableLockRequest {
         let owner = &session.owner;
         let request = match access {
@@ -102,8 +102,7 @@ impl TableLockRequest {
         TableLockRequest { table: table.clone(), request }
     }
 
-    /// Takes the lock when the uses that stand in its way have ended. The session itself must not use the
-    /// table.
+    /// Takes the lock once conflicting uses have ended. The session itself must not use the table.
     pub fn grant(&mut self) -> std::result::Result<TableLock, NotUsable> {
         let hold = match &mut self.request {
             Request::Read(request) => Hold::Read { _lock: request.grant()? },
@@ -119,7 +118,7 @@ impl TableLockRequest {
     }
 }
 
-/// Whether a table that DDL keeps its hands off may be used.
+/// Whether a table that is protected from DDL may be used.
 fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
     match (table.is_current(), table.def.discarded) {
         (false, _) => Err(NotUsable::Stale),
@@ -129,7 +128,7 @@ fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
 }
 
 impl Database {
-    /// A transaction object; nothing is begun yet.
+    /// A transaction object, with no transaction begun.
     pub fn transaction(&self) -> Transaction {
         let inner = txn::Transaction::new(&self.0.system);
         Transaction {
@@ -142,29 +141,29 @@ impl Database {
         }
     }
 
-    /// This moment, to be read by any number of transactions: what is committed from now on is not in it. Old
-    /// row versions are kept for as long as it lives.
+    /// A snapshot of this moment for any number of transactions: it does not see later commits. Old row
+    /// versions are kept while it lives.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.0.system)
     }
 
-    /// A transaction that has begun and reads a snapshot of this database. It can change and lock nothing:
-    /// [`Error::ReadOnly`].
+    /// Begins a transaction that reads a snapshot of this database. It cannot change or lock anything
+    /// ([`Error::ReadOnly`]).
     ///
     /// # Errors
     /// [`Error::Setting`] for a snapshot of another database.
     pub fn transaction_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
         let mut transaction = self.transaction();
         if !transaction.inner.begin_in(snapshot) {
-            let why = "it is of another database".to_owned();
+            let why = "it belongs to another database".to_owned();
             return Err(Error::Setting { setting: "snapshot", why });
         }
         transaction.read_only = true;
         Ok(transaction)
     }
 
-    /// A transaction that works on behalf of a session: it counts to that session's slice of time, and a kill
-    /// of the session ends its work.
+    /// A transaction that works on behalf of a session: it is charged to that session's time slice, and a
+    /// kill of the session ends it.
     pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
         let mut transaction = self.transaction();
         if let Some(session) = session {
@@ -185,18 +184,18 @@ impl Transaction {
         &mut self.inner
     }
 
-    /// The engine's transaction, to look at.
+    /// The engine's transaction, read-only.
     pub fn state(&self) -> &txn::Transaction {
         &self.inner
     }
 
-    /// Uses a table, to read it and to change its rows, to the end of the transaction.
+    /// Uses a table until the end of the transaction, to read and change its rows.
     pub fn use_table(&mut self, table: &Arc<Table>) -> std::result::Result<(), NotUsable> {
         self.use_table_for(table, Access::Write)
     }
 
-    /// Uses a table to the end of the transaction. Free if it is in use by this one already, or held by its
-    /// session.
+    /// Uses a table until the end of the transaction. Costs nothing if this transaction already uses it or
+    /// its session holds it.
     #[inline]
     pub fn use_table_for(
         &mut self,
@@ -281,7 +280,7 @@ impl Transaction {
         })
     }
 
-    /// [`Error::ReadOnly`] where nothing may be changed or locked.
+    /// [`Error::ReadOnly`] if nothing may be changed or locked.
     pub(crate) fn may_write(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
@@ -292,33 +291,33 @@ impl Transaction {
         self.inner.begin();
     }
 
-    /// Is one begun?
+    /// Whether a transaction has begun.
     pub fn is_active(&self) -> bool {
         self.inner.is_active()
     }
 
-    /// Where the transaction is now, to roll a statement back to.
+    /// The current position of the transaction, to roll a statement back to.
     pub fn statement_mark(&self) -> UndoMark {
         self.inner.statement_mark()
     }
 
-    /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes
-    /// on.
+    /// Commits, and ends the uses of tables. If it fails before anything is committed, the transaction
+    /// continues.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
         ending.0.inner.commit(durability).await.map_err(Error::Transaction)
     }
 
-    /// Commits in the calling thread, which leads the log write itself when the log is idle.
+    /// Commits on the calling thread, which leads the log write itself if the log is idle.
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
         ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)
     }
 
-    /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop
-    /// the transaction, which leaves it to the background.
+    /// Rolls back, and ends the uses of tables. If it fails, nothing changes: repeat it, or drop the
+    /// transaction, which leaves the rollback to the background.
     pub async fn rollback(&mut self) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -330,7 +329,7 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
-    /// Ends the uses of tables if nothing of the transaction is left that needs them.
+    /// Ends the uses of tables if nothing left of the transaction needs them.
     pub(crate) fn release_ended(&mut self) {
         if !self.inner.has_log() && !self.inner.is_active() {
             self.uses.clear();

@@ -16,8 +16,7 @@ use crate::transaction::Transaction;
 impl Database {
     /// Empties a table: it gets new trees in a new file, and its counter starts again.
     ///
-    /// # Errors
-    /// No such table, a timeout, a full disk: the table is as it was then.
+    /// # Errors No such table, a timeout, a full disk. The table is unchanged then.
     pub async fn truncate_table(
         &self,
         database: &str,
@@ -88,7 +87,7 @@ impl Database {
         let there = FileIdentity::of(storage, &file, self.0.store.page_size());
         if !there.gives_way_to(space, replaced) {
             tracing::error!(
-                "{} is another tablespace's file or cannot be read; move it away and start again: {there:?}",
+                "{} is another tablespace's file or cannot be read; move it away and restart: {there:?}",
                 file.display()
             );
             return false;
@@ -99,7 +98,7 @@ impl Database {
                 true
             }
             Err(error) => {
-                tracing::error!("the name of {} is settled at the next start: {error}", path.display());
+                tracing::error!("{} will get its final name at the next start: {error}", path.display());
                 false
             }
         }

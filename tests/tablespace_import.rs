@@ -434,7 +434,7 @@ const DAMAGE: &[Damage] = &[
             file.copy_within(6 * PAGE..7 * PAGE, 5 * PAGE);
             file[6 * PAGE..7 * PAGE].copy_from_slice(&page);
         },
-        "page 5: it says that it is page 6",
+        "page 5: its header says page 6",
     ),
     (
         "a page of another tablespace",
@@ -442,7 +442,7 @@ const DAMAGE: &[Damage] = &[
             file[5 * PAGE + 37] ^= 1;
             seal(file, 5);
         },
-        "page 5: it is of tablespace",
+        "page 5: it belongs to tablespace",
     ),
     (
         "an unknown kind of page",

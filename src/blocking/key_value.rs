@@ -273,6 +273,7 @@ pub(super) fn pair<K: Columns, V: Columns>(table: &Table, row: OwnedRow) -> Resu
     let mut values = row.into_iter();
     let key = K::take(&mut values);
     let value = V::take(&mut values);
-    key.zip(value)
-        .ok_or_else(|| Error::Internal(format!("a row of '{}' is not of the types of the table", table.name)))
+    key.zip(value).ok_or_else(|| {
+        Error::Internal(format!("a row of '{}' does not have the types of the table", table.name))
+    })
 }

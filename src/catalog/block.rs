@@ -119,7 +119,7 @@ fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String
     let rest = bytes.get(tail..).unwrap_or_default();
     if rest.len() < BLOCK {
         return Err(format!(
-            "it ends at byte {} without the room that is always kept behind record {}: it was cut",
+            "it ends at byte {} without the space that always follows record {}: it was truncated",
             bytes.len(),
             sequence - 1
         ));
@@ -142,7 +142,7 @@ fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String
             }
             Found::Whole { sequence: number, .. } => {
                 return Err(format!(
-                    "record {number} (at byte {place}) is there, but record {sequence}, which comes before it, is not"
+                    "record {number} (at byte {place}) exists, but record {sequence}, which precedes it, does not"
                 ));
             }
             Found::Damaged => {
@@ -153,7 +153,7 @@ fn end_of_torn(bytes: &[u8], tail: usize, sequence: u64) -> Result<usize, String
         }
     }
     if !zeros {
-        return Err(format!("it ends in the middle of record {sequence}: it was cut"));
+        return Err(format!("it ends in the middle of record {sequence}: it was truncated"));
     }
     Ok(until)
 }
@@ -230,7 +230,7 @@ mod tests {
         assert!(read(&bytes).unwrap_err().contains("record 3"));
         assert!(read(&good[..4 * BLOCK]).unwrap_err().contains("cut"));
         assert!(read(&good[..3 * BLOCK + 17]).is_err());
-        assert!(read(&good[..4 * BLOCK + 17]).unwrap_err().contains("cut"), "no room behind the last record");
+        assert!(read(&good[..4 * BLOCK + 17]).unwrap_err().contains("cut"), "no space after the last record");
         // Room that was not finished is room.
         let (records, end) = read(&good[..6 * BLOCK + 17]).unwrap();
         assert_eq!((records.len(), end.tail), (3, 4 * BLOCK));

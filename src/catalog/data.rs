@@ -238,7 +238,7 @@ impl CatalogData {
             Edit::DropDatabase { name, elsewhere } => {
                 let owner = self.databases.get(name).cloned();
                 let owner =
-                    owner.ok_or_else(|| format!("database '{name}' is dropped, but was not there"))?;
+                    owner.ok_or_else(|| format!("database '{name}' is dropped, but did not exist"))?;
                 let spaces: BTreeSet<u32> = owner.tables.values().map(|def| def.space).collect();
                 self.forget_work(&spaces);
                 let elsewhere: BTreeMap<_, _> =
@@ -300,21 +300,22 @@ impl CatalogData {
 
     fn put_table(&mut self, database: &str, name: &str, def: Arc<TableDef>) -> Result<(), String> {
         let owner = self.databases.get(database);
-        let mut owner =
-            owner.cloned().ok_or_else(|| format!("table '{name}' is in no database '{database}'"))?;
+        let mut owner = owner.cloned().ok_or_else(|| {
+            format!("table '{name}' belongs to a database '{database}' that does not exist")
+        })?;
         owner.tables.insert_mut(name.to_owned(), def);
         self.databases.insert_mut(database.to_owned(), owner);
         Ok(())
     }
 
     fn table_to_change(&self, database: &str, name: &str) -> Result<&Arc<TableDef>, String> {
-        let gone = || format!("table '{database}.{name}' is changed, but was not there");
+        let gone = || format!("table '{database}.{name}' is changed, but did not exist");
         self.table(database, name).ok_or_else(gone)
     }
 
     fn remove_table(&mut self, database: &str, name: &str) -> Result<Arc<TableDef>, String> {
         let owner = self.databases.get(database).cloned();
-        let gone = || format!("table '{database}.{name}' is removed, but was not there");
+        let gone = || format!("table '{database}.{name}' is removed, but did not exist");
         let mut owner = owner.ok_or_else(gone)?;
         let def = owner.tables.get(name).cloned().ok_or_else(gone)?;
         owner.tables.remove_mut(name);

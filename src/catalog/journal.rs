@@ -113,7 +113,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8], so_far: &mut CatalogData) -> Resu
     })
     .map_err(damaged)?;
     if snapshot_len == 0 {
-        return Err(damaged("it lacks the end of what it was begun with".to_owned()));
+        return Err(damaged("the end of its first snapshot is missing".to_owned()));
     }
     Ok(Contents { data: so_far.clone(), format: header.format, end, len, snapshot_len, ends_in_note })
 }

@@ -183,7 +183,7 @@ impl Catalog {
                 self.uncertain.store(true, Ordering::Release);
                 if let Some(stop) = self.stop.get() {
                     stop(&format!(
-                        "a change of the catalog could neither be made durable nor taken back: {error}"
+                        "a change of the catalog could neither be made durable nor undone: {error}"
                     ));
                 }
                 error
@@ -192,8 +192,7 @@ impl Catalog {
     }
 
     fn is_stopped(&self) -> Error {
-        let why =
-            "a change could neither be made durable nor taken back: start the database again".to_owned();
+        let why = "a change could neither be made durable nor undone: restart the database".to_owned();
         Error::Catalog { path: self.path.clone(), why }
     }
 }

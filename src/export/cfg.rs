@@ -115,7 +115,7 @@ pub struct IndexField {
 #[non_exhaustive]
 pub enum CfgError {
     /// A version that is not known.
-    #[error("version {0} of the .cfg format is not known, 1 to 8 are")]
+    #[error("version {0} of the .cfg format is unknown; versions 1 to 8 are supported")]
     Version(u32),
     /// The table has been altered in a way that rows cannot be read without the other server's dictionary.
     #[error("{0}: rebuild the table there (ALTER TABLE … FORCE) before exporting it")]

@@ -151,7 +151,7 @@ impl Database {
         self.definitions_changed();
         match self.0.store.drop_space(space).await {
             Ok(()) => self.finish_removals(|work| work.space() == Some(space)),
-            Err(error) => tracing::error!("{} is removed at the next start: {error}", aside.display()),
+            Err(error) => tracing::error!("{} will be removed at the next start: {error}", aside.display()),
         }
         // What an earlier import left would be taken for the description of the next file.
         let cfg = self.0.directory.join(table.file()).with_extension("cfg");
@@ -159,7 +159,10 @@ impl Database {
         let removed =
             storage.exists(&cfg).and_then(|there| if there { storage.remove(&cfg) } else { Ok(()) });
         if let Err(error) = removed {
-            tracing::error!("{} is left from the discarded tablespace: remove it: {error}", cfg.display());
+            tracing::error!(
+                "{} remains from the discarded tablespace; remove it by hand: {error}",
+                cfg.display()
+            );
         }
         Ok(())
     }
@@ -258,7 +261,7 @@ impl Database {
             return Ok(());
         }
         let why =
-            "an earlier statement has not done its work on this file: start the database again".to_owned();
+            "an earlier statement has not finished its work on this file: restart the database".to_owned();
         Err(Error::ImportRefused { file: path.to_owned(), why })
     }
 

@@ -161,7 +161,7 @@ impl<'a> Rewriter<'a> {
         let Some(def) = self.plan.indexes.get(&id).cloned() else {
             return Err(self
                 .source
-                .refuse(number, format!("it is of index {id}, which the file has no root of")));
+                .refuse(number, format!("it belongs to index {id}, which has no root in the file")));
         };
         let problems = validate(bytes, &def);
         if let Some(problem) = problems.first() {
@@ -240,7 +240,7 @@ impl<'a> Rewriter<'a> {
                 }
                 let mut reference = Reference::read(reference);
                 if !record.def().clustered || !def.has_long_length() {
-                    return Err("a value off-page that cannot be".to_owned());
+                    return Err("an off-page value of a type that has none".to_owned());
                 }
                 if reference.page == NULL_PAGE || reference.page == 0 || reference.page >= self.source.pages {
                     return Err(format!(

@@ -63,7 +63,7 @@ impl Source {
         let bytes = page_size.bytes() as u64;
         if len % bytes != 0 || len / bytes < PAGES_MIN || len / bytes > u64::from(u32::MAX) {
             return Err(refuse(format!(
-                "its length of {len} bytes is not a number of pages of {bytes} bytes"
+                "its length of {len} bytes is not a multiple of the page size, {bytes} bytes"
             )));
         }
         let mut source = Source {
@@ -153,14 +153,16 @@ impl Source {
             return Ok(());
         }
         if page::page_number(bytes) != number {
-            return Err(self.refuse(number, format!("it says that it is page {}", page::page_number(bytes))));
+            return Err(self.refuse(number, format!("its header says page {}", page::page_number(bytes))));
         }
         if self.seal == Seal::Crc32 && page::u32_at(bytes, page::FLUSH_LSN) != 0 {
             return Err(self.refuse(number, "it is encrypted"));
         }
         if page::space_id(bytes) != self.space {
             let (found, expected) = (page::space_id(bytes), self.space);
-            return Err(self.refuse(number, format!("it is of tablespace {found}, page 0 of {expected}")));
+            return Err(
+                self.refuse(number, format!("it belongs to tablespace {found}, page 0 to {expected}"))
+            );
         }
         Ok(())
     }

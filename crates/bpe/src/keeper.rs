@@ -159,7 +159,7 @@ impl Tier {
         let (slots, before, memory) = (geometry.slots(), old.geometry.slots(), self.memory_of(&new));
         if part {
             tracing::info!(
-                "the buffer pool extension, suspended for long, has {slots} pages now (before: {before}), {memory} bytes of memory; it has its size again when it is used again"
+                "the buffer pool extension, suspended for long, has {slots} pages now (before: {before}), {memory} bytes of memory; it regains its size when it is used again"
             );
         } else {
             tracing::info!(
@@ -203,7 +203,7 @@ impl Tier {
         let Some(journal) = &store.journal else { return Ok(()) };
         let pending = journal.pending_bytes();
         if pending > PENDING_MAX {
-            let error = std::io::Error::other("the disk does not keep up with the map");
+            let error = std::io::Error::other("the disk is too slow for the map");
             return Err(disk::Error::new("write", store.path.clone(), error));
         }
         if pending > PENDING_WRITE {
@@ -280,7 +280,7 @@ impl Tier {
             Verdict::Trial => self.counters.count(Counter::Trials),
             Verdict::Acquitted => {
                 tracing::debug!(
-                    "the buffer pool extension goes on after a trial without it: it reads in {tier:.0} us"
+                    "the buffer pool extension stays in use after a trial without it: it reads in {tier:.0} us"
                 );
             }
             Verdict::Suspended => {

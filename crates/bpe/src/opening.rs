@@ -29,7 +29,7 @@ impl Tier {
 
     pub(crate) fn could_not_open(&self, error: &disk::Error) {
         let why = error.to_string();
-        tracing::error!("the buffer pool extension is off: {why}; the server goes on without it");
+        tracing::error!("the buffer pool extension is off: {why}; the server continues without it");
         self.control.lock().failure = Some(why);
     }
 
@@ -148,8 +148,7 @@ impl Tier {
         let path = map_path(path, side);
         let file = self.env.storage().open(&path, OpenHow::CREATE.by_this_name())?;
         if !restart::is_map(&*file)? {
-            let why =
-                "it is not the map of a buffer pool extension. If it is of no use to anybody, remove it";
+            let why = "it is not the map of a buffer pool extension. Remove it if nothing else needs it";
             return Err(disk::Error::new("use", &path, std::io::Error::other(why)));
         }
         restart::mark_map(&*file)?;
@@ -174,7 +173,7 @@ impl Tier {
     pub(crate) fn objection(&self, kept: &Kept, checkpoint: Lsn, end: Lsn, run: u32) -> Option<String> {
         if kept.run.checked_add(1) != Some(run) {
             Some(format!(
-                "the database was open without it (run {run} of the log, its map ends in run {})",
+                "the database was open without it (this is run {run} of the log, its map ends in run {})",
                 kept.run
             ))
         } else if kept.covered < checkpoint.0 {

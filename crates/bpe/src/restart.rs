@@ -181,7 +181,7 @@ pub(crate) fn load(
             best = Some((side, survey, map));
         }
     }
-    let Some((side, _, map)) = best else { return Err("there is no complete map of it".into()) };
+    let Some((side, _, map)) = best else { return Err("it has no complete map".into()) };
     // What the first reading found decides which map is read, and nothing else: a disk that lies once in a
     // while may have let it come further than this one, and an entry counts only with the records behind it
     // that were read with it.

@@ -262,7 +262,7 @@ impl Tier {
         self.counters.count(Counter::Failures);
         self.control.lock().failure = Some(why.to_owned());
         tracing::error!(
-            "the buffer pool extension is off: {why}; the server goes on without it, SET GLOBAL untorn_bpe=ON tries again"
+            "the buffer pool extension is off: {why}; the server continues without it, SET GLOBAL untorn_bpe=ON tries again"
         );
         if let Some(store) = store {
             if let Some(journal) = &store.journal {
@@ -504,7 +504,7 @@ impl BufferPoolExtension for Tier {
             match outcome {
                 Some(Ok(())) => {}
                 Some(Err(error)) => tier.fail(id, &error.to_string()),
-                None => tier.fail(id, &format!("its map took longer than {COVER_WITHIN:?} to write")),
+                None => tier.fail(id, &format!("writing its map took longer than {COVER_WITHIN:?}")),
             }
         })
     }

@@ -127,7 +127,7 @@ impl<'t> Checker<'t> {
                 if self.restarts > RESTARTS_MAX {
                     self.problem(
                         self.tree.root,
-                        "not checked to the end, because the index is split and merged all the time",
+                        "not checked completely, because the index kept being split and merged",
                     );
                     return Ok(true);
                 }

@@ -25,7 +25,7 @@ pub fn remembered(storage: &dyn Storage, data_directory: &Path) -> Result<Vec<Pa
     let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
     file.read_at(&mut bytes, 0)?;
     let text = String::from_utf8(bytes).map_err(|_| {
-        let why = "it does not name a directory; remove it if innodb_doublewrite_dir was never changed";
+        let why = "it does not contain the name of a directory; remove it if innodb_doublewrite_dir was never changed";
         Error::new("understand", &path, io::Error::new(io::ErrorKind::InvalidData, why))
     })?;
     Ok(text.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect())

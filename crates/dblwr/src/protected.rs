@@ -270,7 +270,7 @@ impl Shared {
         Counters::add(&self.counters.atomic_refusals, 1);
         if self.decisions.of(file).refuse(error.io().to_string()) {
             tracing::warn!(
-                "an atomic write was refused ({error}): pages of {} go through the doublewrite from now on",
+                "an atomic write was refused ({error}): pages of {} use the doublewrite buffer from now on",
                 file.path().display()
             );
         }

@@ -79,6 +79,6 @@ impl Drop for Taken {
 
 fn failed_before() -> io::Error {
     io::Error::other(
-        "an earlier batch of pages failed or was given up, so its copies must not be overwritten; start the database again to recover them",
+        "an earlier batch of pages failed or was dropped, so its copies must not be overwritten; restart the database to recover them",
     )
 }

@@ -22,7 +22,7 @@ pub fn facts(path: &Path) -> Result<Facts> {
     let kind = std::fs::metadata(path).map_err(|error| Error::new("look at", path, error))?.file_type();
     if !kind.is_dir() && !kind.is_file() {
         let what = if kind.is_block_device() {
-            "a block device; mount it, and give a file or directory on it"
+            "a block device; mount it, and probe a file or directory on it"
         } else {
             "neither a file nor a directory"
         };

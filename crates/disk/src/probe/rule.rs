@@ -57,10 +57,7 @@ fn by_flag(facts: &Facts, page: u64) -> Option<Verdict> {
             format!("{name} writes {size} atomically (its limit is {most}), and {kind} allows it"),
         )
     } else if kind == "ext4" {
-        (
-            Atomic::Hardware,
-            format!("ext4 allows atomic writes of {size}, and has no means for them but the device"),
-        )
+        (Atomic::Hardware, format!("ext4 allows atomic writes of {size} only through the device"))
     } else {
         let limit = if optimal > 0 { optimal } else { limits.unit_max };
         let device =
@@ -95,7 +92,7 @@ fn sector(facts: &Facts, page: u64) -> Result<String, String> {
     let device = facts.device.as_ref().ok_or("no block device is known")?;
     // Others write elsewhere (btrfs), or in blocks of their own choosing.
     if !matches!(facts.file_system.as_str(), "xfs" | "ext4") {
-        return Err(format!("{} is not known to write a page in one piece", facts.file_system));
+        return Err(format!("{} is not known to write pages atomically", facts.file_system));
     }
     if u64::from(facts.block_bytes) < page {
         return Err(format!("file system blocks of {} bytes", facts.block_bytes));
@@ -112,7 +109,7 @@ fn disk_sector(device: &Device, page: u64) -> Result<(), String> {
     let name = &device.name;
     match device.kind {
         DeviceKind::Partition if !device.start.is_multiple_of(page) => {
-            Err(format!("{name} does not begin at a multiple of {}", Size(page)))
+            Err(format!("{name} does not start at a multiple of {}", Size(page)))
         }
         DeviceKind::Partition => device.below.iter().try_for_each(|disk| disk_sector(disk, page)),
         DeviceKind::Disk if !name.starts_with("nvme") => Err(format!("{name} is not an NVMe device")),
@@ -121,7 +118,7 @@ fn disk_sector(device: &Device, page: u64) -> Result<(), String> {
         }
         DeviceKind::Disk => Ok(()),
         DeviceKind::Loop | DeviceKind::DeviceMapper | DeviceKind::MdRaid => {
-            Err(format!("{name} is not a disk; what it does to a block is not known"))
+            Err(format!("{name} is not a disk; how it writes a block is unknown"))
         }
     }
 }
@@ -134,10 +131,10 @@ fn why_not(facts: &Facts, page: u64) -> String {
         return format!("{kind} does not write atomically; put the data on a file system of its own");
     }
     if kind == "zfs" {
-        return "zfs does not tell whether a page is written whole (its records are, when they are as large as a page); the doublewrite can be set OFF by hand".into();
+        return "zfs does not say whether a page is written atomically (it is if the record size equals the page size); the doublewrite can be set OFF by hand".into();
     }
     match facts.atomic {
-        None => format!("{kind} on Linux {} does not know atomic writes", facts.kernel),
+        None => format!("{kind} on Linux {} does not support atomic writes", facts.kernel),
         Some(told) if told.unit_max == 0 => no_unit(facts, device, page),
         Some(told) => {
             let (least, most) = (Size(told.unit_min.into()), Size(told.unit_max.into()));
@@ -168,14 +165,14 @@ fn no_unit(facts: &Facts, device: Option<&Device>, page: u64) -> String {
     }
     if able(below) {
         return format!(
-            "{} writes {} atomically, but {kind} on {} does not offer it (a volume must begin at a multiple of a page, and its kind must pass atomic writes on)",
+            "{} writes {} atomically, but {kind} on {} does not offer it (a volume must start at a multiple of a page, and must pass atomic writes through)",
             below.name,
             Size(page),
             device.name,
         );
     }
     let reflink = if facts.reflink == Some(false) {
-        ", and XFS without reflink cannot do it by itself (mkfs.xfs -m reflink=1)"
+        ", and XFS without reflink cannot do it on its own (mkfs.xfs -m reflink=1)"
     } else {
         ""
     };

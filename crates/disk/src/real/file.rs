@@ -358,7 +358,7 @@ impl File for RealFile {
         }
         match self.descriptor().and_then(|file| probe::facts_of(&self.path, file.as_fd())) {
             Ok(facts) => probe::verdict(&facts, page_bytes),
-            Err(error) => Verdict::none(format!("the kernel does not tell about this file: {error}")),
+            Err(error) => Verdict::none(format!("the kernel has no information about this file: {error}")),
         }
     }
 

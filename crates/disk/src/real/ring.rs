@@ -187,7 +187,7 @@ impl Ring {
         match unsafe { self.shared.ring.submitter().register_buffers(&described) } {
             Ok(()) => self.shared.registered.set(parts).is_ok(),
             Err(error) => {
-                tracing::debug!(%error, "the kernel does not register buffers; plain transfers are used");
+                tracing::debug!(%error, "the kernel refuses to register buffers; plain transfers are used");
                 false
             }
         }
