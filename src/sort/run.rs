@@ -139,7 +139,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Makes so many bytes available at `next`, which moves with the buffer; false at the end of the run.
+    /// Makes `bytes` bytes available at `next`, which moves with the buffer; false at the end of the run.
     async fn load(&mut self, next: &mut usize, bytes: usize) -> Result<bool> {
         self.buffer.drain(..*next);
         *next = 0;

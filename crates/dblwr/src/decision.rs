@@ -3,7 +3,7 @@
 //! The verdict is asked for when a file is written for the first time, never stored, because the same name
 //! may lie elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it
 //! had offered goes through the doublewrite from then on, until it is opened again or the mode is set to AUTO
-//! anew.
+//! again.
 
 use crate::mode::{Mode, Way};
 use crate::trial::Trial;

@@ -52,7 +52,7 @@ pub const LONG_FROM: u64 = 200_000;
 pub struct Budget(AtomicU64);
 
 impl Budget {
-    /// So many.
+    /// A budget of this number of states.
     pub fn new(states: u64) -> Budget {
         Budget(AtomicU64::new(states))
     }

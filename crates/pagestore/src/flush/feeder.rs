@@ -7,8 +7,8 @@
 //! the feeder came is just evicted.
 //!
 //! What is offered is in its file. Under the page's S latch the feeder looks once more: not dirty, not on its
-//! way, not a page of a store that is poisoned (there a change may be in memory that is in no log). Whoever
-//! makes the page dirty needs the X latch, and
+//! way, not a page of a store that is poisoned (there a change may be in memory that is in no log). A change
+//! that makes the page dirty needs the X latch, and
 //! [invalidates](page::extension::BufferPoolExtension::invalidate) under it: so either the feeder finds the
 //! page dirty, or the invalidation comes after the offer.
 

@@ -7,8 +7,8 @@
 //!
 //! So a crash finds the file as long as the log and page 0 need it, whether or not it was cut. Copies of the
 //! pages in the doublewrite file are older than the checkpoint, or lie beyond the end of the file, and are
-//! not restored for either reason; those of the buffer pool extension are told to go when a page is made
-//! anew.
+//! not restored for either reason; those of the buffer pool extension are invalidated when a page is
+//! reinitialised.
 //!
 //! While the file is cut nobody makes it longer: to others that looks like a growth under way. The new size
 //! is published under the latch of page 0, under which the tablespace's own size would have to be raised; a

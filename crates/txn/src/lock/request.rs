@@ -95,8 +95,8 @@ impl Held {
 
     fn forget(&mut self, place: u64) {
         self.count = self.count.saturating_sub(1);
-        // In a list longer than is kept exact a place may stay that is locked no more: it is looked for in
-        // vain in the end.
+        // In a list longer than is kept exact a place may stay that is no longer locked: in the end it is
+        // looked for and not found.
         let tail = self.places.len().saturating_sub(LISTED);
         if let Some(position) = self.places[tail..].iter().rposition(|held| *held == place) {
             self.places.swap_remove(tail + position);

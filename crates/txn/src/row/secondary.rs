@@ -17,8 +17,8 @@
 //! lasts as long as the others. Only who has neither locked nor changed anything yet waits for its turn, so
 //! nobody can be waiting for it meanwhile; the rest go on without. The turn comes before the new row, which
 //! is a change: where a row of that primary key was replaced before, its entry is still there, delete-marked,
-//! and whoever has the turn would wait at it for the row's writer. Turns for several keys of one row are
-//! taken in the order of the indexes.
+//! and the transaction that has the turn would wait at it for the row's writer. Turns for several keys of one
+//! row are taken in the order of the indexes.
 
 use std::sync::Arc;
 

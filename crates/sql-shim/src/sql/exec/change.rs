@@ -233,8 +233,8 @@ impl<'e> Found<'e> {
         Self { state, target, limit, batch: Vec::new(), bytes: 0, charge: state.memory.charge(), gathered }
     }
 
-    /// Takes a row that is locked and meets the conditions. A row with long columns is shown as a copy, without
-    /// its key: `key` copies the one that was taken when it was locked.
+    /// Takes a row that is locked and meets the conditions. A row with long columns is shown as a copy,
+    /// without its key: `key` copies the one that was taken when it was locked.
     fn take(
         &mut self,
         view: &RowView<'_>,

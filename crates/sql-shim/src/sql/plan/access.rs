@@ -18,7 +18,7 @@ use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 use untorn::types::ColumnType;
 
-use super::{Condition, Planner};
+use super::{Condition, Planner, SelectPlan};
 use crate::sql::ast::{BinaryOperator, HintKind};
 use crate::sql::expr::{Expr, ValueSet};
 use crate::sql::value::Value;
@@ -454,4 +454,31 @@ pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)])
         at += 1;
     }
     Some(backward)
+}
+
+/// Drops the sort if an index gives the order.
+pub(super) fn use_index_order(plan: &mut SelectPlan) {
+    let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
+    if !single || plan.order.is_empty() {
+        return;
+    }
+    let source = plan.steps[0].source;
+    let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
+    if let Some(backward) = order_of(&table, source as u16, &plan.steps[0].path, &plan.order) {
+        plan.steps[0].path.backward = backward;
+        plan.order.clear();
+        return;
+    }
+    // With a LIMIT, a full scan may as well follow the index that gives the order.
+    if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
+        for index in indexes(&table) {
+            let covering = covers(&table, index.index, &plan.needed[source]);
+            let path = Path { index: index.index, covering, ..Path::everything() };
+            if let Some(backward) = order_of(&table, source as u16, &path, &plan.order) {
+                plan.steps[0].path = Path { backward, ..path };
+                plan.order.clear();
+                return;
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::access::{Path, Question, order_of};
+use super::access::{Path, Question, use_index_order};
 use super::source::{Source, SourceColumn, SourceKind};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan};
 use crate::discard::Elsewhere;
@@ -766,33 +766,6 @@ impl Planner<'_> {
 /// Those that the path does not express.
 pub(super) fn without(list: &[Condition], consumed: &[usize]) -> Vec<Condition> {
     list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
-}
-
-/// Leaves the sort out where the index gives the order.
-fn use_index_order(plan: &mut SelectPlan) {
-    let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
-    if !single || plan.order.is_empty() {
-        return;
-    }
-    let source = plan.steps[0].source;
-    let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
-    if let Some(backward) = order_of(&table, source as u16, &plan.steps[0].path, &plan.order) {
-        plan.steps[0].path.backward = backward;
-        plan.order.clear();
-        return;
-    }
-    // A full scan may as well follow the index that gives the order, when few rows are wanted.
-    if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
-        for index in super::access::indexes(&table) {
-            let covering = super::access::covers(&table, index.index, &plan.needed[source]);
-            let path = Path { index: index.index, covering, ..Path::everything() };
-            if let Some(backward) = order_of(&table, source as u16, &path, &plan.order) {
-                plan.steps[0].path = Path { backward, ..path };
-                plan.order.clear();
-                return;
-            }
-        }
-    }
 }
 
 /// Notes when the output is nothing but columns of one stored table.

@@ -1,5 +1,4 @@
-//! A volume whose cap counts reads and writes together, as those of clouds are sold: "3000 IOPS, 160 MB/s" in
-//! all.
+//! A volume whose cap counts reads and writes together, like a cloud volume: "3000 IOPS, 160 MB/s" in total.
 //!
 //! The kernel's control groups cap reads and writes each, which gives a load of half reads and half writes
 //! twice as much. So requests are paced by ourselves: a FUSE file system shows one file, backed by an image,
