@@ -18,14 +18,14 @@ pub enum Error {
     /// An earlier write or sync of the log failed: nothing is acknowledged any more until a restart has
     /// recovered.
     #[error(
-        "the redo log stopped after an error ({reason}); nothing more is made durable: repair the cause and restart the database, which recovers every acknowledged commit"
+        "the redo log stopped after an error ({reason}); nothing more is made durable: fix the cause and restart the database, which recovers every acknowledged commit"
     )]
     Poisoned {
         /// The first error.
         reason: Arc<str>,
     },
     /// The log was closed: see [`crate::RedoLog::close`].
-    #[error("the database is closed or being closed: nothing can be changed any more")]
+    #[error("the database is closed or being closed: no more changes are possible")]
     Closed,
     /// A part of the log that had been durable is unreadable: going on would lose acknowledged commits.
     #[error(

@@ -27,7 +27,7 @@ impl RedoLog {
         let storage = env.storage();
         let path = dir.join(FILE_NAME);
         if storage.exists(&path)? {
-            let why = "it exists already; a new database needs an empty data directory".to_owned();
+            let why = "it already exists; a new database needs an empty data directory".to_owned();
             return Err(Error::Unusable { path, why });
         }
         let new_path = dir.join(NEW_NAME);
@@ -78,7 +78,7 @@ impl RedoLog {
         let length = file.len()?;
         if length < FRONT {
             let why =
-                format!("it has {length} bytes, less than its own head: restore it or the data directory");
+                format!("it has {length} bytes, less than its own header: restore it or the data directory");
             return Err(Error::Unusable { path, why });
         }
         let mut front = AlignedBuf::zeroed(FRONT as usize);
@@ -144,7 +144,7 @@ impl RedoLog {
                 Err(error) if is_full(&error) => {
                     // Nothing that was promised is lost: a reservation beyond the room that is left waits.
                     if !complained {
-                        tracing::error!(%error, "the redo log cannot be made longer; changes wait when it is used up");
+                        tracing::error!(%error, "the redo log file cannot grow; changes will wait when it is full");
                         complained = true;
                     }
                     self.env.sleep(FULL_RETRY).await;
@@ -194,7 +194,7 @@ fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + 
     let log = log.clone();
     disk::OnPanic::new(move || {
         if let Some(log) = log.upgrade() {
-            log.stop(&format!("{what} ended by an internal fault"));
+            log.stop(&format!("{what} ended by a panic"));
         }
     })
 }

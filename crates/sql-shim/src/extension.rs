@@ -94,7 +94,7 @@ impl Place {
     /// Why not.
     fn check_from_sql(&self, named: &Path) -> Result<(), String> {
         if self.directories.is_empty() {
-            return Err("no directory for it was named at start (--untorn-bpe-dir)".into());
+            return Err("no directory for it was given at startup (--untorn-bpe-dir)".into());
         }
         let named = self.datadir.join(named);
         let parent = fs::canonicalize(parent_of(&named)).map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ impl Place {
         if !self.directories.iter().flat_map(fs::canonicalize).any(|directory| directory == parent) {
             let shown: Vec<_> =
                 self.directories.iter().map(|directory| directory.display().to_string()).collect();
-            return Err(format!("it lies outside of untorn_bpe_dir ({})", shown.join("; ")));
+            return Err(format!("it is outside untorn_bpe_dir ({})", shown.join("; ")));
         }
         self.check(&named)
     }

@@ -76,7 +76,7 @@ impl Drop for CheckpointRunning {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The next one would do the same, and the log fills up meanwhile.
-            self.0.poison("a checkpoint ended by an internal fault");
+            self.0.poison("a checkpoint ended by a panic");
         }
         self.0.checkpoint_running.store(false, Ordering::Release);
         self.0.checkpoint_over.notify();

@@ -110,7 +110,7 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
         let store = store.clone();
         move || {
             if let Some(store) = store.upgrade() {
-                store.poison("the page cleaner ended by an internal fault");
+                store.poison("the page cleaner ended by a panic");
             }
         }
     });

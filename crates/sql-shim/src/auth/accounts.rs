@@ -671,7 +671,7 @@ fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
         Some(newer) => {
             return Err(format!("it is of version {newer}: start it with the program that wrote it"));
         }
-        None => return Err("it names no version: restore it from a backup".to_owned()),
+        None => return Err("it contains no version: restore it from a backup".to_owned()),
     }
     let mut stored: Stored = serde_json::from_value(json).map_err(|error| error.to_string())?;
     stored.version = VERSION;

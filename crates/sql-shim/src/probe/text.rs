@@ -88,7 +88,7 @@ pub(super) fn describe(answer: &Answer) -> String {
         "direct I/O",
         match &facts.direct_io {
             DirectIo::Aligned { memory: 0, offset: 0 } => {
-                "yes; the kernel does not tell the alignment".into()
+                "yes; the kernel does not report the alignment".into()
             }
             DirectIo::Aligned { memory, offset } => {
                 format!("yes; memory at multiples of {memory} bytes, offsets of {offset}")

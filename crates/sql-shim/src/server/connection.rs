@@ -260,7 +260,7 @@ fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     tracing::error!(
         connection = link.connection.id,
         statement,
-        "a panic ended a connection: {}. This is a fault of the server; please report it",
+        "a panic ended a connection: {}. This is a bug in the server; please report it",
         panicked.0
     );
     link.output.abandon_unfinished();

@@ -310,7 +310,7 @@ impl Listener {
         if !server.connections.is_empty() {
             tracing::warn!(
                 connections = server.connections.len(),
-                "connections did not end; leaving them behind"
+                "connections did not end in time; abandoning them"
             );
             return Ok(());
         }

@@ -229,7 +229,7 @@ impl Session {
         if committed.is_err() && (self.transaction.state().has_log() || self.transaction.is_active()) {
             // The client is told that it failed: the next statement must not commit it.
             if let Err(error) = self.transaction.rollback().await {
-                tracing::error!(%error, "undoing what could not be committed; the transaction is given up");
+                tracing::error!(%error, "cannot undo a transaction whose commit failed; it is abandoned");
                 self.abandon_transaction();
             }
         }
@@ -415,7 +415,7 @@ impl Session {
             }
         };
         if let Err(error) = result {
-            tracing::error!(%error, "undoing a failed statement; its transaction is given up");
+            tracing::error!(%error, "cannot undo a failed statement; its transaction is abandoned");
             self.abandon_transaction();
         }
     }
@@ -706,7 +706,7 @@ impl Session {
         self.next_read_only = None;
         // Before the locks that keep others from the tables.
         if let Err(error) = self.transaction.rollback().await {
-            tracing::error!(%error, "rolling back at the end of a session; its transaction is given up");
+            tracing::error!(%error, "cannot roll back at the end of a session; the transaction is abandoned");
             self.abandon_transaction();
         }
         self.release_table_locks();

@@ -285,7 +285,7 @@ impl GlobalVariables {
         let _one_at_a_time = self.persisting.lock();
         persisted::keep(&datadir, definition.name, &value).map_err(|error| {
             let file = persisted::path(&datadir);
-            SqlError::new(1105, b"HY000", format!("cannot keep the value in {}: {error}", file.display()))
+            SqlError::new(1105, b"HY000", format!("cannot save the value in {}: {error}", file.display()))
         })
     }
 
