@@ -113,7 +113,7 @@ pub mod engine {
     pub use btree::compare::compare_values;
     pub use btree::{Comparison, Field, FieldRef};
     pub use disk::Error as DiskError;
-    pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on};
+    pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on, retry};
     pub use pagestore::Error as StoreError;
     pub use redo::Error as RedoError;
     pub use txn::*;

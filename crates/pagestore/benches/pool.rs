@@ -14,14 +14,8 @@ use untorn_pagestore::{Error, Interrupt, Options, PageStore};
 const SPACE: u32 = 1;
 const PAGES: u32 = 2048;
 
-fn retry<T>(mut operation: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
-    loop {
-        match operation() {
-            Ok(value) => return Ok(value),
-            Err(Interrupt::Error(error)) => return Err(error),
-            Err(Interrupt::Wait(mut wait)) => block_on(wait.done()),
-        }
-    }
+fn retry<T>(operation: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
+    block_on(disk::retry(operation))
 }
 
 fn open(directory: &PathBuf) -> Result<Arc<PageStore>, Error> {
