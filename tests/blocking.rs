@@ -455,7 +455,7 @@ fn a_snapshot_stays_and_is_only_read() {
     see(&mut late);
     late.commit().unwrap();
     let other = Database::in_memory().unwrap();
-    assert!(other.begin_in(&db.snapshot()).is_err(), "of another database");
+    assert!(other.begin_in(&db.snapshot()).is_err(), "another database");
 }
 
 #[test]

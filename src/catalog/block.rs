@@ -228,9 +228,12 @@ mod tests {
         let mut bytes = good.clone();
         bytes[2 * BLOCK..3 * BLOCK].fill(0);
         assert!(read(&bytes).unwrap_err().contains("record 3"));
-        assert!(read(&good[..4 * BLOCK]).unwrap_err().contains("cut"));
+        assert!(read(&good[..4 * BLOCK]).unwrap_err().contains("truncated"));
         assert!(read(&good[..3 * BLOCK + 17]).is_err());
-        assert!(read(&good[..4 * BLOCK + 17]).unwrap_err().contains("cut"), "no space after the last record");
+        assert!(
+            read(&good[..4 * BLOCK + 17]).unwrap_err().contains("truncated"),
+            "no space after the last record"
+        );
         // Room that was not finished is room.
         let (records, end) = read(&good[..6 * BLOCK + 17]).unwrap();
         assert_eq!((records.len(), end.tail), (3, 4 * BLOCK));

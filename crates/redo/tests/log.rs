@@ -214,7 +214,7 @@ fn refuses_to_create_over_a_log_and_to_open_a_newer_or_foreign_one() {
     let (env, place) = (environment(), Place::new("refuse"));
     drop(RedoLog::create(&env, &place.0, small()).unwrap());
     let again = RedoLog::create(&env, &place.0, small()).err().unwrap().to_string();
-    assert!(again.contains("exists already"), "{again}");
+    assert!(again.contains("already exists"), "{again}");
     let path = place.0.join("#untorn_redo");
     let original = std::fs::read(&path).unwrap();
 
