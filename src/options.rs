@@ -62,7 +62,7 @@ pub struct Options {
     /// that the redo log, and the pages that it names, can be read within. `None`: 10 seconds and the time in
     /// which the storage reads the buffer pool.
     pub recovery_target: Option<Duration>,
-    /// Use direct I/O where the file system can (`innodb_flush_method=O_DIRECT`).
+    /// Use direct I/O where the file system supports it (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
     pub io_uring: bool,

@@ -27,7 +27,7 @@ pub(crate) struct Pace<'e> {
 }
 
 impl<'e> Pace<'e> {
-    /// For requests of so many bytes in all steps together.
+    /// For requests of this size, over all steps together.
     pub(crate) fn new(env: &'e dyn Environment, spread: Spread, bytes: usize) -> Pace<'e> {
         Pace { env, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
     }

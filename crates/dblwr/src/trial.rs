@@ -118,9 +118,9 @@ impl Trial {
         way
     }
 
-    /// A batch that began this way has ended with so many pages. For `slept` it had nothing under way, because
-    /// there was time: that says nothing about the storage. Returns the way now chosen when that has just
-    /// been decided.
+    /// A batch that began this way has ended with this number of pages. For `slept` it had nothing under way,
+    /// because there was time: that says nothing about the storage. Returns the way now chosen when that has
+    /// just been decided.
     pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration, slept: Duration) -> Option<Way> {
         self.count_time(now);
         let alone = self.other(way).under_way == 0;

@@ -2,9 +2,9 @@
 //!
 //! The age of a dirty page is the distance from its first change that is not in its file to the end of the
 //! log. To keep the log short enough, each page has to be written before its age reaches a goal: its
-//! *deadline*. What has to be written now follows from all deadlines, not from the nearest alone. When a
-//! load begins, it makes most of its pages dirty within seconds. They reach the goal together, long after,
-//! and whoever begins to write them only then has to write all of them at once. These are the waves of
+//! *deadline*. What has to be written now follows from all deadlines, not from the nearest alone. When a load
+//! begins, it makes most of its pages dirty within seconds. They reach the goal together, long after, and a
+//! cleaner that begins to write them only then has to write all of them at once. These are the waves of
 //! InnoDB's checkpoints, and they come again with each lap of the log, because what was written together
 //! becomes dirty together.
 //!
@@ -47,7 +47,7 @@ pub(crate) struct AgeHistogram {
 }
 
 impl AgeHistogram {
-    /// For a log of so many bytes.
+    /// For a log of this capacity.
     pub(crate) fn new(capacity: u64) -> AgeHistogram {
         AgeHistogram {
             shift: (capacity / SPAN).max(1).ilog2(),

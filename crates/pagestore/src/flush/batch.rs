@@ -323,7 +323,7 @@ impl Batch {
         true
     }
 
-    /// All of its writes may take so long.
+    /// All of its writes may take this long.
     fn spread(&mut self, spread: Duration) {
         if let Some(write) = &mut self.write {
             write.spread.time = spread;

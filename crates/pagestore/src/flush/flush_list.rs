@@ -67,7 +67,7 @@ pub(crate) struct FlushList {
 }
 
 impl FlushList {
-    /// A list for so many frames and a log of `capacity` bytes.
+    /// A list for this number of frames and a log of `capacity` bytes.
     pub(crate) fn new(frames: usize, now: Lsn, capacity: u64) -> Self {
         let nodes = vec![UNLISTED; frames];
         Self {
@@ -139,7 +139,7 @@ impl FlushList {
         }
         self.len -= 1;
         self.ages.leave(node.start);
-        // Released: whoever finds the page clean also sees that it was marked as in flight before.
+        // Released: a thread that finds the page clean also sees that it was marked as in flight before.
         frame.oldest.store(0, Ordering::Release);
         Some(node.start)
     }

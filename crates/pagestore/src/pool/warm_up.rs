@@ -2,7 +2,7 @@
 //!
 //! The list of pages is a hint and nothing else: a page that is not there any more, or that cannot be read,
 //! is left out. The hottest come first, in portions that are sorted, so that neighbours are read one after
-//! the other. Only frames that are free are used, and few reads are under way at a time: whoever needs a page
+//! the other. Only frames that are free are used, and few reads are under way at a time: a request for a page
 //! finds a short queue, and what is in use is never evicted for what was in use before.
 
 use std::sync::Weak;

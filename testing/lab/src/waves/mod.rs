@@ -50,7 +50,7 @@ pub struct Setup {
     /// Our ways of protecting pages.
     #[arg(long, value_delimiter = ',', default_values = ["AUTO", "ON", "OFF"])]
     modes: Vec<String>,
-    /// Another setting of ours, `--name=value`.
+    /// Another setting of Untorn, `--name=value`.
     #[arg(long, allow_hyphen_values = true)]
     setting: Vec<String>,
     /// Operations per second of the disk, reads and writes each.

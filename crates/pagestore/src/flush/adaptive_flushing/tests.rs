@@ -15,9 +15,9 @@ const UNBOUNDED: Allowed = Allowed { age: 1e18, dirty: 1e18 };
 /// Which page the next change is of.
 #[derive(Clone, Copy)]
 enum Touches {
-    /// Any of so many.
+    /// Any of this many.
     Any(u64),
-    /// One after the other, so many changes for each.
+    /// One after the other, this many changes for each.
     Rows { for_each: u64 },
 }
 
