@@ -75,7 +75,7 @@ impl RestartTime {
         *self.target.lock() = target.map(|target| target.as_secs_f64().max(TARGET_MIN));
     }
 
-    /// The target for a pool of so many pages.
+    /// The target for a pool of this size.
     pub(crate) fn target(&self, pool_pages: usize) -> Duration {
         let pages = self.rates.lock().pages;
         let by_machine = || BASE + pool_pages as f64 / pages;
@@ -98,7 +98,7 @@ impl RestartTime {
         Allowed { age: (target - for_pages) * rates.log, dirty: PAGES_PART * target * rates.pages }
     }
 
-    /// A recovery read so much log in one time, and applied it to so many pages in another.
+    /// A recovery took these times: to read this much log, and to apply it to this many pages.
     pub(crate) fn recovered(&self, log: (u64, Duration), pages: (u64, Duration)) {
         let mut rates = self.rates.lock();
         if log.0 >= LOG_BYTES_MIN && !log.1.is_zero() {
