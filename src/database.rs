@@ -129,6 +129,7 @@ impl Database {
     }
 
     /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
+    #[doc(hidden)]
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
         crate::open::open(environment, options).await
     }
@@ -139,6 +140,7 @@ impl Database {
     }
 
     /// Counts definitions that changed. A plan made for another count must be made anew.
+    #[doc(hidden)]
     pub fn catalog_version(&self) -> u64 {
         self.0.tables.version.load(Ordering::Acquire)
     }
@@ -191,6 +193,7 @@ impl Database {
     }
 
     /// The environment the database runs in: clock, background tasks, storage.
+    #[doc(hidden)]
     pub fn environment(&self) -> &Arc<dyn Environment> {
         &self.0.environment
     }

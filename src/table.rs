@@ -27,6 +27,12 @@ pub struct Table {
     pub(crate) row_count: AtomicU64,
 }
 
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({}.{})", self.database, self.name)
+    }
+}
+
 impl Table {
     /// Is this still the table of its name? Ask again after a use was taken.
     pub fn is_current(&self) -> bool {
