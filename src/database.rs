@@ -249,6 +249,11 @@ impl Database {
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
     /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
     /// afterwards fails with [`Error::Closed`].
+    ///
+    /// **Dropped**, the future has begun to close: nothing new can be begun, and the next call closes.
+    ///
+    /// # Errors
+    /// I/O errors.
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         // One at a time; what was cut or has failed is begun again by the next.

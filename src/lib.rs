@@ -92,6 +92,7 @@ pub mod types;
 mod warm_up;
 pub mod write;
 
+#[doc(hidden)]
 pub use auto_increment::AutoIncrement;
 pub use blocking::{Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
@@ -100,6 +101,7 @@ pub use error::{Error, Result};
 pub use extension::{ExtensionChange, ExtensionOptions, ExtensionRestart, ExtensionState, ExtensionStatus};
 pub use import::ImportReport;
 pub use key_value::{Columns, Key, KeyValueType};
+#[doc(hidden)]
 pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options, default_lock_memory};
 pub use rename::NamedTable;

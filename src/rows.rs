@@ -361,7 +361,10 @@ impl Transaction {
         Ok(first)
     }
 
-    /// The row with this primary key.
+    /// The row with this primary key: as the isolation level shows it, or locked, its newest state.
+    ///
+    /// # Errors
+    /// No such table any more, [`Error::NoPrimaryKey`], a key of another length, lock waits, storage errors.
     pub async fn get(
         &mut self,
         table: &Arc<Table>,
@@ -373,6 +376,9 @@ impl Transaction {
 
     /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is
     /// as if it were not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`], [`txn::Error::NoWaitLocked`].
     pub async fn get_or(
         &mut self,
         table: &Arc<Table>,
@@ -488,6 +494,9 @@ impl Transaction {
 
     /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE
     /// CURRENT_TIMESTAMP that are not set get the time, in UTC.
+    ///
+    /// # Errors
+    /// No such column, values that do not fit, a duplicate key, lock waits.
     pub async fn update(
         &mut self,
         table: &Arc<Table>,
@@ -558,6 +567,9 @@ impl Transaction {
     }
 
     /// Deletes the row with this primary key; false if there is none.
+    ///
+    /// # Errors
+    /// Lock waits, storage errors.
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;

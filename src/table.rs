@@ -19,8 +19,10 @@ pub struct Table {
     /// Its definition.
     pub def: TableDef,
     /// Its trees, for scans and changes.
+    #[doc(hidden)]
     pub rows: Arc<txn::Table>,
     /// Its AUTO_INCREMENT counter.
+    #[doc(hidden)]
     pub auto_increment: Option<AutoIncrement>,
     pub(crate) metadata: Arc<MetadataLock>,
     pub(crate) current: AtomicBool,

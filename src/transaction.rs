@@ -336,6 +336,7 @@ impl Transaction {
     }
 
     /// Where the transaction is now, to roll a statement back to.
+    #[doc(hidden)]
     pub fn statement_mark(&self) -> UndoMark {
         self.inner.statement_mark()
     }
@@ -363,6 +364,12 @@ impl Transaction {
 
     /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes
     /// on.
+    ///
+    /// **Dropped**, the future has not begun to commit (the transaction goes on: [`Transaction::is_active`]),
+    /// or is complete but for the wait for durability.
+    ///
+    /// # Errors
+    /// A deadlock met before, [`Error::Closed`], or a log that cannot be written.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -370,6 +377,7 @@ impl Transaction {
     }
 
     /// Commits in the calling thread, which leads the log write itself when the log is idle.
+    #[doc(hidden)]
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -378,6 +386,11 @@ impl Transaction {
 
     /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop
     /// the transaction, which leaves it to the background.
+    ///
+    /// **Dropped**, the future can only be repeated.
+    ///
+    /// # Errors
+    /// Storage errors, [`Error::Closed`].
     pub async fn rollback(&mut self) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -385,6 +398,7 @@ impl Transaction {
     }
 
     /// Undoes what was done since the mark (a failed statement).
+    #[doc(hidden)]
     pub async fn rollback_to(&mut self, mark: UndoMark) -> Result<()> {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
