@@ -33,8 +33,8 @@ impl Definitions<'_> {
     /// a table does not say.
     ///
     /// # Errors
-    /// [`Error::DatabaseExists`], [`Error::WrongName`], [`Error::NameTooLong`], a timeout, or a directory that
-    /// cannot be made.
+    /// [`Error::DatabaseExists`], [`Error::WrongName`], [`Error::NameTooLong`], a timeout, or a directory
+    /// that cannot be made.
     pub async fn create_database(self, name: &str, collation: Collation) -> Result<()> {
         self.database.refuse_after_close()?;
         check_database_name(name)?;
@@ -111,8 +111,8 @@ impl Definitions<'_> {
     /// Creates a table and opens it.
     ///
     /// # Errors
-    /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`] for a definition that no table can
-    /// have, a timeout, a deadlock, a full disk. Nothing is left behind then.
+    /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`] for a definition that no table
+    /// can have, a timeout, a deadlock, a full disk. Nothing is left behind then.
     pub async fn create_table(self, database: &str, name: &str, mut def: TableDef) -> Result<Arc<Table>> {
         let engine = self.database;
         engine.refuse_after_close()?;

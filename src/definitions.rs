@@ -21,8 +21,8 @@ use crate::types::Collation;
 /// How long a change waits for transactions that use its tables when nobody says how long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Changes of definitions, from [`Database::definitions`]: in the name of a session, and with a limit to their
-/// wait for transactions that use the tables.
+/// Changes of definitions, from [`Database::definitions`]: in the name of a session, and with a limit to
+/// their wait for transactions that use the tables.
 ///
 /// **Dropping futures.** While it waits for transactions that use its tables, a change that is dropped has
 /// done nothing. Then it goes on to its end in the background (creating, dropping, renaming, truncating,

@@ -4,9 +4,9 @@
 //! isolation levels and row locks. It runs inside your process: there is no server and no thread to manage.
 //!
 //! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction,
-//! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map, [`Database::definitions`]
-//! what changes tables and indexes. [`asynchronous`] has the same nouns with futures, which run on any executor
-//! and are `Send`.
+//! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map,
+//! [`Database::definitions`] what changes tables and indexes. [`asynchronous`] has the same nouns with
+//! futures, which run on any executor and are `Send`.
 //!
 //! ```
 //! # fn main() -> untorn::Result<()> {

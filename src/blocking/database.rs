@@ -131,8 +131,8 @@ impl Database {
     /// runs once more. What decides is how the last operation of the transaction failed
     /// ([`Error::is_retryable`], but for NOWAIT), not what `work` makes of it.
     ///
-    /// The error of `work` may be of any type that is made from [`Error`]: `?` works for the database's errors
-    /// and for your own. A closure with several `?` needs to say which type that is.
+    /// The error of `work` may be of any type that is made from [`Error`]: `?` works for the database's
+    /// errors and for your own. A closure with several `?` needs to say which type that is.
     ///
     /// ```
     /// #[derive(Debug)]

@@ -202,8 +202,8 @@ impl<'a> Definitions<'a> {
 }
 
 impl Database {
-    /// Changes of definitions, for a transaction of the caller's or with another time limit than the minute of
-    /// the methods below.
+    /// Changes of definitions, for a transaction of the caller's or with another time limit than the minute
+    /// of the methods below.
     pub fn definitions(&self) -> Definitions<'_> {
         Definitions(self.asynchronous().definitions())
     }

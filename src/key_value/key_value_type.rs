@@ -7,8 +7,8 @@ const KEY_BYTES_MAX: u32 = 700;
 
 /// A Rust type that is a column of a [`KeyValue`](crate::KeyValue) table, in a key or in a value.
 ///
-/// Integers of 8 to 128 bits, `bool`, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of your own
-/// that is stored as one of these.
+/// Integers of 8 to 128 bits, `bool`, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of
+/// your own that is stored as one of these.
 pub trait KeyValueType: Sized {
     /// What is given to store it or to look for it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers
     /// themselves.

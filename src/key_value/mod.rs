@@ -1,4 +1,5 @@
-//! A typed key-value table, for programs that come from redb or LMDB: the futures. [`crate::KeyValue`] blocks.
+//! A typed key-value table, for programs that come from redb or LMDB: the futures. [`crate::KeyValue`] has
+//! the same operations, which block.
 //!
 //! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables
 //! have: the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their
