@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         }
     });
 
-    let sum = db.transact(|t| {
+    let sum = db.transact(|t| -> untorn::Result<i64> {
         let mut sum = 0;
         for row in t.scan(&table, &Range::all())? {
             if let Value::Int(balance) = row?[1] {

@@ -40,7 +40,7 @@ fn main() -> Result<()> {
 }
 
 async fn fill(db: &Database) -> Result<()> {
-    db.create_database("shop", Collation::Utf8mb4Bin)?;
+    db.create_database("shop", Collation::Utf8mb4Bin).await?;
     let columns = vec![
         ColumnDef::new("id", ColumnType::bigint()),
         ColumnDef::new("text", ColumnType::Blob { size: SizeClass::Long }),

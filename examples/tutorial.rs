@@ -2,9 +2,24 @@
 //!
 //! `cargo run --release --example tutorial`
 
+use std::time::Duration;
+
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{ColumnType, Value};
 use untorn::{Database, Options};
+
+/// An error of the program's own, made from the database's.
+#[derive(Debug)]
+enum Refused {
+    NeverHere,
+    Database(untorn::Error),
+}
+
+impl From<untorn::Error> for Refused {
+    fn from(error: untorn::Error) -> Refused {
+        Refused::Database(error)
+    }
+}
 
 fn main() -> untorn::Result<()> {
     let db = Database::open(Options::new("my-data"))?;
@@ -51,6 +66,18 @@ fn main() -> untorn::Result<()> {
     let count = db.transact(|t| visits.change(t, "Ada", |count| Some(count.unwrap_or(0) + 1)))?;
     println!("Ada was here {} times", count.unwrap_or(0));
 
+    let left = db.transact(|t| -> Result<u64, Refused> {
+        let count = visits.get_for_update(t, "Ada")?.unwrap_or(0);
+        let left = count.checked_sub(1).ok_or(Refused::NeverHere)?;
+        visits.put(t, "Ada", left)?;
+        Ok(left)
+    });
+    match left {
+        Ok(left) => println!("one visit is forgotten, {left} are left"),
+        Err(Refused::NeverHere) => println!("Ada was never here"),
+        Err(Refused::Database(error)) => return Err(error),
+    }
+
     // A transaction; run again if it meets a deadlock, durable when it returns.
     db.transact(|t| visits.change(t, "Ada", |count| Some(count.unwrap_or(0) + 1)))?;
 
@@ -82,5 +109,11 @@ fn main() -> untorn::Result<()> {
     }
     t.rollback()?;
     println!("the newest has number {}", id.unwrap_or(0));
+
+    // Definitions.
+    let at_once = db.definitions().timeout(Duration::ZERO);
+    if let Err(error) = at_once.truncate_table("shop", "item") {
+        println!("somebody is shopping: {error}");
+    }
     db.close()
 }

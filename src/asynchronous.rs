@@ -1,37 +1,45 @@
 //! The same database for programs with an executor: operations are futures.
 //!
-//! [`Database`] and [`Transaction`] have the operations of their namesakes at the crate's root, which block
-//! the calling thread. [`crate::Database::asynchronous`] gives one for the other; both may be used at the
-//! same time.
+//! [`Database`], [`Definitions`], [`Transaction`], [`KeyValue`] and their iterators have the operations of
+//! their namesakes at the crate's root, which block the calling thread. [`crate::Database::asynchronous`]
+//! gives one for the other; both may be used at the same time.
 //!
-//! The futures run on any executor, are [`Send`], and block no thread except for the file-system calls of
-//! definitions. Every one of them may be dropped at any await point, see the crate's page.
+//! The futures run on any executor and are [`Send`]. Definitions change on threads of the engine; two things
+//! block the caller's: [`Database::open`], which reads files and recovers, and
+//! [`Database::set_doublewrite`].
+//!
+//! Every future may be dropped at any await point. An operation of a transaction that was cut is undone,
+//! whole, before the next one; what becomes of others that were cut is said with each:
+//! [definitions](Definitions), [`Database::transact`], [`Transaction::commit`],
+//! [`Database::resize_buffer_pool`], [`Database::close`], which is begun again by the next call.
 //!
 //! ```
 //! use untorn::asynchronous::Database;
 //! use untorn::schema::{ColumnDef, TableDef};
-//! use untorn::types::{Collation, ColumnType, Value};
+//! use untorn::types::{ColumnType, Value};
 //! use untorn::{Durability, Lock, Options};
 //!
 //! # fn main() -> untorn::Result<()> {
 //! # let directory = untorn::doc_test_directory();
 //! # untorn::asynchronous::block_on(async {
 //! let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20)).await?;
-//! db.create_database("shop", Collation::Utf8mb4Bin)?;
 //! let columns = vec![
 //!     ColumnDef::new("id", ColumnType::bigint()),
 //!     ColumnDef::new("stock", ColumnType::int()),
 //! ];
-//! db.create_table("shop", "item", TableDef::new(columns).primary_key(&["id"])).await?;
-//! let item = db.table("shop", "item")?;
+//! let def = TableDef::new(columns).primary_key(&["id"]);
+//! let item = db.create_table_if_missing("shop", "item", def).await?;
 //!
-//! let mut t = db.transaction();
-//! t.begin();
+//! let mut t = db.begin();
 //! t.insert(&item, &[Value::Int(1), Value::Int(10)]).await?;
 //! t.update(&item, &[Value::Int(1)], &[("stock", Value::Int(9))]).await?;
 //! let row = t.get(&item, &[Value::Int(1)], Lock::None).await?;
 //! assert_eq!(row, Some(vec![Value::Int(1), Value::Int(9)]));
 //! t.commit(Durability::Sync).await?;
+//!
+//! // Run again after a deadlock, committed durably.
+//! let sold = db.transact(async |mut t| t.delete(&item, &[Value::Int(1)]).await).await?;
+//! assert!(sold);
 //! db.close().await?;
 //! # std::fs::remove_dir_all(&directory).ok();
 //! # Ok(())
@@ -42,5 +50,8 @@
 pub use disk::block_on;
 
 pub use crate::database::Database;
+pub use crate::definitions::Definitions;
+pub use crate::key_value::{KeyValue, Pairs};
 pub use crate::rows::Rows;
+pub use crate::transact::Run;
 pub use crate::transaction::{NotUsable, TableLock, TableLockRequest, Transaction};

@@ -11,18 +11,17 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use page::PageId;
 use pagestore::PageStore;
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex};
 
 use crate::database::Database;
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::retry::retry;
 use crate::schema::KeyDef;
 use crate::table::Table;
-use crate::transaction::Transaction;
 use crate::types::{Value, decode};
 
 /// Offset of the stored value in the clustered root page (PAGE_ROOT_AUTO_INC).
@@ -169,23 +168,21 @@ fn stored_in(root: &[u8]) -> u64 {
     root[ROOT_OFFSET..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-impl Database {
-    /// `ALTER TABLE … AUTO_INCREMENT`: the next row gets this number, or the one behind the greatest that is
-    /// there. Nothing for a table without such a column.
-    pub async fn set_auto_increment(
-        &self,
-        database: &str,
-        name: &str,
-        next: u64,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
+impl Definitions<'_> {
+    /// `ALTER TABLE … AUTO_INCREMENT`: the next row gets the number `next`, or the one behind the greatest
+    /// that is there. Nothing for a table without such a column.
+    ///
+    /// # Errors
+    /// No such table, a timeout, a deadlock, storage errors.
+    pub async fn set_auto_increment(self, database: &str, name: &str, next: u64) -> Result<()> {
+        let (table, _lock) = self.lock_current(database, name).await?;
         let Some(counter) = &table.auto_increment else { return Ok(()) };
-        let greatest = self.greatest_auto_increment(&table).await?;
-        counter.set(&self.0.store, next.max(greatest.saturating_add(1))).await
+        let greatest = self.database.greatest_auto_increment(&table).await?;
+        counter.set(&self.database.0.store, next.max(greatest.saturating_add(1))).await
     }
+}
 
+impl Database {
     /// The greatest value in the AUTO_INCREMENT column of a table that nobody else uses; 0 if there is none.
     async fn greatest_auto_increment(&self, table: &Table) -> Result<u64> {
         let def = &table.def;

@@ -18,33 +18,38 @@ pub(crate) fn check_size(bytes: u64) -> Result<()> {
 }
 
 impl Database {
-    /// Resizes the buffer pool to this number of bytes, rounded down to whole pages, in the background and
-    /// under any load. Shrinking completes once the pages past the new size are flushed and unpinned. A call
-    /// during a resize retargets it. The event is set when the resize is over;
-    /// [`Database::buffer_pool_resize_status`] tells the outcome.
+    /// Gives the buffer pool another size in bytes, rounded down to whole pages, under any load; returns when
+    /// that is done. A smaller pool is there when the pages beyond it have been written and nobody uses them
+    /// any more. A resize that is under way goes on to this size instead;
+    /// [`Database::buffer_pool_resize_status`] says how the last one ended.
+    ///
+    /// **Dropped**, the future leaves the resize to the background.
     ///
     /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = std::env::temp_dir().join(format!("untorn-doc-resize-{}", std::process::id()));
-    /// # let _ = std::fs::remove_dir_all(&directory);
-    /// # let options = untorn::Options::new(&directory).buffer_pool_bytes(8 << 20);
-    /// # let db = untorn::Database::open(options)?;
-    /// # let db = db.asynchronous();
-    /// let over = db.resize_buffer_pool(16 << 20)?;
-    /// db.environment().block_until(&over);
+    /// # fn main() -> untorn::Result<()> {
+    /// # untorn::asynchronous::block_on(async {
+    /// let db = untorn::asynchronous::Database::in_memory().await?;
+    /// db.resize_buffer_pool(24 << 20).await?;
     /// assert_eq!(
     ///     db.buffer_pool_resize_status(),
-    ///     "Completed resizing buffer pool from 8388608 to 16777216 bytes"
+    ///     "Completed resizing buffer pool from 16777216 to 25165824 bytes"
     /// );
-    /// # untorn::engine::block_on(db.close())?;
-    /// # std::fs::remove_dir_all(&directory)?;
     /// # Ok(())
+    /// # })
     /// # }
     /// ```
     ///
-    /// # Errors If the size is too small for the pool itself or for the buffer pool extension's tables; if
-    /// the memory is not available; if the engine has stopped writing. Nothing has changed then.
-    pub fn resize_buffer_pool(&self, bytes: u64) -> Result<disk::Event> {
+    /// # Errors
+    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot
+    /// be had; when the engine writes nothing any more. Nothing has changed then.
+    pub async fn resize_buffer_pool(&self, bytes: u64) -> Result<()> {
+        self.start_buffer_pool_resize(bytes)?.wait().await;
+        Ok(())
+    }
+
+    /// [`Database::resize_buffer_pool`] in the background; the event is set when it is over.
+    #[doc(hidden)]
+    pub fn start_buffer_pool_resize(&self, bytes: u64) -> Result<disk::Event> {
         if !self.0.unchecked_sizes {
             check_size(bytes)?;
         }

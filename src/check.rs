@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use btree::{Checker, Field, OwnedKey, Seek, Tree};
 use page::PageId;
@@ -16,6 +15,7 @@ use pagestore::fsp::{self, SegmentHeader};
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
 use crate::database::Database;
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::index_build::PAGE_UNITS;
 use crate::index_entry::{Entry, OffPage, entry_of};
@@ -90,20 +90,19 @@ impl fsp::Breath for Slices<'_> {
     }
 }
 
-impl Database {
-    /// Checks a table. It is locked against changes meanwhile, at most `timeout` after the start.
-    pub async fn check_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<CheckReport> {
-        let (table, _lock) = self.lock_current(database, name, session, timeout).await?;
-        let _purge = self.0.system.pause_purge().await;
-        self.check_quiet_table(&table, session).await
+impl Definitions<'_> {
+    /// Checks a table: its trees, and whether its indexes agree. It cannot be changed meanwhile.
+    ///
+    /// # Errors
+    /// No such table, a timeout, a deadlock, storage errors. Damage is no error: see the report.
+    pub async fn check_table(self, database: &str, name: &str) -> Result<CheckReport> {
+        let (table, _lock) = self.lock_current(database, name).await?;
+        let _purge = self.database.0.system.pause_purge().await;
+        self.database.check_quiet_table(&table, self.session).await
     }
+}
 
+impl Database {
     /// Checks a table that nobody else is at work on.
     pub(crate) async fn check_quiet_table(
         &self,
@@ -315,7 +314,7 @@ mod tests {
         (options.unchecked_sizes, options.redo_capacity_bytes) = (true, 2 << 20);
         environment.run_until_complete(async {
             let db = Database::open_in(shared, options).await.unwrap();
-            db.create_database("d", Collation::Utf8mb4Bin).unwrap();
+            db.create_database("d", Collation::Utf8mb4Bin).await.unwrap();
             let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
             db.create_table("d", "t", def).await.unwrap();
             let space = db.table("d", "t").unwrap().def.space;

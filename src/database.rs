@@ -128,7 +128,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Like [`Database::open`], in the caller's environment, which may be a simulated one.
+    /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
+    #[doc(hidden)]
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
         crate::open::open(environment, options).await
     }
@@ -138,7 +139,8 @@ impl Database {
         &self.0.report
     }
 
-    /// Increases with every DDL statement. Discard plans made at an older value.
+    /// Counts definitions that changed. A plan made for another count must be made anew.
+    #[doc(hidden)]
     pub fn catalog_version(&self) -> u64 {
         self.0.tables.version.load(Ordering::Acquire)
     }
@@ -191,6 +193,7 @@ impl Database {
     }
 
     /// The environment the database runs in: clock, background tasks, storage.
+    #[doc(hidden)]
     pub fn environment(&self) -> &Arc<dyn Environment> {
         &self.0.environment
     }
@@ -243,9 +246,14 @@ impl Database {
         renamed.ok_or_else(|| Error::NoSuchTable(table.database.clone(), table.name.clone()))
     }
 
-    /// Closes the database: waits for background work and writes every page, so that the next start has
-    /// nothing to recover. Open transactions are rolled back at the next start. Every later call fails with
-    /// [`Error::Closed`].
+    /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
+    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
+    /// afterwards fails with [`Error::Closed`].
+    ///
+    /// **Dropped**, the future has begun to close: nothing new can be begun, and the next call closes.
+    ///
+    /// # Errors
+    /// I/O errors.
     pub async fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         // One at a time; what was cut or has failed is begun again by the next.

@@ -1,6 +1,6 @@
 //! Making and dropping databases and tables, and opening tables.
 //!
-//! Each operation holds the metadata locks of all its names ([`crate::definition`]), works on files under a
+//! Each operation holds the metadata locks of all its names ([`crate::name_locks`]), works on files under a
 //! pending entry of the catalog, and happens at the moment the catalog's record is durable. What may fail is
 //! done before that moment: opening the table, too. After it nothing fails any more: files that cannot be
 //! removed or renamed then are a start's work ([`crate::file_work`]).
@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use btree::Tree;
 use page::PageId;
@@ -18,57 +17,157 @@ use pagestore::fsp;
 use crate::auto_increment::AutoIncrement;
 use crate::catalog::{Change, Pending};
 use crate::database::Database;
-use crate::definition::{WantedName, check_database_name, check_table_name};
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::file_work;
 use crate::layout;
-use crate::metadata_lock::Blocked;
+use crate::name_locks::{WantedName, check_database_name, check_table_name};
+use crate::rename::NamedTable;
 use crate::retry::retry;
 use crate::schema::TableDef;
 use crate::table::{Table, file_name, table_file};
-use crate::transaction::Transaction;
 use crate::types::Collation;
 
-/// How long statements wait for names when nobody says how long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-impl Database {
-    /// Makes a database. Blocks for the file system.
+impl Definitions<'_> {
+    /// Creates a database, the namespace that tables live in; `collation` is that of its text columns where
+    /// a table does not say.
     ///
     /// # Errors
-    /// [`Error::DatabaseExists`], [`Error::WrongName`], or a directory that cannot be made.
-    pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
-        self.refuse_after_close()?;
+    /// [`Error::DatabaseExists`], [`Error::WrongName`], [`Error::NameTooLong`], a timeout, or a directory
+    /// that cannot be made.
+    pub async fn create_database(self, name: &str, collation: Collation) -> Result<()> {
+        self.database.refuse_after_close()?;
         check_database_name(name)?;
-        let lock = self.name_lock(name, "");
-        let mut request = lock.request_exclusive(&self.0.tables.graph.owner());
-        let _lock = loop {
-            match request.grant(0) {
-                Ok(lock) => break lock,
-                Err(Blocked::Wait(wait)) => self.0.environment.block_until(wait.event()),
-                Err(Blocked::Deadlock) => return Err(Error::Transaction(txn::Error::Deadlock)),
-            }
+        let locks = self.lock_names(vec![WantedName::database(name, true)]).await?;
+        let (database, name) = (self.database.clone(), name.to_owned());
+        self.database
+            .run_to_the_end(async move {
+                let _locks = locks;
+                database.make_database(&name, collation)
+            })
+            .await
+    }
+
+    /// Drops a database with all its tables, at once; returns how many there were.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], a timeout, a deadlock, or a catalog that cannot be written: nothing is
+    /// dropped then.
+    pub async fn drop_database(self, name: &str) -> Result<usize> {
+        let engine = self.database;
+        let missing = || Error::NoSuchDatabase(name.to_owned());
+        if engine.database(name).is_none() {
+            return Err(missing());
+        }
+        // With the database locked nobody makes tables in it or moves them there.
+        let locks = self.lock_names(vec![WantedName::database(name, true)]).await?;
+        let def = engine.database(name).ok_or_else(missing)?;
+        let names = def.tables.keys().map(|table| WantedName::table(name, table)).collect();
+        let locks = locks.and(self.lock_names(names).await?);
+        let def = engine.database(name).ok_or_else(missing)?;
+        let tables: Vec<_> = def.tables.keys().map(|table| (name.to_owned(), table.clone())).collect();
+        let count = tables.len();
+        let (database, name) = (engine.clone(), name.to_owned());
+        engine
+            .run_to_the_end(async move {
+                let _locks = locks;
+                database.drop_locked(&tables, Some(&name)).await
+            })
+            .await?;
+        Ok(count)
+    }
+
+    /// Drops a table.
+    ///
+    /// # Errors
+    /// As [`Definitions::drop_tables`].
+    pub async fn drop_table(self, database: &str, name: &str) -> Result<()> {
+        self.drop_tables(&[(database, name)]).await
+    }
+
+    /// Drops tables, given as database and name: all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTable`], [`Error::NoSuchDatabase`], a timeout, a deadlock, or a catalog that cannot be
+    /// written.
+    pub async fn drop_tables(self, tables: &[NamedTable<'_>]) -> Result<()> {
+        let engine = self.database;
+        for (database, name) in tables {
+            engine.known_table(database, name)?;
+        }
+        let names = tables.iter().map(|(database, name)| WantedName::table(database, name)).collect();
+        let locks = self.lock_names(names).await?;
+        let tables: Vec<_> =
+            tables.iter().map(|(database, name)| ((*database).to_owned(), (*name).to_owned())).collect();
+        let database = engine.clone();
+        engine
+            .run_to_the_end(async move {
+                let _locks = locks;
+                database.drop_locked(&tables, None).await
+            })
+            .await
+    }
+
+    /// Creates a table and opens it.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`] for a definition that no table
+    /// can have, a timeout, a deadlock, a full disk. Nothing is left behind then.
+    pub async fn create_table(self, database: &str, name: &str, mut def: TableDef) -> Result<Arc<Table>> {
+        let engine = self.database;
+        engine.refuse_after_close()?;
+        check_table_name(name)?;
+        def.sort_keys();
+        def.validate_for(engine.0.store.page_size().bytes())?;
+        let refuse = || match engine.known_table(database, name) {
+            Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
+            Err(Error::NoSuchTable(..)) => Ok(()),
+            Err(error) => Err(error),
         };
-        self.make_database(name, collation)
+        refuse()?;
+        let names = vec![WantedName::database(database, false), WantedName::table(database, name)];
+        let locks = self.lock_names(names).await?;
+        refuse()?;
+        def.created_unix_s = engine.0.environment.unix_time().as_secs();
+        let (worker, database, name) = (engine.clone(), database.to_owned(), name.to_owned());
+        engine
+            .run_to_the_end(async move {
+                let _locks = locks;
+                worker.create_locked(&database, &name, def).await
+            })
+            .await
     }
 
-    /// The same without blocking, for at most `timeout`.
-    pub async fn create_database_async(
-        &self,
+    /// Opens a table, or creates it, and its database too. The definition of a table that is there is not
+    /// compared with `def`.
+    ///
+    /// # Errors
+    /// As [`Definitions::create_table`].
+    pub async fn create_table_if_missing(
+        self,
+        database: &str,
         name: &str,
-        collation: Collation,
-        timeout: Duration,
-    ) -> Result<()> {
-        check_database_name(name)?;
-        let locks = self.lock_names(vec![WantedName::database(name, true)], None, timeout).await?;
-        let (database, name) = (self.clone(), name.to_owned());
-        self.run_to_the_end(async move {
-            let _locks = locks;
-            database.make_database(&name, collation)
-        })
-        .await
+        def: TableDef,
+    ) -> Result<Arc<Table>> {
+        use Error::{DatabaseExists, NoSuchDatabase, NoSuchTable, TableExists};
+        // Others may create and drop it meanwhile.
+        loop {
+            match self.database.table(database, name) {
+                Err(NoSuchTable(..)) => match self.create_table(database, name, def.clone()).await {
+                    Err(TableExists(..) | NoSuchTable(..) | NoSuchDatabase(..)) => {}
+                    created => return created,
+                },
+                Err(NoSuchDatabase(..)) => match self.create_database(database, def.collation).await {
+                    Err(DatabaseExists(..)) => {}
+                    created => created?,
+                },
+                found => return found,
+            }
+        }
     }
+}
 
+impl Database {
     /// The database's name is locked.
     fn make_database(&self, name: &str, collation: Collation) -> Result<()> {
         if self.database(name).is_some() {
@@ -97,69 +196,6 @@ impl Database {
             Err(_) => drop(storage.remove_dir(&directory)),
         }
         made
-    }
-
-    /// Drops a database with all its tables, atomically; returns the number of tables.
-    pub async fn drop_database(
-        &self,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<usize> {
-        if self.database(name).is_none() {
-            return Err(Error::NoSuchDatabase(name.to_owned()));
-        }
-        // With the database locked nobody makes tables in it or moves them there.
-        let locks = self.lock_names(vec![WantedName::database(name, true)], session, timeout).await?;
-        let Some(def) = self.database(name) else { return Err(Error::NoSuchDatabase(name.to_owned())) };
-        let names = def.tables.keys().map(|table| WantedName::table(name, table)).collect();
-        let locks = locks.and(self.lock_names(names, session, timeout).await?);
-        let Some(def) = self.database(name) else { return Err(Error::NoSuchDatabase(name.to_owned())) };
-        let tables: Vec<_> = def.tables.keys().map(|table| (name.to_owned(), table.clone())).collect();
-        let count = tables.len();
-        let (database, name) = (self.clone(), name.to_owned());
-        self.run_to_the_end(async move {
-            let _locks = locks;
-            database.drop_locked(&tables, Some(&name)).await
-        })
-        .await?;
-        Ok(count)
-    }
-
-    /// Drops a table. Waits up to `timeout` until no transaction uses it.
-    pub async fn drop_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        self.drop_tables(&[(database, name)], session, timeout).await
-    }
-
-    /// Drops tables atomically: all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTable`], a timeout, a deadlock, or a catalog that cannot be written.
-    pub async fn drop_tables(
-        &self,
-        tables: &[(&str, &str)],
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        for (database, name) in tables {
-            self.known_table(database, name)?;
-        }
-        let names = tables.iter().map(|(database, name)| WantedName::table(database, name)).collect();
-        let locks = self.lock_names(names, session, timeout).await?;
-        let tables: Vec<_> =
-            tables.iter().map(|(database, name)| ((*database).to_owned(), (*name).to_owned())).collect();
-        let database = self.clone();
-        self.run_to_the_end(async move {
-            let _locks = locks;
-            database.drop_locked(&tables, None).await
-        })
-        .await
     }
 
     /// Whether the catalog has a table; it need not be one that can be opened.
@@ -253,50 +289,8 @@ impl Database {
         Ok(())
     }
 
-    /// Creates a table.
-    ///
-    /// # Errors [`Error::TableExists`], [`Error::NoSuchDatabase`], [`Error::Schema`], or a full disk. Nothing
-    /// is left behind then.
-    pub async fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<()> {
-        self.create_table_for(database, name, def, None, PATIENCE).await
-    }
-
-    /// The same for a session, which waits up to `timeout` for the name.
-    ///
-    /// # Errors
-    /// As [`Database::create_table`]; a timeout, a deadlock.
-    pub async fn create_table_for(
-        &self,
-        database: &str,
-        name: &str,
-        mut def: TableDef,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        self.refuse_after_close()?;
-        check_table_name(name)?;
-        def.sort_keys();
-        def.validate_for(self.0.store.page_size().bytes())?;
-        let refuse = || match self.known_table(database, name) {
-            Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
-            Err(Error::NoSuchTable(..)) => Ok(()),
-            Err(error) => Err(error),
-        };
-        refuse()?;
-        let names = vec![WantedName::database(database, false), WantedName::table(database, name)];
-        let locks = self.lock_names(names, session, timeout).await?;
-        refuse()?;
-        def.created_unix_s = self.0.environment.unix_time().as_secs();
-        let (engine, database, name) = (self.clone(), database.to_owned(), name.to_owned());
-        self.run_to_the_end(async move {
-            let _locks = locks;
-            engine.create_locked(&database, &name, def).await
-        })
-        .await
-    }
-
     /// Makes a table whose name is locked.
-    async fn create_locked(&self, database: &str, name: &str, mut def: TableDef) -> Result<()> {
+    async fn create_locked(&self, database: &str, name: &str, mut def: TableDef) -> Result<Arc<Table>> {
         let path = table_file(database, name);
         self.0.catalog.change(|change| {
             self.refuse_stray_file(change, database, name)?;
@@ -317,7 +311,7 @@ impl Database {
             Ok(table) => {
                 self.publish_table(&table);
                 self.definitions_changed();
-                Ok(())
+                Ok(table)
             }
             Err(error) => {
                 self.give_up_file(space, &path, is_somebody_elses(&error)).await;

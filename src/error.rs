@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::schema::SchemaError;
+use crate::transact::Conflict;
 use crate::types::EncodeError;
 
 /// An error of the engine. Its text says what happened, to which file or table, and what can be done.
@@ -227,16 +228,22 @@ impl From<pagestore::Error> for Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether repeating the transaction is likely to succeed: it met a deadlock, or a lock wait timed out.
-    /// [`Database::transact`](crate::Database::transact) repeats it.
+    /// Whether the same transaction, begun again, may well succeed: it met a deadlock, waited too long for a
+    /// lock of another one or did not want to wait for it, or reads a moment before its table was made.
+    ///
+    /// [`Database::transact`](crate::Database::transact) runs it again, unless it did not want to wait.
     pub fn is_retryable(&self) -> bool {
-        use txn::Error::{Deadlock, NoWaitLocked, RolledBack};
-        self.is_timeout() || matches!(self, Error::Transaction(Deadlock | RolledBack | NoWaitLocked))
+        self.conflict().is_some() || matches!(self, Error::Transaction(txn::Error::NoWaitLocked))
     }
 
-    /// Whether a lock wait timed out.
-    pub(crate) fn is_timeout(&self) -> bool {
-        matches!(self, Error::MetadataLockTimeout | Error::Transaction(txn::Error::LockWaitTimeout))
+    /// What the transaction has met that it may not meet when it is run again.
+    pub(crate) fn conflict(&self) -> Option<Conflict> {
+        use txn::Error::{Deadlock, LockWaitTimeout, RolledBack, TableChanged};
+        match self {
+            Error::Transaction(Deadlock | RolledBack | TableChanged) => Some(Conflict::Over),
+            Error::Transaction(LockWaitTimeout) | Error::MetadataLockTimeout => Some(Conflict::Timeout),
+            _ => None,
+        }
     }
 
     /// Whether a row was refused because another one has its primary key.

@@ -7,7 +7,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use btree::compare::compare_values;
 use btree::page::header;
@@ -19,6 +18,7 @@ use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, Ti
 
 use crate::catalog::Pending;
 use crate::database::Database;
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
@@ -76,35 +76,21 @@ impl Drop for HalfBuilt {
     }
 }
 
-impl Database {
-    /// Adds a secondary index.
+impl Definitions<'_> {
+    /// Adds a secondary index. The table cannot be changed while its entries are sorted and loaded.
     ///
     /// # Errors
-    /// As [`Database::change_indexes`].
-    pub async fn create_index(
-        &self,
-        database: &str,
-        name: &str,
-        key: KeyDef,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        self.change_indexes(database, name, vec![key], &[], session, timeout).await
+    /// As [`Definitions::change_indexes`].
+    pub async fn create_index(self, database: &str, name: &str, key: KeyDef) -> Result<()> {
+        self.change_indexes(database, name, vec![key], &[]).await
     }
 
     /// Drops a secondary index.
     ///
     /// # Errors
-    /// [`Error::NoSuchIndex`].
-    pub async fn drop_index(
-        &self,
-        database: &str,
-        name: &str,
-        index: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        self.change_indexes(database, name, Vec::new(), &[index], session, timeout).await
+    /// As [`Definitions::change_indexes`].
+    pub async fn drop_index(self, database: &str, name: &str, index: &str) -> Result<()> {
+        self.change_indexes(database, name, Vec::new(), &[index]).await
     }
 
     /// Drops secondary indexes and adds others, all at once or not at all. What is dropped goes first, so
@@ -112,17 +98,16 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NoSuchIndex`]; a definition that does not fit, a duplicate key for a unique index, a full
-    /// disk; the table is as before.
+    /// disk, a timeout, a deadlock; the table is as before.
     pub async fn change_indexes(
-        &self,
+        self,
         database: &str,
         name: &str,
         added: Vec<KeyDef>,
         dropped: &[&str],
-        session: Option<&Transaction>,
-        timeout: Duration,
     ) -> Result<()> {
-        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+        let (table, lock) = self.lock_current(database, name).await?;
+        let engine = self.database;
         if added.iter().any(|key| key.kind == KeyKind::Primary) {
             return Err(Error::Schema(SchemaError::MultiplePrimary));
         }
@@ -139,17 +124,17 @@ impl Database {
                 old_trees.push((table.rows.secondaries[at].tree.clone(), pending));
             }
         }
-        let mut added = self.with_ids(added).await?;
+        let mut added = engine.with_ids(added).await?;
         if !added.is_empty() {
             // The rows are read as they are now. What views see that are open already is not among the
             // entries.
-            let born = self.0.system.birth_number().await?;
+            let born = engine.0.system.birth_number().await?;
             added.iter_mut().for_each(|key| key.born = born);
         }
         let new_ids: Vec<u64> = added.iter().map(|key| key.id).collect();
         def.keys.extend(added);
         def.sort_keys();
-        def.validate_for(self.0.store.page_size().bytes())?;
+        def.validate_for(engine.0.store.page_size().bytes())?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             return Err(Error::Setting {
@@ -157,34 +142,37 @@ impl Database {
                 why: "a unique index over NOT NULL columns of a table without primary key would become its clustered index; declare it when the table is created".to_owned(),
             });
         }
-        let mut built = HalfBuilt { database: self.clone(), trees: Vec::new(), lock: Some(lock) };
-        if let Err(error) = self.build_indexes(&table, &mut def, &new_ids, &mut built, session).await {
-            self.run_to_the_end(built.give_up()).await?;
+        let mut built = HalfBuilt { database: engine.clone(), trees: Vec::new(), lock: Some(lock) };
+        if let Err(error) = engine.build_indexes(&table, &mut def, &new_ids, &mut built, self.session).await {
+            engine.run_to_the_end(built.give_up()).await?;
             return Err(error);
         }
-        let engine = self.clone();
-        self.run_to_the_end(async move {
-            match engine.list_indexes(&table, def, &built, &old_trees).await {
-                Ok(()) => built.trees.clear(),
-                Err(error) => {
-                    if engine.0.catalog.is_uncertain() {
-                        // After a crash the table may have them.
-                        built.trees.clear();
+        let worker = engine.clone();
+        engine
+            .run_to_the_end(async move {
+                match worker.list_indexes(&table, def, &built, &old_trees).await {
+                    Ok(()) => built.trees.clear(),
+                    Err(error) => {
+                        if worker.0.catalog.is_uncertain() {
+                            // After a crash the table may have them.
+                            built.trees.clear();
+                        }
+                        built.give_up().await?;
+                        return Err(error);
                     }
-                    built.give_up().await?;
-                    return Err(error);
                 }
-            }
-            for (tree, pending) in &old_trees {
-                if let Err(error) = engine.free_tree(tree, pending).await {
-                    tracing::error!("the pages of a dropped index will be freed at the next start: {error}");
+                for (tree, pending) in &old_trees {
+                    if let Err(error) = worker.free_tree(tree, pending).await {
+                        tracing::error!("the pages of a dropped index are freed at the next start: {error}");
+                    }
                 }
-            }
-            Ok(())
-        })
-        .await
+                Ok(())
+            })
+            .await
     }
+}
 
+impl Database {
     async fn with_ids(&self, mut keys: Vec<KeyDef>) -> Result<Vec<KeyDef>> {
         if keys.is_empty() {
             return Ok(keys);

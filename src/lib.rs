@@ -4,9 +4,9 @@
 //! isolation levels and row locks. It runs inside your process: there is no server and no thread to manage.
 //!
 //! [`Database`] blocks the calling thread: [`Database::transact`] runs a closure in a transaction,
-//! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map. [`asynchronous`] has the
-//! same operations as futures: they run on any executor, are `Send`, and never block a thread, except while
-//! DDL creates or removes files.
+//! [`Database::begin`] gives a [`Transaction`], [`Database::key_value`] a typed map,
+//! [`Database::definitions`] what changes tables and indexes. [`asynchronous`] has the same nouns with
+//! futures, which run on any executor and are `Send`.
 //!
 //! ```
 //! # fn main() -> untorn::Result<()> {
@@ -57,19 +57,22 @@ pub mod catalog;
 mod check;
 mod database;
 mod ddl;
-mod definition;
+mod definitions;
 mod error;
 pub mod export;
 mod extension;
 mod file_work;
 mod forced_recovery;
 mod import;
+mod in_memory;
 mod index_build;
 mod index_entry;
+mod key_value;
 #[doc(hidden)]
 pub mod layout;
 mod metadata_deadlock;
 mod metadata_lock;
+mod name_locks;
 mod open;
 mod options;
 mod protection;
@@ -83,19 +86,23 @@ pub mod sort;
 mod status;
 mod table;
 mod timeout;
+mod transact;
 mod transaction;
 mod truncate;
 pub mod types;
 mod warm_up;
 pub mod write;
 
+#[doc(hidden)]
 pub use auto_increment::AutoIncrement;
-pub use blocking::{Columns, Database, Key, KeyValue, KeyValueType, Pairs, Rows, Transaction};
+pub use blocking::{Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use dblwr::{FileProtection, Way as WriteWay};
 pub use error::{Error, Result};
 pub use extension::{ExtensionChange, ExtensionOptions, ExtensionRestart, ExtensionState, ExtensionStatus};
 pub use import::ImportReport;
+pub use key_value::{Columns, Key, KeyValueType};
+#[doc(hidden)]
 pub use metadata_lock::Access;
 pub use options::{Doublewrite, Options, default_lock_memory};
 pub use rename::NamedTable;

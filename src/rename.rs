@@ -10,14 +10,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::catalog::Pending;
 use crate::database::Database;
-use crate::definition::{WantedName, check_table_name};
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
+use crate::name_locks::{WantedName, check_table_name};
 use crate::table::{Table, table_file};
-use crate::transaction::Transaction;
 use crate::truncate::temporary_file;
 
 /// Database and table.
@@ -46,33 +45,23 @@ impl Move {
     }
 }
 
-impl Database {
-    /// Renames a table, also to another database.
+impl Definitions<'_> {
+    /// Renames a table, given as database and name, also into another database. Handles of it stay good.
     ///
     /// # Errors
-    /// As [`Database::rename_tables`].
-    pub async fn rename_table(
-        &self,
-        from: (&str, &str),
-        to: (&str, &str),
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        self.rename_tables(&[(from, to)], session, timeout).await
+    /// As [`Definitions::rename_tables`].
+    pub async fn rename_table(self, from: NamedTable<'_>, to: NamedTable<'_>) -> Result<()> {
+        self.rename_tables(&[(from, to)]).await
     }
 
-    /// Renames tables from left to right, atomically.
+    /// Renames tables from left to right, all of them or none. Names may be swapped by way of a third one.
     ///
     /// # Errors
     /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a
     /// deadlock, a file system that refuses.
-    pub async fn rename_tables(
-        &self,
-        pairs: &[(NamedTable<'_>, NamedTable<'_>)],
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let own = |(database, table): (&str, &str)| (database.to_owned(), table.to_owned());
+    pub async fn rename_tables(self, pairs: &[(NamedTable<'_>, NamedTable<'_>)]) -> Result<()> {
+        let engine = self.database;
+        let own = |(database, table): NamedTable<'_>| (database.to_owned(), table.to_owned());
         let pairs: Vec<(Name, Name)> = pairs.iter().map(|(from, to)| (own(*from), own(*to))).collect();
         let mut names = Vec::new();
         for (from, to) in &pairs {
@@ -83,17 +72,20 @@ impl Database {
             }
         }
         // What is wrong now need not wait for anybody.
-        self.plan_moves(&pairs)?;
-        let locks = self.lock_names(names, session, timeout).await?;
-        let moves = self.plan_moves(&pairs)?;
-        let database = self.clone();
-        self.run_to_the_end(async move {
-            let _locks = locks;
-            database.rename_locked(moves).await
-        })
-        .await
+        engine.plan_moves(&pairs)?;
+        let locks = self.lock_names(names).await?;
+        let moves = engine.plan_moves(&pairs)?;
+        let database = engine.clone();
+        engine
+            .run_to_the_end(async move {
+                let _locks = locks;
+                database.rename_locked(moves).await
+            })
+            .await
     }
+}
 
+impl Database {
     /// Where each table goes in the end.
     fn plan_moves(&self, pairs: &[(Name, Name)]) -> Result<Vec<Move>> {
         let data = self.0.catalog.snapshot();
@@ -244,7 +236,7 @@ mod tests {
         let mut options = Options::new(&place).buffer_pool_bytes(8 << 20);
         options.redo_capacity_bytes = 8 << 20;
         let db = disk::block_on(Database::open(options)).unwrap();
-        db.create_database("d", Collation::Utf8mb4Bin).unwrap();
+        disk::block_on(db.create_database("d", Collation::Utf8mb4Bin)).unwrap();
         let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
         disk::block_on(db.create_table("d", "a", def)).unwrap();
         let id = db.table("d", "a").unwrap().def.id;
@@ -259,8 +251,7 @@ mod tests {
             });
             for round in 0..150 {
                 let (from, to) = if round % 2 == 0 { ("a", "b") } else { ("b", "a") };
-                disk::block_on(db.rename_table(("d", from), ("d", to), None, Duration::from_secs(60)))
-                    .unwrap();
+                disk::block_on(db.rename_table(("d", from), ("d", to))).unwrap();
             }
             over.store(true, Ordering::Release);
             looks.join().unwrap()

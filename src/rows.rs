@@ -268,6 +268,7 @@ impl Transaction {
         if !self.database().owns(table) {
             return Err(Error::ForeignTable(table.database.clone(), table.name.clone()));
         }
+        self.forget_conflict();
         let statement = Statement(self);
         let mut table = table.clone();
         let mut deadline = None;
@@ -278,14 +279,15 @@ impl Transaction {
                 Err(NotUsable::Deadlock) => {
                     // As after a deadlock of row locks: nothing of the transaction is left.
                     statement.0.rows().roll_back_as_victim().await?;
-                    return Err(Error::Transaction(txn::Error::Deadlock));
+                    return Err(statement.0.failed(Error::Transaction(txn::Error::Deadlock)));
                 }
                 Err(NotUsable::Stale) => table = statement.0.database().successor(&table)?,
                 Err(NotUsable::Wait(wait)) => {
                     let environment = statement.0.database().environment().clone();
                     let patience = statement.0.state().lock_wait_timeout();
                     let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                    wait_until(&*environment, wait, until).await?;
+                    let waited = wait_until(&*environment, wait, until).await;
+                    waited.map_err(|error| statement.0.failed(error))?;
                 }
             }
         }
@@ -320,7 +322,8 @@ impl Transaction {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let mut writer = RowWriter::new(table);
-        let generated = insert_row(&mut writer, statement.0, values, on_duplicate).await?;
+        let generated = insert_row(&mut writer, statement.0, values, on_duplicate).await;
+        let generated = generated.map_err(|error| statement.0.failed(error))?;
         writer.finish();
         Ok(generated)
     }
@@ -347,6 +350,7 @@ impl Transaction {
             match inserted {
                 Ok(generated) => first = first.or(generated),
                 Err(error) => {
+                    let error = whole.transaction.failed(error);
                     whole.undo().await?;
                     return Err(error);
                 }
@@ -357,7 +361,10 @@ impl Transaction {
         Ok(first)
     }
 
-    /// The row with this primary key.
+    /// The row with this primary key: as the isolation level shows it, or locked, its newest state.
+    ///
+    /// # Errors
+    /// No such table any more, [`Error::NoPrimaryKey`], a key of another length, lock waits, storage errors.
     pub async fn get(
         &mut self,
         table: &Arc<Table>,
@@ -367,8 +374,11 @@ impl Transaction {
         self.get_or(table, key, lock, WaitPolicy::Wait).await
     }
 
-    /// The row with this primary key. `wait` says what to do if another transaction has locked it; a skipped
-    /// row counts as missing.
+    /// The row with this primary key, when another transaction has locked it as `wait` says: left out it is
+    /// as if it were not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`], [`txn::Error::NoWaitLocked`].
     pub async fn get_or(
         &mut self,
         table: &Arc<Table>,
@@ -377,20 +387,31 @@ impl Transaction {
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
         let (statement, table) = self.statement(table).await?;
-        let range = KeyRange::equal(encode_row_key(&table, key)?);
-        let mode = statement.0.read_lock(lock)?.mode(wait);
+        let row = statement.0.find(&table, key, lock, wait).await;
+        row.map_err(|error| statement.0.failed(error))
+    }
+
+    async fn find(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        lock: Lock,
+        wait: WaitPolicy,
+    ) -> Result<Option<OwnedRow>> {
+        let range = KeyRange::equal(encode_row_key(table, key)?);
+        let mode = self.read_lock(lock)?.mode(wait);
         let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
         let mut scan = Scan::new(table.rows.clone(), index, range, direction, mode, false);
         let mut off_page = Vec::new();
         let mut copied = None;
-        scan.run(statement.0.rows(), &mut |row| {
-            copied = Some(copy_row(&table, row, &mut off_page));
+        scan.run(self.rows(), &mut |row| {
+            copied = Some(copy_row(table, row, &mut off_page));
             Control::Stop
         })
         .await?;
         let Some(copied) = copied else { return Ok(None) };
         let mut values = copied?;
-        statement.0.complete_row(&table, &mut values, &off_page).await?;
+        self.complete_row(table, &mut values, &off_page).await?;
         Ok(Some(values))
     }
 
@@ -471,8 +492,11 @@ impl Transaction {
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }
 
-    /// Sets columns of the row with this primary key; false if there is none. Other columns with ON UPDATE
-    /// CURRENT_TIMESTAMP get the current time, in UTC.
+    /// Sets columns of the row with this primary key; false if there is none. Columns with ON UPDATE
+    /// CURRENT_TIMESTAMP that are not set get the time, in UTC.
+    ///
+    /// # Errors
+    /// No such column, values that do not fit, a duplicate key, lock waits.
     pub async fn update(
         &mut self,
         table: &Arc<Table>,
@@ -497,19 +521,62 @@ impl Transaction {
         let environment = statement.0.database().environment().clone();
         writer.assigns(|column| columns.contains(&column), || StatementTime::now(&*environment))?;
         let changes: Vec<(u16, Field<'_>)> = columns.iter().copied().zip(encoded.fields()).collect();
-        match found(writer.update(statement.0, &key.fields(), &changes).await)? {
+        let written = writer.update(statement.0, &key.fields(), &changes).await;
+        match found(written).map_err(|error| statement.0.failed(error))? {
             Some(written) => done(written).map(|()| true),
             None => Ok(false),
         }
     }
 
+    /// Inserts a row, a value per column, or sets the row with its primary key to these values; true if it is
+    /// new. For an AUTO_INCREMENT column NULL or 0 means the next number, and with it a new row.
+    ///
+    /// **Dropped**, the future has put the row, or not, and may have locked it.
+    ///
+    /// # Errors
+    /// A table without primary key, values that do not fit, a duplicate key of another unique index, lock
+    /// waits.
+    pub async fn put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<bool> {
+        let def = &table.def;
+        if values.len() != def.columns.len() {
+            return Err(Error::WrongRowLength { given: values.len(), columns: def.columns.len() });
+        }
+        let key: Vec<usize> =
+            clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect();
+        let generated = |at: &usize| {
+            def.columns[*at].auto_increment
+                && matches!(values[*at], Value::Null | Value::Int(0) | Value::UInt(0))
+        };
+        if key.iter().any(generated) {
+            return self.insert(table, values).await.map(|_| true);
+        }
+        let key_values: Vec<Value<'_>> = key.iter().map(|at| values[*at].clone()).collect();
+        let others = (0..values.len()).filter(|at| !key.contains(at));
+        let changes: Vec<(&str, Value<'_>)> =
+            others.map(|at| (def.columns[at].name.as_str(), values[at].clone())).collect();
+        loop {
+            if self.update(table, &key_values, &changes).await? {
+                return Ok(false);
+            }
+            // Else somebody has put it in between. It is locked now, so it stays to be updated.
+            match self.insert_with(table, values, OnDuplicate::Change).await {
+                Err(error) if error.is_duplicate_primary_key() => {}
+                inserted => return inserted.map(|_| true),
+            }
+        }
+    }
+
     /// Deletes the row with this primary key; false if there is none.
+    ///
+    /// # Errors
+    /// Lock waits, storage errors.
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let key = encode_row_key(&table, key)?;
         let mut writer = RowWriter::new(table);
-        let deleted = found(writer.delete(statement.0, &key.fields()).await)?;
+        let deleted = writer.delete(statement.0, &key.fields()).await;
+        let deleted = found(deleted).map_err(|error| statement.0.failed(error))?;
         writer.finish();
         Ok(deleted.is_some())
     }
@@ -618,7 +685,8 @@ impl Rows<'_> {
             let (table, batch) = (&self.table, &mut self.batch);
             let state = self.scan.run(self.statement.0.rows(), &mut |row| batch.take(table, row)).await;
             self.finished = !matches!(state, Ok(state) if state != ScanState::Finished);
-            state?;
+            state.map_err(|error| self.statement.0.failed(error.into()))?;
+            let batch = &mut self.batch;
             batch.bytes = 0;
             batch.rows_max = (batch.rows_max * 2).min(self.rows_max);
         }

@@ -19,12 +19,20 @@ pub struct Table {
     /// Its definition.
     pub def: TableDef,
     /// Its trees, for scans and changes.
+    #[doc(hidden)]
     pub rows: Arc<txn::Table>,
     /// Its AUTO_INCREMENT counter.
+    #[doc(hidden)]
     pub auto_increment: Option<AutoIncrement>,
     pub(crate) metadata: Arc<MetadataLock>,
     pub(crate) current: AtomicBool,
     pub(crate) row_count: AtomicU64,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({}.{})", self.database, self.name)
+    }
 }
 
 impl Table {

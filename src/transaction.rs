@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use disk::Wait;
 use smallvec::SmallVec;
-use txn::{Durability, Error as TransactionError, Snapshot, UndoMark};
+use txn::{Durability, Error as TransactionError, Isolation, Snapshot, UndoMark};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::metadata_lock::{
     ReadLockRequest,
 };
 use crate::table::Table;
+use crate::transact::Conflict;
 
 /// Why a table cannot be used right now.
 pub enum NotUsable {
@@ -65,6 +66,8 @@ pub struct Transaction {
     held: Vec<TableLock>,
     /// It reads a snapshot.
     read_only: bool,
+    /// How the last operation failed, if that is why the transaction should be run again.
+    conflict: Option<Conflict>,
 }
 
 /// A table held by a session until it releases it, as LOCK TABLES does.
@@ -138,21 +141,35 @@ impl Database {
             uses: SmallVec::new(),
             held: Vec::new(),
             read_only: false,
+            conflict: None,
         }
     }
 
-    /// A snapshot of this moment for any number of transactions: it does not see later commits. Old row
-    /// versions are kept while it lives.
+    /// Begins a transaction, REPEATABLE READ.
+    pub fn begin(&self) -> Transaction {
+        self.begin_at(Isolation::RepeatableRead)
+    }
+
+    /// Begins a transaction of this isolation level.
+    pub fn begin_at(&self, isolation: Isolation) -> Transaction {
+        let mut transaction = self.transaction();
+        transaction.inner.set_isolation(isolation);
+        transaction.begin();
+        transaction
+    }
+
+    /// This moment, to be read by any number of transactions: what is committed from now on is not in it. Old
+    /// row versions are kept for as long as it lives.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.0.system)
     }
 
-    /// Begins a transaction that reads a snapshot of this database. It cannot change or lock anything
-    /// ([`Error::ReadOnly`]).
+    /// Begins a transaction that reads a snapshot of this database. It can change and lock nothing:
+    /// [`Error::ReadOnly`].
     ///
     /// # Errors
     /// [`Error::Setting`] for a snapshot of another database.
-    pub fn transaction_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
+    pub fn begin_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
         let mut transaction = self.transaction();
         if !transaction.inner.begin_in(snapshot) {
             let why = "it belongs to another database".to_owned();
@@ -179,12 +196,14 @@ impl Transaction {
         &self.database
     }
 
-    /// The engine's transaction: scans, row changes, savepoints, isolation.
+    /// The engine's transaction: scans, row changes, isolation.
+    #[doc(hidden)]
     pub fn rows(&mut self) -> &mut txn::Transaction {
         &mut self.inner
     }
 
-    /// The engine's transaction, read-only.
+    /// The engine's transaction, to look at.
+    #[doc(hidden)]
     pub fn state(&self) -> &txn::Transaction {
         &self.inner
     }
@@ -231,6 +250,7 @@ impl Transaction {
     /// # Errors
     /// No such table, or [`Error::MetadataLockTimeout`].
     pub async fn open_table(&mut self, database: &str, name: &str, timeout: Duration) -> Result<Arc<Table>> {
+        self.conflict = None;
         let environment = self.database.environment().clone();
         let deadline = environment.now() + timeout;
         loop {
@@ -240,12 +260,13 @@ impl Transaction {
                 Err(NotUsable::Stale) => {}
                 Err(NotUsable::Discarded) => return Err(table.discarded_error()),
                 Err(NotUsable::Wait(wait)) => {
-                    crate::timeout::wait_until(&*environment, wait, deadline).await?;
+                    let waited = crate::timeout::wait_until(&*environment, wait, deadline).await;
+                    waited.map_err(|error| self.failed(error))?;
                 }
                 Err(NotUsable::Deadlock) => {
                     let ending = Ending(self);
                     ending.0.inner.roll_back_as_victim().await?;
-                    return Err(Error::Transaction(TransactionError::Deadlock));
+                    return Err(ending.0.failed(Error::Transaction(TransactionError::Deadlock)));
                 }
             }
         }
@@ -280,7 +301,23 @@ impl Transaction {
         })
     }
 
-    /// [`Error::ReadOnly`] if nothing may be changed or locked.
+    /// What the last operation met, if the transaction should be run again for it.
+    pub(crate) fn conflict(&self) -> Option<Conflict> {
+        self.conflict
+    }
+
+    /// An operation begins: nothing has failed yet.
+    pub(crate) fn forget_conflict(&mut self) {
+        self.conflict = None;
+    }
+
+    /// Remembers how an operation has failed.
+    pub(crate) fn failed(&mut self, error: Error) -> Error {
+        self.conflict = error.conflict();
+        error
+    }
+
+    /// [`Error::ReadOnly`] where nothing may be changed or locked.
     pub(crate) fn may_write(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
@@ -288,6 +325,7 @@ impl Transaction {
     /// Begins a transaction that lasts until commit or rollback.
     pub fn begin(&mut self) {
         self.read_only = false;
+        self.conflict = None;
         self.inner.begin();
     }
 
@@ -296,28 +334,62 @@ impl Transaction {
         self.inner.is_active()
     }
 
-    /// The current position of the transaction, to roll a statement back to.
+    /// Where the transaction is now, to roll a statement back to.
+    #[doc(hidden)]
     pub fn statement_mark(&self) -> UndoMark {
         self.inner.statement_mark()
     }
 
-    /// Commits, and ends the uses of tables. If it fails before anything is committed, the transaction
-    /// continues.
+    /// How long an operation waits for a row or a table that another transaction keeps, from now on:
+    /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout) if nothing else is said.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.inner.set_lock_wait_timeout(timeout);
+    }
+
+    /// Sets a savepoint; one of the same name is replaced.
+    pub fn savepoint(&mut self, name: &str) {
+        self.inner.savepoint(name);
+    }
+
+    /// Undoes everything since the savepoint; false if there is none of that name.
+    ///
+    /// **Dropped**, the future leaves it to the next operation of the transaction, or its end.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool> {
+        Ok(self.inner.rollback_to_savepoint(name).await?)
+    }
+
+    /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes
+    /// on.
+    ///
+    /// **Dropped**, the future has not begun to commit (the transaction goes on: [`Transaction::is_active`]),
+    /// or is complete but for the wait for durability.
+    ///
+    /// # Errors
+    /// A deadlock met before, [`Error::Closed`], or a log that cannot be written.
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
         ending.0.inner.commit(durability).await.map_err(Error::Transaction)
     }
 
-    /// Commits on the calling thread, which leads the log write itself if the log is idle.
+    /// Commits in the calling thread, which leads the log write itself when the log is idle.
+    #[doc(hidden)]
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
         ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)
     }
 
-    /// Rolls back, and ends the uses of tables. If it fails, nothing changes: repeat it, or drop the
-    /// transaction, which leaves the rollback to the background.
+    /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop
+    /// the transaction, which leaves it to the background.
+    ///
+    /// **Dropped**, the future can only be repeated.
+    ///
+    /// # Errors
+    /// Storage errors, [`Error::Closed`].
     pub async fn rollback(&mut self) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
@@ -325,6 +397,7 @@ impl Transaction {
     }
 
     /// Undoes what was done since the mark (a failed statement).
+    #[doc(hidden)]
     pub async fn rollback_to(&mut self, mark: UndoMark) -> Result<()> {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }

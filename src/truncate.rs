@@ -2,37 +2,35 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pagestore::FileIdentity;
 
 use crate::catalog::Pending;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
+use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::table::{Table, file_name};
-use crate::transaction::Transaction;
+
+impl Definitions<'_> {
+    /// Removes all rows of a table, at once however many there are: it gets new trees in a new file.
+    /// AUTO_INCREMENT begins at 1 again.
+    ///
+    /// # Errors
+    /// No such table, a timeout, a deadlock, a full disk: the table is as it was then.
+    pub async fn truncate_table(self, database: &str, name: &str) -> Result<()> {
+        let (table, lock) = self.lock_current(database, name).await?;
+        let engine = self.database.clone();
+        self.database
+            .run_to_the_end(async move {
+                let _lock = lock;
+                engine.truncate_locked(&table).await
+            })
+            .await
+    }
+}
 
 impl Database {
-    /// Empties a table: it gets new trees in a new file, and its counter starts again.
-    ///
-    /// # Errors No such table, a timeout, a full disk. The table is unchanged then.
-    pub async fn truncate_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
-        let engine = self.clone();
-        self.run_to_the_end(async move {
-            let _lock = lock;
-            engine.truncate_locked(&table).await
-        })
-        .await
-    }
-
     async fn truncate_locked(&self, table: &Arc<Table>) -> Result<()> {
         let mut def = table.def.clone();
         let mut fresh_path = Default::default();

@@ -5,14 +5,11 @@ use disk::{Environment, SimulatedEnvironment};
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Lock, Options, Range};
-
-const PATIENCE: Duration = Duration::from_secs(1);
 
 async fn open(environment: &Arc<SimulatedEnvironment>) -> Database {
     let shared: Arc<dyn Environment> = environment.clone();
@@ -45,7 +42,7 @@ fn counting(kind: ColumnType) -> TableDef {
 }
 
 async fn create(db: &Database, def: TableDef) {
-    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     db.create_table("test", "t", def).await.unwrap();
 }
 
@@ -91,7 +88,7 @@ fn the_counter_can_be_set_but_not_below_the_rows() {
                 def = def.key("id", KeyKind::Secondary, &["id"]);
             }
             create(&db, def).await;
-            let set = |next| db.set_auto_increment("test", "t", next, None, PATIENCE);
+            let set = |next| db.set_auto_increment("test", "t", next);
             assert_eq!(insert(&db, Value::Null).await.unwrap(), 1);
             set(100).await.unwrap();
             assert_eq!(insert(&db, Value::Null).await.unwrap(), 100);

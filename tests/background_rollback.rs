@@ -65,7 +65,7 @@ fn clients_are_served_during_the_rollback_and_tables_stay_until_its_end() {
     let shared: Arc<dyn Environment> = environment.clone();
     let (database, lost) = environment.run_until_complete(async {
         let database = Database::open_in(shared, options()).await.unwrap();
-        database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for table in ["t", "other"] {
             database.create_table("test", table, table_def()).await.unwrap();
             insert(&database, table, 0..ROWS).await;
@@ -93,9 +93,12 @@ fn clients_are_served_during_the_rollback_and_tables_stay_until_its_end() {
         left = status().unfinished_records;
         environment.run_until_complete(async {
             let at_once = Duration::ZERO;
-            assert!(database.drop_table("test", "t", None, at_once).await.is_err(), "it is still changed");
+            assert!(
+                database.definitions().timeout(at_once).drop_table("test", "t").await.is_err(),
+                "it is still changed"
+            );
             if round == 2 {
-                database.drop_table("test", "other", None, at_once).await.unwrap();
+                database.definitions().timeout(at_once).drop_table("test", "other").await.unwrap();
             }
             insert(&database, "t", ROWS + round as i64..ROWS + round as i64 + 1).await;
         });
@@ -113,7 +116,7 @@ fn clients_are_served_during_the_rollback_and_tables_stay_until_its_end() {
                 assert_eq!(sum(&database, "t").await, ROWS + 3);
                 database.transaction_system().rolled_back().await;
                 assert_eq!(sum(&database, "t").await, ROWS + 3);
-                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+                database.definitions().timeout(Duration::ZERO).drop_table("test", "t").await.unwrap();
             });
         }
         disk = environment.disk().crash(3 + round);
@@ -140,7 +143,7 @@ fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
         let shared: Arc<dyn Environment> = environment.clone();
         let (database, lost) = environment.run_until_complete(async {
             let database = Database::open_in(shared, options()).await.unwrap();
-            database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+            database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
             for table in ["t", "other"] {
                 database.create_table("test", table, table_def()).await.unwrap();
                 insert(&database, table, 0..ROWS).await;
@@ -191,7 +194,7 @@ fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
         let (environment, database) = opened;
         environment.run_until_complete(async {
             if ending == Ending::Dropped {
-                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+                database.definitions().timeout(Duration::ZERO).drop_table("test", "t").await.unwrap();
             } else {
                 disk.rename(away, file).unwrap();
                 assert_eq!(sum(&database, "t").await, ROWS, "nobody sees what was not committed");
@@ -203,7 +206,7 @@ fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
             if ending != Ending::Dropped {
                 assert_eq!(sum(&database, "t").await, ROWS);
                 // And its definition may change again.
-                database.drop_table("test", "t", None, Duration::ZERO).await.unwrap();
+                database.definitions().timeout(Duration::ZERO).drop_table("test", "t").await.unwrap();
             }
             database.close().await.unwrap();
         });

@@ -113,6 +113,116 @@ fn transact_undoes_what_fails() {
     assert_eq!(names.first(&mut t).unwrap(), None);
 }
 
+/// What a program calls its errors: one of its own, and those of the database.
+#[derive(Debug)]
+enum Refused {
+    Empty(u32),
+    Database(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Database(error)
+    }
+}
+
+impl From<std::num::ParseIntError> for Refused {
+    fn from(_: std::num::ParseIntError) -> Refused {
+        Refused::Empty(u32::MAX)
+    }
+}
+
+/// `?` of both kinds of error; the closure's own comes back as it is, and what was done is undone.
+#[test]
+fn transact_returns_an_error_of_the_callers_untouched() {
+    let db = Database::in_memory().unwrap();
+    let stock = db.key_value::<u32, u32>("stock").unwrap();
+    db.transact(|t| stock.put(t, 1, 1)).unwrap();
+    let mut runs = 0;
+    let mut take = |text: &str| -> Result<u32, Refused> {
+        db.transact(|t| {
+            runs += 1;
+            let item: u32 = text.parse()?;
+            stock.put(t, 77, 1)?;
+            match stock.get_for_update(t, item)? {
+                Some(left @ 1..) => stock.put(t, item, left - 1).map(|_| left - 1).map_err(Refused::from),
+                _ => Err(Refused::Empty(item)),
+            }
+        })
+    };
+    assert!(matches!(take("1"), Ok(0)));
+    assert!(matches!(take("1"), Err(Refused::Empty(1))));
+    assert!(matches!(take("x"), Err(Refused::Empty(u32::MAX))));
+    assert_eq!(runs, 3, "none of it was worth a second run");
+    db.transact(|t| stock.remove(t, 77)).unwrap();
+    let refused: Result<(), Refused> = db.transact(|t| {
+        stock.put(t, 77, 1)?;
+        let row = [Value::UInt(1), Value::UInt(1)];
+        t.insert(&db.table("untorn", "stock")?, &row)?;
+        Ok(())
+    });
+    assert!(matches!(refused, Err(Refused::Database(error)) if error.is_duplicate_key()));
+    assert_eq!(stock.get(&mut db.begin(), 77).unwrap(), None);
+}
+
+/// What counts is how the last operation of the transaction ended, not what the closure makes of it.
+#[test]
+fn transact_repeats_conflicts_whatever_their_errors_are_called() {
+    let db = Database::in_memory().unwrap();
+    let counts = db.key_value::<u8, u32>("counts").unwrap();
+    db.transact(|t| counts.put(t, 0, 0).and(counts.put(t, 1, 0))).unwrap();
+    let (barrier, runs) = (Barrier::new(2), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for first in [0, 1] {
+            let (db, counts, barrier, runs) = (&db, counts.clone(), &barrier, &runs);
+            scope.spawn(move || {
+                let mut met = false;
+                let done = db.transact(|t| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    counts.change(t, first, |count| count.map(|count| count + 1))?;
+                    if !std::mem::replace(&mut met, true) {
+                        barrier.wait();
+                    }
+                    let second = counts.change(t, 1 - first, |count| count.map(|count| count + 1));
+                    // The deadlock goes under another name.
+                    second.map_err(|_| Refused::Empty(7))
+                });
+                done.unwrap();
+            });
+        }
+    });
+    assert_eq!(runs.load(Ordering::SeqCst), 3, "one of them was the victim");
+
+    // Somebody else's lock that is not given back in time: once more, and then the error of the last run.
+    let mut holder = db.begin();
+    counts.put(&mut holder, 0, 9).unwrap();
+    let mut runs = 0;
+    let late = db.transact(|t| {
+        runs += 1;
+        t.set_lock_wait_timeout(std::time::Duration::ZERO);
+        counts.put(t, 0, 1).map_err(|_| Refused::Empty(runs))
+    });
+    assert!(matches!(late, Err(Refused::Empty(2))), "{late:?}");
+    // It was got over before the closure failed for a reason of its own.
+    let mut runs = 0;
+    let own: Result<(), Refused> = db.transact(|t| {
+        runs += 1;
+        t.set_lock_wait_timeout(std::time::Duration::ZERO);
+        assert!(counts.put(t, 0, 1).unwrap_err().is_retryable());
+        counts.put(t, 1, 1)?;
+        Err(Refused::Empty(0))
+    });
+    assert!(matches!(own, Err(Refused::Empty(0))) && runs == 1, "{own:?}, {runs} runs");
+    // Who does not want to wait does not want to wait for the next run either.
+    let mut runs = 0;
+    let busy = db.transact(|t| {
+        runs += 1;
+        counts.get_for_update_or(t, 0, WaitPolicy::NoWait)
+    });
+    assert!(busy.unwrap_err().is_retryable() && runs == 1, "{runs} runs");
+    holder.rollback().unwrap();
+}
+
 /// Two writers of one new key: both put it, one after the other.
 #[test]
 fn put_is_an_upsert() {
@@ -237,6 +347,9 @@ fn keys_of_all_kinds_are_in_the_order_of_their_values() {
     ordered!("u16", u16, [0, 1, u16::MAX]);
     ordered!("u32", u32, [0, 1, u32::MAX]);
     ordered!("u64", u64, [0, 1, u64::MAX]);
+    ordered!("i128", i128, [i128::MIN, i128::from(i64::MIN), -1, 0, 1, i128::MAX]);
+    ordered!("u128", u128, [0, 1, 255, 256, u128::from(u64::MAX) + 1, u128::MAX]);
+    ordered!("bool", bool, [false, true]);
     ordered!("array", [u8; 4], [[0, 0, 0, 0], [0, 0, 0, 1], [0, 255, 0, 0], [b' '; 4], [255; 4]]);
     ordered!("bytes", Vec<u8>, [vec![], vec![0], vec![0, 0], vec![1], vec![255, 0], vec![255, 255]]);
     ordered!("text", String, ["".into(), " ".into(), "A".into(), "a".into(), "a ".into(), "\u{e4}".into()]);
@@ -266,7 +379,7 @@ fn definitions_change_without_an_executor() {
     assert!(db.check_table("test", "u").unwrap().is_sound());
     let count = |name: &str| {
         let table = db.table("test", name).unwrap();
-        db.transact(|t| Ok(t.scan(&table, &Range::all())?.count())).unwrap()
+        db.transact(|t| t.scan(&table, &Range::all()).map(Iterator::count)).unwrap()
     };
     assert_eq!(count("u"), 10);
     db.transact(|t| t.delete(&handle, &[Value::Int(1)])).unwrap();
@@ -280,7 +393,28 @@ fn definitions_change_without_an_executor() {
     assert!(matches!(db.table("test", "u").err(), Some(Error::NoSuchTable(..))));
     assert_eq!(db.drop_database("test").unwrap(), 0);
     db.close().unwrap();
-    assert!(matches!(db.transact(|_| Ok(())).unwrap_err(), Error::Closed));
+    assert!(matches!(db.transact(|_| Ok::<(), Error>(())).unwrap_err(), Error::Closed));
+}
+
+/// A transaction's own uses of a table are no obstacle to it, and the waits for those of others have a limit.
+#[test]
+fn definitions_have_a_session_and_a_limit() {
+    let db = Database::in_memory().unwrap();
+    let handle = table(&db, 10);
+    let mut t = db.begin();
+    assert!(t.get(&handle, &[Value::Int(1)]).unwrap().is_some());
+    let at_once = db.definitions().timeout(std::time::Duration::ZERO);
+    let refused = at_once.truncate_table("test", "t").unwrap_err();
+    assert!(matches!(refused, Error::MetadataLockTimeout) && refused.is_retryable(), "{refused}");
+    at_once.create_database("other", untorn::types::Collation::Utf8mb4Bin).unwrap();
+    at_once.session(&t).rename_tables(&[(("test", "t"), ("other", "t"))]).unwrap();
+    at_once.session(&t).set_auto_increment("other", "t", 7).unwrap();
+    t.delete(&handle, &[Value::Int(1)]).unwrap();
+    let refused = at_once.session(&t).drop_tables(&[("other", "t")]).unwrap_err();
+    assert!(matches!(refused, Error::UncommittedChanges), "{refused}");
+    t.commit().unwrap();
+    at_once.drop_tables(&[("other", "t")]).unwrap();
+    assert_eq!(at_once.drop_database("other").unwrap(), 0);
 }
 
 #[test]
@@ -365,6 +499,31 @@ fn rows_are_inserted_all_or_none() {
     assert_eq!(t.insert_all::<[Value<'_>; 2]>(&table, &[]).unwrap(), None);
     t.commit().unwrap();
     assert_eq!(count(&mut db.begin()), 501);
+}
+
+/// A row is put whole, also where another unique key is in the way, or nothing is.
+#[test]
+fn a_row_is_put_whether_it_is_there_or_not() {
+    let db = Database::in_memory().unwrap();
+    let def = TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::bigint()).auto_increment(),
+        ColumnDef::new("n", ColumnType::int()),
+        ColumnDef::new("note", ColumnType::varchar(20)).nullable(),
+    ]);
+    let def = def.primary_key(&["id"]).key("n", KeyKind::Unique, &["n"]);
+    let table = db.create_table_if_missing("test", "t", def).unwrap();
+    let mut t = db.begin();
+    assert!(t.put(&table, &[Value::Int(5), Value::Int(50), Value::bytes("a")]).unwrap());
+    assert!(t.put(&table, &[Value::Null, Value::Int(60), Value::Null]).unwrap(), "it has the next number");
+    assert!(!t.put(&table, &[Value::Int(6), Value::Int(61), Value::bytes("b")]).unwrap());
+    let refused = t.put(&table, &[Value::Int(6), Value::Int(50), Value::Null]).unwrap_err();
+    assert!(refused.is_duplicate_key(), "{refused}");
+    let refused = t.put(&table, &[Value::Int(7), Value::Int(50), Value::Null]).unwrap_err();
+    assert!(refused.is_duplicate_key(), "{refused}");
+    assert!(matches!(t.put(&table, &[Value::Int(7)]), Err(Error::WrongRowLength { .. })));
+    let rows: Vec<_> = t.scan(&table, &Range::all()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows[0], [Value::Int(5), Value::Int(50), Value::bytes("a")]);
+    assert_eq!(rows[1..], [[Value::Int(6), Value::Int(61), Value::bytes("b")]]);
 }
 
 #[test]

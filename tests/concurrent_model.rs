@@ -474,7 +474,7 @@ async fn definitions(db: Database, world: Rc<World>, mut random: Random) {
         let exists = db.table("test", "t").unwrap().def.key_named("extra").is_some();
         let polls = if random.one_in(3) { 1 + random.below(40) as u64 } else { u64::MAX };
         let result = if exists {
-            cut(polls, db.drop_index("test", "t", "extra", None, PATIENCE)).await
+            cut(polls, db.definitions().timeout(PATIENCE).drop_index("test", "t", "extra")).await
         } else {
             let part = |column| KeyPart { column, prefix_chars: None };
             let key = KeyDef {
@@ -485,7 +485,7 @@ async fn definitions(db: Database, world: Rc<World>, mut random: Random) {
                 root: 0,
                 born: 0,
             };
-            cut(polls, db.create_index("test", "t", key, None, PATIENCE)).await
+            cut(polls, db.definitions().timeout(PATIENCE).create_index("test", "t", key)).await
         };
         match result {
             Some(Ok(())) => world.count("definition"),
@@ -517,7 +517,7 @@ fn history(seed: u64) {
     environment.run_until_complete(async {
         let world = inner;
         let db = Database::open_in(shared, options()).await.unwrap();
-        db.create_database("test", untorn::types::Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", untorn::types::Collation::Utf8mb4Bin).await.unwrap();
         db.create_table("test", "t", table_def()).await.unwrap();
         let mut parts: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
         for number in 0..SESSIONS {
@@ -556,7 +556,7 @@ fn history(seed: u64) {
         assert_eq!(figure("Innodb_row_lock_current_waits"), 0);
         assert_eq!(figure("Innodb_history_list_length"), 0);
         assert_eq!(figure("Untorn_purge_skipped"), 0);
-        let report = db.check_table("test", "t", None, Duration::from_secs(1)).await.unwrap();
+        let report = db.definitions().timeout(Duration::from_secs(1)).check_table("test", "t").await.unwrap();
         assert!(report.is_sound(), "{:#?}", report.problems);
         let table = db.table("test", "t").unwrap();
         for index in ["PRIMARY", "k", "u"] {
@@ -571,7 +571,7 @@ fn history(seed: u64) {
             read.await.unwrap();
             assert_eq!(found, *world.committed.borrow(), "{index}");
         }
-        db.drop_table("test", "t", None, Duration::from_millis(100)).await.unwrap();
+        db.definitions().timeout(Duration::from_millis(100)).drop_table("test", "t").await.unwrap();
         db.close().await.unwrap();
     });
     println!("{:?}", world.seen.borrow());

@@ -9,14 +9,11 @@ use disk::{Environment, SimulatedEnvironment};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
 use untorn::{Lock, Options, Range};
-
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One call.
 #[derive(Clone, Debug)]
@@ -101,7 +98,7 @@ impl Subject {
             Subject { environment, db: None, committed: Rows::new(), current: Rows::new(), savepoint: None };
         subject.open();
         let (db, _) = subject.db.as_ref().unwrap();
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        subject.environment.run_until_complete(db.create_database("test", Collation::Utf8mb4Bin)).unwrap();
         subject.environment.run_until_complete(db.create_table("test", "t", table_def())).unwrap();
         subject
     }
@@ -130,8 +127,7 @@ impl Subject {
         assert_eq!(found.into_iter().collect::<Rows>(), expected);
         self.commit();
         let (db, _) = self.db.as_ref().unwrap();
-        let report =
-            self.environment.run_until_complete(db.check_table("test", "t", None, PATIENCE)).unwrap();
+        let report = self.environment.run_until_complete(db.check_table("test", "t")).unwrap();
         assert!(report.is_sound(), "{:?}", report.problems);
     }
 
@@ -247,7 +243,7 @@ impl Subject {
             Call::Truncate => {
                 self.commit();
                 let (db, _) = self.db.as_ref().unwrap();
-                environment.run_until_complete(db.truncate_table("test", "t", None, PATIENCE)).unwrap();
+                environment.run_until_complete(db.truncate_table("test", "t")).unwrap();
                 self.current.clear();
                 self.committed.clear();
             }
@@ -278,7 +274,7 @@ fn change_index(environment: &SimulatedEnvironment, db: &Database, wanted: bool)
     environment
         .run_until_complete(async {
             if !wanted {
-                return db.drop_index("test", "t", "extra", None, PATIENCE).await;
+                return db.drop_index("test", "t", "extra").await;
             }
             let part = |column| KeyPart { column, prefix_chars: None };
             let key = KeyDef {
@@ -289,7 +285,7 @@ fn change_index(environment: &SimulatedEnvironment, db: &Database, wanted: bool)
                 root: 0,
                 born: 0,
             };
-            db.create_index("test", "t", key, None, PATIENCE).await
+            db.create_index("test", "t", key).await
         })
         .unwrap();
 }

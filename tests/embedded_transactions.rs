@@ -48,7 +48,7 @@ impl World {
         options.redo_capacity_bytes = 4 << 20;
         options.log_buffer_bytes = 1 << 20;
         let db = environment.run_until_complete(Database::open_in(shared, options)).unwrap();
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        environment.run_until_complete(db.create_database("test", Collation::Utf8mb4Bin)).unwrap();
         World { environment, db }
     }
 
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn check(&self, name: &str) {
-        let report = self.run(self.db.check_table("test", name, None, PATIENCE)).unwrap();
+        let report = self.run(self.db.check_table("test", name)).unwrap();
         assert!(report.is_sound(), "{:?}", report.problems);
     }
 }
@@ -123,7 +123,7 @@ fn an_index_made_right_after_a_transaction_was_dropped_is_sound() {
         }
     });
     drop(dropped);
-    world.run(world.db.create_index("test", "t", key_on_n(), None, PATIENCE)).unwrap();
+    world.run(world.db.create_index("test", "t", key_on_n())).unwrap();
     world.environment.run_until_idle();
     assert_eq!(world.db.transaction_system().status().active, 0);
     world.check("t");
@@ -143,7 +143,7 @@ fn dropping_a_table_waits_for_the_rollback_and_strands_no_lock() {
     });
     drop(dropped);
     world.run(async {
-        world.db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+        world.db.drop_table("test", "a").await.unwrap();
         let mut other = world.begin(Isolation::RepeatableRead);
         let found = other.get(&b, &[Value::Int(1)], Lock::Exclusive).await.unwrap();
         assert_eq!(n_of(found), Some(10));
@@ -163,7 +163,7 @@ fn a_commit_dropped_while_it_waits_for_durability_lets_go_of_its_tables() {
         assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     assert!(!transaction.is_active(), "committed; only the wait was cut");
-    world.run(world.db.create_index("test", "t", key_on_n(), None, PATIENCE)).unwrap();
+    world.run(world.db.create_index("test", "t", key_on_n())).unwrap();
     world.run(async {
         transaction.begin();
         assert_eq!(n(&mut transaction, &table, 1).await, Some(11));
@@ -249,7 +249,7 @@ fn for_each_that_stops_has_locked_only_what_it_showed() {
 fn handles_survive_definitions_that_change() {
     let world = World::new(7);
     let table = world.table("t", 10);
-    world.run(world.db.create_index("test", "t", key_on_n(), None, PATIENCE)).unwrap();
+    world.run(world.db.create_index("test", "t", key_on_n())).unwrap();
     let mut t = world.begin(Isolation::RepeatableRead);
     world.run(async {
         t.insert(&table, &row(11, 110)).await.unwrap();
@@ -258,7 +258,7 @@ fn handles_survive_definitions_that_change() {
     });
     world.check("t");
     world.run(async {
-        world.db.rename_table(("test", "t"), ("test", "u"), None, PATIENCE).await.unwrap();
+        world.db.rename_table(("test", "t"), ("test", "u")).await.unwrap();
         t.begin();
         assert_eq!(n(&mut t, &table, 11).await, Some(110));
         t.commit(Durability::Sync).await.unwrap();
@@ -266,8 +266,7 @@ fn handles_survive_definitions_that_change() {
     // While it is in use DDL waits; who comes then waits for DDL.
     t.begin();
     world.run(t.insert(&table, &row(12, 120))).unwrap();
-    let mut truncate: Pin<Box<dyn Future<Output = _>>> =
-        Box::pin(world.db.truncate_table("test", "u", None, PATIENCE));
+    let mut truncate: Pin<Box<dyn Future<Output = _>>> = Box::pin(world.db.truncate_table("test", "u"));
     assert!(world.settle(&mut truncate).is_pending());
     let mut other = world.begin(Isolation::RepeatableRead);
     let ids = [Value::Int(1)];
@@ -279,7 +278,7 @@ fn handles_survive_definitions_that_change() {
         assert_eq!(world.run(waits).unwrap(), None);
     }
     world.run(other.rollback()).unwrap();
-    world.run(world.db.drop_table("test", "u", None, PATIENCE)).unwrap();
+    world.run(world.db.drop_table("test", "u")).unwrap();
     let error = world.run(other.get(&table, &ids, Lock::None)).unwrap_err();
     assert!(matches!(error, Error::NoSuchTable(..)), "{error}");
 }
@@ -297,7 +296,7 @@ fn an_index_or_table_younger_than_a_view_is_refused_to_it() {
         writer.update(&table, &[Value::Int(1)], &[("n", Value::Int(7))]).await.unwrap();
         writer.delete(&table, &[Value::Int(2)]).await.unwrap();
         writer.commit(Durability::Sync).await.unwrap();
-        world.db.create_index("test", "t", key_on_n(), None, PATIENCE).await.unwrap();
+        world.db.create_index("test", "t", key_on_n()).await.unwrap();
         let by_n = Range::all().index("n");
         let error = old.for_each(&table, &by_n, |_| true).await.unwrap_err();
         assert!(matches!(error, Error::Transaction(TransactionError::TableChanged)), "{error}");
@@ -320,7 +319,7 @@ fn an_index_or_table_younger_than_a_view_is_refused_to_it() {
         // The same with a view from before a TRUNCATE.
         old.begin();
         n(&mut old, &first, 1).await;
-        world.db.truncate_table("test", "t", None, PATIENCE).await.unwrap();
+        world.db.truncate_table("test", "t").await.unwrap();
         let error = old.get(&table, &[Value::Int(3)], Lock::None).await.unwrap_err();
         assert!(matches!(error, Error::Transaction(TransactionError::TableChanged)), "{error}");
         old.insert(&table, &row(1, 1)).await.unwrap();
@@ -344,8 +343,8 @@ fn a_closed_database_says_so() {
     closed(world.run(open.insert(&table, &row(4, 4))).unwrap_err());
     closed(world.run(open.get(&table, &[Value::Int(1)], Lock::None)).unwrap_err());
     closed(world.run(world.db.create_table("test", "u", columns())).unwrap_err());
-    closed(world.run(world.db.drop_table("test", "t", None, PATIENCE)).unwrap_err());
-    closed(world.db.create_database("other", Collation::Utf8mb4Bin).unwrap_err());
+    closed(world.run(world.db.drop_table("test", "t")).unwrap_err());
+    closed(world.run(world.db.create_database("other", Collation::Utf8mb4Bin)).unwrap_err());
     drop(open);
     world.environment.run_until_idle();
 }
@@ -370,15 +369,15 @@ fn every_future_is_send() {
     assert_send(&t.rollback_to(mark));
     assert_send(&t.rows().rollback_to_savepoint("s"));
     assert_send(&db.create_table("test", "u", columns()));
-    assert_send(&db.drop_table("test", "t", None, PATIENCE));
-    assert_send(&db.truncate_table("test", "t", None, PATIENCE));
-    assert_send(&db.rename_table(("test", "t"), ("test", "u"), None, PATIENCE));
-    assert_send(&db.create_index("test", "t", key_on_n(), None, PATIENCE));
-    assert_send(&db.drop_index("test", "t", "n", None, PATIENCE));
-    assert_send(&db.drop_database("test", None, PATIENCE));
-    assert_send(&db.check_table("test", "t", None, PATIENCE));
-    assert_send(&db.discard_tablespace("test", "t", None, PATIENCE));
-    assert_send(&db.import_tablespace("test", "t", None, PATIENCE));
+    assert_send(&db.drop_table("test", "t"));
+    assert_send(&db.truncate_table("test", "t"));
+    assert_send(&db.rename_table(("test", "t"), ("test", "u")));
+    assert_send(&db.create_index("test", "t", key_on_n()));
+    assert_send(&db.drop_index("test", "t", "n"));
+    assert_send(&db.drop_database("test"));
+    assert_send(&db.check_table("test", "t"));
+    assert_send(&db.discard_tablespace("test", "t"));
+    assert_send(&db.import_tablespace("test", "t"));
     assert_send(&db.close());
     assert_send(&Database::open_in(world.environment.clone(), Options::new("/other")));
     let _ = block_on(async { t.rollback().await });

@@ -54,7 +54,7 @@ fn text(id: usize, value: i64) -> Vec<u8> {
 async fn prepare(environment: Arc<dyn Environment>) -> Database {
     environment.storage().create_dir_all(Path::new("/fast")).unwrap();
     let db = Database::open_in(environment, options()).await.unwrap();
-    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     let columns = vec![
         ColumnDef::new("id", ColumnType::bigint()),
         ColumnDef::new("value", ColumnType::bigint()),
@@ -136,7 +136,7 @@ fn meddle(db: &Database, environment: &SimulatedEnvironment, random: &mut Random
             }
         }
         12 | 13 => {
-            db.resize_buffer_pool((5 + random.below(8) as u64) * MIB).unwrap();
+            db.start_buffer_pool_resize((5 + random.below(8) as u64) * MIB).unwrap();
         }
         _ => {}
     }
@@ -231,7 +231,7 @@ fn the_tiers_memory_comes_out_of_the_pool() {
     check();
     finish(db.switch_extension(false));
     check();
-    let over = db.resize_buffer_pool(24 * MIB).unwrap();
+    let over = db.start_buffer_pool_resize(24 * MIB).unwrap();
     environment.run_until_complete(over.wait());
     // Eight times the pool as it is now; more than the pool at start would have had memory for.
     finish(db.switch_extension(true));

@@ -8,14 +8,11 @@
 use disk::{Environment, Fault, FaultKind, SimulatedEnvironment, SimulatedStorage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Options, Range};
-
-const PATIENCE: Duration = Duration::from_secs(1);
 
 fn options() -> Options {
     let mut options = Options::new("/data").page_size(4096).buffer_pool_bytes(96 * 4096);
@@ -65,7 +62,7 @@ fn prepared() -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::new(1);
     environment.run_until_complete(async {
         let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         db.create_table("test", "t", table_def()).await.unwrap();
         for id in 0..10 {
             insert(&db, id).await.unwrap();
@@ -87,14 +84,14 @@ enum Statement {
 impl Statement {
     async fn run(self, db: &Database) -> Result<(), Error> {
         match self {
-            Statement::Create => db.create_table("test", "u", table_def()).await,
-            Statement::Drop => db.drop_table("test", "t", None, PATIENCE).await,
-            Statement::Truncate => db.truncate_table("test", "t", None, PATIENCE).await,
+            Statement::Create => db.create_table("test", "u", table_def()).await.map(drop),
+            Statement::Drop => db.drop_table("test", "t").await,
+            Statement::Truncate => db.truncate_table("test", "t").await,
             Statement::Index => {
                 let parts = vec![KeyPart { column: 1, prefix_chars: None }];
                 let name = "extra".to_owned();
                 let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
-                db.create_index("test", "t", key, None, PATIENCE).await
+                db.create_index("test", "t", key).await
             }
         }
     }
@@ -134,7 +131,7 @@ fn with_a_failing_call(start: &SimulatedStorage, statement: Statement, call: u64
                 "{what} gave {outcome:?}; then {acknowledged:?} were acknowledged, and {found:?} are there"
             );
             for table in db.tables("test") {
-                let report = db.check_table("test", &table.name, None, PATIENCE).await.unwrap();
+                let report = db.check_table("test", &table.name).await.unwrap();
                 assert!(report.is_sound(), "{what} gave {outcome:?}; {:?}", report.problems);
             }
             let files = after.disk().clone();
@@ -198,7 +195,7 @@ fn prepared_for_names() -> Arc<SimulatedStorage> {
         let db = open(&environment).await;
         for (database, name, first) in [("test", "a", 0), ("test", "b", 100), ("other", "c", 200)] {
             if db.database(database).is_none() {
-                db.create_database(database, Collation::Utf8mb4Bin).unwrap();
+                db.create_database(database, Collation::Utf8mb4Bin).await.unwrap();
             }
             db.create_table(database, name, table_def()).await.unwrap();
             for id in first..first + 5 {
@@ -254,21 +251,19 @@ impl OnNames {
     async fn run(self, db: &Database) -> Result<(), Error> {
         let (a, b, t) = (("test", "a"), ("test", "b"), ("test", "t"));
         match self {
-            OnNames::Create => db.create_table("test", "t", table_def()).await,
-            OnNames::Drop => db.drop_table("test", "a", None, PATIENCE).await,
-            OnNames::DropBoth => db.drop_tables(&[a, b], None, PATIENCE).await,
-            OnNames::Truncate => db.truncate_table("test", "a", None, PATIENCE).await,
-            OnNames::Rename => db.rename_table(a, t, None, PATIENCE).await,
-            OnNames::RenameAway => db.rename_table(a, ("other", "a"), None, PATIENCE).await,
+            OnNames::Create => db.create_table("test", "t", table_def()).await.map(drop),
+            OnNames::Drop => db.drop_table("test", "a").await,
+            OnNames::DropBoth => db.drop_tables(&[a, b]).await,
+            OnNames::Truncate => db.truncate_table("test", "a").await,
+            OnNames::Rename => db.rename_table(a, t).await,
+            OnNames::RenameAway => db.rename_table(a, ("other", "a")).await,
             OnNames::RenameSeveral => {
-                db.rename_tables(&[(a, t), (b, ("test", "u")), (("other", "c"), a)], None, PATIENCE).await
+                db.rename_tables(&[(a, t), (b, ("test", "u")), (("other", "c"), a)]).await
             }
-            OnNames::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)], None, PATIENCE).await,
-            OnNames::Discard => db.discard_tablespace("test", "a", None, PATIENCE).await,
-            OnNames::CreateDatabase => {
-                db.create_database_async("third", Collation::Utf8mb4Bin, PATIENCE).await
-            }
-            OnNames::DropDatabase => db.drop_database("test", None, PATIENCE).await.map(drop),
+            OnNames::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)]).await,
+            OnNames::Discard => db.discard_tablespace("test", "a").await,
+            OnNames::CreateDatabase => db.create_database("third", Collation::Utf8mb4Bin).await,
+            OnNames::DropDatabase => db.drop_database("test").await.map(drop),
             OnNames::TwoIndexes => {
                 let key = |name: &str| KeyDef {
                     name: name.to_owned(),
@@ -278,7 +273,7 @@ impl OnNames {
                     root: 0,
                     born: 0,
                 };
-                db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[], None, PATIENCE).await
+                db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[]).await
             }
         }
     }
@@ -350,7 +345,7 @@ fn is_done_or_undone(
                     with_file.clone().map(|table| format!("{}.ibd", table.name)).collect();
                 expected.sort();
                 for table in with_file {
-                    let report = db.check_table(&database, &table.name, None, PATIENCE).await.unwrap();
+                    let report = db.check_table(&database, &table.name).await.unwrap();
                     assert!(report.is_sound(), "{what}: {:?}", report.problems);
                 }
                 let path = std::path::Path::new("/data").join(&database);
@@ -393,19 +388,19 @@ fn a_name_that_no_file_can_have_is_refused_before_anything_happens() {
         let before = everything(&db).await;
         let first = environment.disk().calls();
         let long = "\u{8868}".repeat(51);
-        let renamed = db.rename_table(("test", "a"), ("test", &long), None, PATIENCE).await;
+        let renamed = db.rename_table(("test", "a"), ("test", &long)).await;
         assert!(matches!(renamed, Err(Error::NameTooLong(_))), "{renamed:?}");
         let made = db.create_table("test", &long, table_def()).await;
         assert!(matches!(made, Err(Error::NameTooLong(_))), "{made:?}");
         assert!(matches!(
-            db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin),
+            db.create_database(&"\u{8868}".repeat(52), Collation::Utf8mb4Bin).await,
             Err(Error::NameTooLong(_))
         ));
         assert_eq!(environment.disk().calls(), first);
         assert_eq!(everything(&db).await, before);
         let fits = "\u{8868}".repeat(50);
-        db.rename_table(("test", "a"), ("test", &fits), None, PATIENCE).await.unwrap();
-        drop(db.export_table("test", &fits, None, PATIENCE).await.unwrap());
+        db.rename_table(("test", "a"), ("test", &fits)).await.unwrap();
+        drop(db.export_table("test", &fits).await.unwrap());
     });
     environment.shutdown();
 }
@@ -419,7 +414,7 @@ fn a_file_in_the_way_is_no_target() {
         let before = everything(&db).await;
         let file = environment.storage().open(stray, disk::OpenHow::CREATE_NEW.buffered()).unwrap();
         file.write_at(b"somebody's", 0).unwrap();
-        let refused = db.rename_table(("test", "a"), ("test", "t"), None, PATIENCE).await.unwrap_err();
+        let refused = db.rename_table(("test", "a"), ("test", "t")).await.unwrap_err();
         assert!(refused.to_string().contains("t.ibd"), "{refused}");
         assert_eq!(environment.disk().content(stray).unwrap(), b"somebody's");
         assert_eq!(everything(&db).await, before);

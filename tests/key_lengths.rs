@@ -4,14 +4,11 @@
 
 use disk::{Environment, SimulatedEnvironment};
 use std::sync::Arc;
-use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, SchemaError, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Options};
-
-const PATIENCE: Duration = Duration::from_secs(1);
 
 async fn open(environment: &Arc<SimulatedEnvironment>, page_size: u32) -> Database {
     let shared: Arc<dyn Environment> = environment.clone();
@@ -42,15 +39,15 @@ fn keys_are_as_long_as_pages_allow() {
         let environment = SimulatedEnvironment::new(1);
         environment.run_until_complete(async {
             let db = open(&environment, page_size).await;
-            db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+            db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
             let too_long = |error: Error| match error {
                 Error::Schema(SchemaError::KeyTooLong(limit)) => assert_eq!(limit, most),
                 error => panic!("{page_size}: {error}"),
             };
             too_long(db.create_table("test", "t", table(most + 1, 10)).await.unwrap_err());
             db.create_table("test", "t", table(most, most + 1)).await.unwrap();
-            too_long(db.create_index("test", "t", on_b(), None, PATIENCE).await.unwrap_err());
-            db.drop_table("test", "t", None, PATIENCE).await.unwrap();
+            too_long(db.create_index("test", "t", on_b()).await.unwrap_err());
+            db.drop_table("test", "t").await.unwrap();
 
             // The longest entries there can be, by INSERT as well as by CREATE INDEX.
             let def = table(most, most).key("before", KeyKind::Secondary, &["b"]);
@@ -63,8 +60,8 @@ fn keys_are_as_long_as_pages_allow() {
                 transaction.insert(&handle, &[Value::bytes(&a), Value::bytes(&b)]).await.unwrap();
             }
             transaction.commit(Durability::Sync).await.unwrap();
-            db.create_index("test", "t", on_b(), None, PATIENCE).await.unwrap();
-            let report = db.check_table("test", "t", None, PATIENCE).await.unwrap();
+            db.create_index("test", "t", on_b()).await.unwrap();
+            let report = db.check_table("test", "t").await.unwrap();
             assert!(report.is_sound(), "{:?}", report.problems);
             assert_eq!(report.rows, 40);
             db.close().await.unwrap();

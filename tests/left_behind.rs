@@ -7,7 +7,7 @@ mod definitions;
 use std::path::Path;
 use std::sync::Arc;
 
-use definitions::{PATIENCE, ids, insert_into, key, names_in, open, options, prepared, table_def, try_open};
+use definitions::{ids, insert_into, key, names_in, open, options, prepared, table_def, try_open};
 use disk::{Crash, Environment, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment, Storage};
 use parking_lot::Mutex;
 use untorn::Error;
@@ -34,8 +34,8 @@ impl First {
     async fn run(self, db: &Database) -> Result<(), Error> {
         let (a, b, t) = (("test", "a"), ("test", "b"), ("test", "t"));
         match self {
-            First::Truncate => db.truncate_table("test", "a", None, PATIENCE).await,
-            First::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)], None, PATIENCE).await,
+            First::Truncate => db.truncate_table("test", "a").await,
+            First::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)]).await,
         }
     }
 }
@@ -43,10 +43,10 @@ impl First {
 impl Second {
     async fn run(self, db: &Database) -> Result<(), Error> {
         match self {
-            Second::Discard => db.discard_tablespace("test", "a", None, PATIENCE).await,
-            Second::Truncate => db.truncate_table("test", "a", None, PATIENCE).await,
-            Second::Rename => db.rename_table(("test", "a"), ("test", "c"), None, PATIENCE).await,
-            Second::Drop => db.drop_table("test", "a", None, PATIENCE).await,
+            Second::Discard => db.discard_tablespace("test", "a").await,
+            Second::Truncate => db.truncate_table("test", "a").await,
+            Second::Rename => db.rename_table(("test", "a"), ("test", "c")).await,
+            Second::Drop => db.drop_table("test", "a").await,
         }
     }
 }
@@ -68,7 +68,7 @@ fn after_both(start: &disk::SimulatedStorage, first: First, second: Second, call
         let reached = disk.calls() > from + calls.1;
         disk.forget_faults();
         // With its record goes into the catalog what could wait.
-        db.create_database("later", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("later", Collation::Utf8mb4Bin).await.unwrap();
         (reached, outcome)
     });
     for seed in 0..2 {
@@ -126,7 +126,7 @@ fn moments_of_create_index() -> Vec<Moment> {
         let db = open(&environment).await;
         let seen = moments.clone();
         disk.observe_syncs(move |moment| seen.lock().push(moment));
-        db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[], None, PATIENCE).await.unwrap();
+        db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[]).await.unwrap();
         disk.stop_observing();
     });
     environment.shutdown();
@@ -142,7 +142,7 @@ fn no_crash_in_create_index_leaves_pages_of_nobody() {
             let after = SimulatedEnvironment::with_storage(2, moment.crash(crash).0);
             after.run_until_complete(async {
                 let db = open(&after).await;
-                let report = db.check_table("test", "a", None, PATIENCE).await.unwrap();
+                let report = db.check_table("test", "a").await.unwrap();
                 assert!(report.is_sound(), "sync {at}, {crash:?}: {:?}", report.problems);
                 assert_eq!(report.lost_pages, 0, "sync {at}, {crash:?}");
                 match db.table("test", "a").unwrap().def.secondary_keys().len() {
@@ -170,7 +170,7 @@ fn an_unfinished_index_keeps_no_directory_closed() {
             let db = open(&after).await;
             ids(&db, "test", "a").await.unwrap_err();
             assert_eq!(ids(&db, "test", "b").await.unwrap().len(), 30);
-            db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+            db.drop_table("test", "a").await.unwrap();
             db.close().await.unwrap();
         });
         after.shutdown();
@@ -228,9 +228,9 @@ fn a_lost_catalog_is_told_also_without_tables() {
             environment.run_until_complete(async {
                 let db = open(&environment).await;
                 if databases && db.database("test").is_none() {
-                    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+                    db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
                     db.create_table("test", "a", table_def()).await.unwrap();
-                    db.discard_tablespace("test", "a", None, PATIENCE).await.unwrap();
+                    db.discard_tablespace("test", "a").await.unwrap();
                 }
                 db.close().await.unwrap();
             });
@@ -263,11 +263,11 @@ fn an_index_that_could_not_be_announced_says_why() {
             for failing in next..next + 6 {
                 disk.plan(Fault { call: failing, kind: FaultKind::Eio });
             }
-            let outcome = db.create_index("test", "t", key("extra"), None, PATIENCE).await;
+            let outcome = db.create_index("test", "t", key("extra")).await;
             let Err(error) = outcome else { return };
             disk.forget_faults();
             // Nothing can be changed any more: the catalog was it.
-            let after = db.create_database_async("other", Collation::Utf8mb4Bin, PATIENCE).await;
+            let after = db.create_database("other", Collation::Utf8mb4Bin).await;
             if matches!(after, Err(Error::Catalog { .. })) {
                 stopped += 1;
                 let says = error.to_string();
@@ -289,16 +289,16 @@ fn a_full_disk_lets_an_index_and_a_tablespace_go() {
         SimulatedEnvironment::with_storage(1, prepared(&[("test", "t", 1), ("test", "u", 1)], 20));
     environment.run_until_complete(async {
         let db = open(&environment).await;
-        db.create_index("test", "t", key("extra"), None, PATIENCE).await.unwrap();
+        db.create_index("test", "t", key("extra")).await.unwrap();
         environment.disk().fill_up(true);
         // Renames need no room but in the catalog: what it has for all is used up.
         let mut names = ("u", "v");
-        while db.rename_table(("test", names.0), ("test", names.1), None, PATIENCE).await.is_ok() {
+        while db.rename_table(("test", names.0), ("test", names.1)).await.is_ok() {
             names = (names.1, names.0);
         }
-        db.drop_index("test", "t", "extra", None, PATIENCE).await.unwrap();
-        db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
-        db.drop_table("test", names.0, None, PATIENCE).await.unwrap();
+        db.drop_index("test", "t", "extra").await.unwrap();
+        db.discard_tablespace("test", "t").await.unwrap();
+        db.drop_table("test", names.0).await.unwrap();
     });
     environment.shutdown();
     let after = SimulatedEnvironment::with_storage(2, environment.disk().crash(1));
@@ -334,17 +334,17 @@ fn a_damaged_unfinished_index_is_freed_when_it_is_whole_again() {
             let db = open(&environment).await;
             match opening {
                 0 => {
-                    db.create_index("test", "t", key("extra"), None, PATIENCE).await.unwrap();
+                    db.create_index("test", "t", key("extra")).await.unwrap();
                     root = db.table("test", "t").unwrap().def.secondary_keys()[0].root;
                 }
                 1 => {
                     environment.disk().misbehave("t.ibd", Misbehaviour::FailRead(FaultKind::Eio), 1);
-                    db.drop_index("test", "t", "extra", None, PATIENCE).await.unwrap();
+                    db.drop_index("test", "t", "extra").await.unwrap();
                     environment.disk().behave();
                 }
                 2 => {}
                 _ => {
-                    let report = db.check_table("test", "t", None, PATIENCE).await.unwrap();
+                    let report = db.check_table("test", "t").await.unwrap();
                     assert!(report.is_sound(), "{:?}", report.problems);
                     assert_eq!(report.lost_pages, 0);
                 }
@@ -403,7 +403,7 @@ fn forced_recovery_leaves_the_files_of_a_statement_where_they_are() {
             let seen = moments.clone();
             environment.disk().observe_syncs(move |moment| seen.lock().push(moment));
             first.run(&db).await.unwrap();
-            db.drop_table("test", "b", None, PATIENCE).await.unwrap();
+            db.drop_table("test", "b").await.unwrap();
             environment.disk().stop_observing();
         });
         environment.shutdown();
@@ -451,7 +451,7 @@ fn after_dropping(tables: usize) -> Arc<disk::SimulatedStorage> {
     let last = Arc::new(Mutex::new(None));
     environment.run_until_complete(async {
         let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for number in 0..tables {
             db.create_table("test", &format!("t{number}"), table_def()).await.unwrap();
         }
@@ -459,7 +459,7 @@ fn after_dropping(tables: usize) -> Arc<disk::SimulatedStorage> {
         environment.disk().observe_syncs(move |moment| {
             first.lock().get_or_insert(moment);
         });
-        db.drop_database("test", None, PATIENCE).await.unwrap();
+        db.drop_database("test").await.unwrap();
         environment.disk().stop_observing();
     });
     environment.shutdown();
@@ -510,7 +510,7 @@ fn the_directory_of_a_dropped_database_goes_with_its_last_file() {
                 let Ok(db) = try_open(&environment).await else { return };
                 if !at_a_start {
                     plan();
-                    let _ = db.drop_database("test", None, PATIENCE).await;
+                    let _ = db.drop_database("test").await;
                 }
                 disk.forget_faults();
                 let _ = db.close().await;

@@ -104,7 +104,7 @@ fn composite(db: &Database) -> Arc<untorn::Table> {
         ColumnDef::new("n", ColumnType::bigint()),
     ]);
     let table = db.create_table_if_missing("test", "t", def.primary_key(&["a", "b"])).unwrap();
-    db.transact(|t| {
+    db.transact(|t| -> untorn::Result<()> {
         for b in 1..=3 {
             t.insert(&table, &[Value::Int(1), Value::Int(b), Value::Int(b)])?;
         }
@@ -438,7 +438,7 @@ mod simulated {
         let shared: Arc<dyn Environment> = environment.clone();
         let options = || Options::new("/data").buffer_pool_bytes(5 << 20).redo_capacity_bytes(8 << 20);
         let db = environment.run_until_complete(Database::open_in(shared.clone(), options())).unwrap();
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        environment.run_until_complete(db.create_database("test", Collation::Utf8mb4Bin)).unwrap();
         environment.run_until_complete(async {
             let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
             db.create_table("test", "t", def).await.unwrap();

@@ -70,7 +70,7 @@ fn prepared() -> Arc<SimulatedStorage> {
         let db = open(&environment).await;
         for (database, name, first) in [("test", "a", 0), ("test", "b", 100), ("other", "c", 200)] {
             if db.database(database).is_none() {
-                db.create_database(database, Collation::Utf8mb4Bin).unwrap();
+                db.create_database(database, Collation::Utf8mb4Bin).await.unwrap();
             }
             db.create_table(database, name, table_def()).await.unwrap();
             for id in first..first + 3 {
@@ -102,20 +102,20 @@ impl Statement {
     async fn run(self, db: &Database) -> Result<(), Error> {
         let (a, b, t) = (("test", "a"), ("test", "b"), ("test", "t"));
         match self {
-            Statement::CreateB => db.create_table("test", "b", table_def()).await,
-            Statement::CreateNew => db.create_table("test", "new", table_def()).await,
-            Statement::DropB => db.drop_table("test", "b", None, PATIENCE).await,
-            Statement::RenameAToB => db.rename_table(a, b, None, PATIENCE).await,
-            Statement::RenameBToA => db.rename_table(b, a, None, PATIENCE).await,
-            Statement::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)], None, PATIENCE).await,
-            Statement::TruncateB => db.truncate_table("test", "b", None, PATIENCE).await,
+            Statement::CreateB => db.create_table("test", "b", table_def()).await.map(drop),
+            Statement::CreateNew => db.create_table("test", "new", table_def()).await.map(drop),
+            Statement::DropB => db.drop_table("test", "b").await,
+            Statement::RenameAToB => db.rename_table(a, b).await,
+            Statement::RenameBToA => db.rename_table(b, a).await,
+            Statement::Swap => db.rename_tables(&[(a, t), (b, a), (t, b)]).await,
+            Statement::TruncateB => db.truncate_table("test", "b").await,
             Statement::DiscardB => {
-                db.discard_tablespace("test", "b", None, PATIENCE).await?;
-                db.drop_table("test", "b", None, PATIENCE).await
+                db.discard_tablespace("test", "b").await?;
+                db.drop_table("test", "b").await
             }
-            Statement::DropOther => db.drop_database("other", None, PATIENCE).await.map(drop),
-            Statement::CreateInOther => db.create_table("other", "n", table_def()).await,
-            Statement::RenameAToOther => db.rename_table(a, ("other", "a"), None, PATIENCE).await,
+            Statement::DropOther => db.drop_database("other").await.map(drop),
+            Statement::CreateInOther => db.create_table("other", "n", table_def()).await.map(drop),
+            Statement::RenameAToOther => db.rename_table(a, ("other", "a")).await,
         }
     }
 }
@@ -182,7 +182,7 @@ fn reopened(disk: Arc<SimulatedStorage>, what: &str) -> State {
         // Whatever was there can be gone on with.
         if db.database("test").is_some() {
             db.create_table("test", "afterwards", table_def()).await.unwrap();
-            db.drop_table("test", "afterwards", None, PATIENCE).await.unwrap();
+            db.drop_table("test", "afterwards").await.unwrap();
         }
         state(&db).await
     });
@@ -260,7 +260,7 @@ fn create_and_rename_to_a_name_that_is_free() {
         let environment = SimulatedEnvironment::with_storage(1, prepared());
         environment.run_until_complete(async {
             let db = open(&environment).await;
-            db.drop_table("test", "b", None, PATIENCE).await.unwrap();
+            db.drop_table("test", "b").await.unwrap();
             db.close().await.unwrap();
         });
         environment.shutdown();
@@ -297,7 +297,7 @@ fn a_cycle_of_metadata_locks_ends_in_a_deadlock_at_once() {
         for (end, name) in ends.iter().zip(["a", "b"]) {
             let (db, end) = (db.clone(), end.clone());
             let task = async move {
-                db.truncate_table("test", name, None, PATIENCE).await.unwrap();
+                db.truncate_table("test", name).await.unwrap();
                 end.set();
             };
             environment.spawn("definition", Box::pin(task));
@@ -350,7 +350,7 @@ fn a_cycle_through_a_row_lock_ends_in_a_deadlock_at_once() {
             let truncated = Event::new();
             let (end, definer) = (truncated.clone(), db.clone());
             let task = async move {
-                definer.truncate_table("test", "a", None, PATIENCE).await.unwrap();
+                definer.truncate_table("test", "a").await.unwrap();
                 end.set();
             };
             environment.spawn("definition", Box::pin(task));

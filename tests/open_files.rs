@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
@@ -81,7 +80,7 @@ fn many_tables_go_through_few_descriptors() {
     };
     let db = untorn::engine::block_on(Database::open(options(&place.0))).unwrap();
     disk::block_on(async {
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for number in 0..TABLES {
             db.create_table("test", &format!("t{number}"), def()).await.unwrap();
             insert(&db, number, 1).await;
@@ -102,11 +101,11 @@ fn many_tables_go_through_few_descriptors() {
             insert(&db, number, 2).await;
         }
         // Renamed while its file may be closed.
-        db.rename_table(("test", "t0"), ("test", "moved"), None, Duration::from_secs(5)).await.unwrap();
+        db.rename_table(("test", "t0"), ("test", "moved")).await.unwrap();
         for number in 1..TABLES {
             assert_eq!(rows(&db, number).await, 2);
         }
-        db.rename_table(("test", "moved"), ("test", "t0"), None, Duration::from_secs(5)).await.unwrap();
+        db.rename_table(("test", "moved"), ("test", "t0")).await.unwrap();
         assert_eq!(rows(&db, 0).await, 2);
     });
     untorn::engine::block_on(db.close()).unwrap();

@@ -57,7 +57,7 @@ async fn count(database: &Database) -> usize {
 }
 
 async fn create(database: &Database) {
-    database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     let table = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
     database.create_table("test", "t", table).await.unwrap();
 }

@@ -90,7 +90,7 @@ async fn counters(database: &Database) -> Result<Vec<i64>, Error> {
 /// A disk after a clean stop: a table of rows with counter 1.
 fn stopped(options: Options) -> Arc<SimulatedStorage> {
     let (environment, ..) = run(SimulatedStorage::new(3), options, async |database| {
-        database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         database.create_table("test", "t", table_def()).await.unwrap();
         let table = database.table("test", "t").unwrap();
         let mut transaction = database.transaction();
@@ -188,8 +188,9 @@ fn torn_pages_of_every_kind_are_restored_and_listed() {
         assert!(database.report().to_string().contains(&torn[0].to_string()), "{}", database.report());
         let found = environment.run_until_complete(counters(&database)).unwrap();
         assert_eq!(found, vec![2; ROWS as usize]);
-        let check =
-            environment.run_until_complete(database.check_table("test", "t", None, Duration::from_secs(1)));
+        let check = environment.run_until_complete(
+            database.definitions().timeout(Duration::from_secs(1)).check_table("test", "t"),
+        );
         assert!(check.unwrap().is_sound());
     }
 }
@@ -321,7 +322,7 @@ fn a_page_torn_in_both_places_stops_the_start_and_level_1_gets_past_it() {
         assert!(matches!(refused, Error::Transaction(TransactionError::ForcedRecovery(1))), "{refused}");
         transaction.rollback().await.unwrap();
         // A damaged table can be dropped.
-        database.drop_table("test", "t", None, Duration::from_secs(1)).await.unwrap();
+        database.definitions().timeout(Duration::from_secs(1)).drop_table("test", "t").await.unwrap();
         database.close().await.unwrap();
     });
     assert!(open(&environment.disk().crash(3), options()).is_ok(), "the damage is gone with the table");
@@ -345,7 +346,7 @@ fn detect_only_names_the_torn_page_and_cannot_restore_it() {
 fn a_page_without_a_copy_is_made_anew_when_redo_initialises_it() {
     // Everything is created after the only checkpoint, so no page needs a copy, and none has one.
     let (environment, ..) = run(SimulatedStorage::new(3), options(), async |database| {
-        database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         database.create_table("test", "t", table_def()).await.unwrap();
         let table = database.table("test", "t").unwrap();
         let mut transaction = database.transaction();
@@ -454,13 +455,14 @@ fn tables_can_be_made_and_dropped_up_to_level_3() {
     for level in 1..=6 {
         let (environment, database) = open(&disk.crash(2), options().force_recovery(level)).unwrap();
         let made = environment.run_until_complete(database.create_table("test", "u", table_def()));
-        let dropped =
-            environment.run_until_complete(database.drop_table("test", "t", None, Duration::from_secs(1)));
+        let dropped = environment.run_until_complete(
+            database.definitions().timeout(Duration::from_secs(1)).drop_table("test", "t"),
+        );
         if level <= 3 {
             made.unwrap();
             dropped.unwrap();
         } else {
-            for result in [made, dropped] {
+            for result in [made.map(drop), dropped] {
                 assert!(matches!(result, Err(Error::ForcedRecovery(l)) if l == level), "level {level}");
             }
             assert_eq!(environment.run_until_complete(counters(&database)).unwrap().len(), ROWS as usize);
@@ -531,7 +533,7 @@ fn every_page_size_works_end_to_end() {
         let size = |id: i64| if id % 50 == 0 { 3 * bytes as usize } else { 20 + (id as usize * 7) % 300 };
         let (environment, ..) = run(SimulatedStorage::new(3), options.clone(), async |database| {
             assert!(database.redo().mini_transaction_bytes_max() >= 30 * bytes as usize);
-            database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+            database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
             let def = table_def().key("counter_1", untorn::schema::KeyKind::Secondary, &["counter"]);
             database.create_table("test", "t", def).await.unwrap();
             let table = database.table("test", "t").unwrap();
@@ -573,7 +575,12 @@ fn every_page_size_works_end_to_end() {
                     .unwrap();
                 assert_eq!(expected.next(), None);
                 drop(transaction);
-                let report = database.check_table("test", "t", None, Duration::from_secs(1)).await.unwrap();
+                let report = database
+                    .definitions()
+                    .timeout(Duration::from_secs(1))
+                    .check_table("test", "t")
+                    .await
+                    .unwrap();
                 assert!(report.is_sound(), "{bytes}-byte pages: {:#?}", report.problems);
                 database.close().await.unwrap();
             });

@@ -40,7 +40,7 @@ impl World {
         ])
         .primary_key(&["id"])
         .key("n", KeyKind::Unique, &["n"]);
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        environment.run_until_complete(db.create_database("test", Collation::Utf8mb4Bin)).unwrap();
         environment.run_until_complete(db.create_table("test", "t", def)).unwrap();
         let table = db.table("test", "t").unwrap();
         World { environment, db, table }

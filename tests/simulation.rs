@@ -84,7 +84,7 @@ async fn definitions(db: Database) {
     loop {
         let exists = db.table("test", "t").unwrap().def.key_named("extra").is_some();
         let result = if exists {
-            db.drop_index("test", "t", "extra", None, DDL_PATIENCE).await
+            db.definitions().timeout(DDL_PATIENCE).drop_index("test", "t", "extra").await
         } else {
             let part = |column| KeyPart { column, prefix_chars: None };
             let key = KeyDef {
@@ -95,7 +95,7 @@ async fn definitions(db: Database) {
                 root: 0,
                 born: 0,
             };
-            db.create_index("test", "t", key, None, DDL_PATIENCE).await
+            db.definitions().timeout(DDL_PATIENCE).create_index("test", "t", key).await
         };
         match result {
             Ok(()) => {}
@@ -200,7 +200,7 @@ async fn change_rows(
 
 async fn prepare(environment: Arc<dyn Environment>) -> Database {
     let db = Database::open_in(environment, options()).await.unwrap();
-    db.create_database("test", untorn::types::Collation::Utf8mb4Bin).unwrap();
+    db.create_database("test", untorn::types::Collation::Utf8mb4Bin).await.unwrap();
     db.create_table("test", "t", table_def()).await.unwrap();
     db.create_table("test", "account", account_def()).await.unwrap();
     let accounts = db.table("test", "account").unwrap();
@@ -252,7 +252,8 @@ async fn verify(db: &Database, journals: &[Journal]) -> Vec<Rows> {
         );
     }
     for name in ["t", "account"] {
-        let report = db.check_table("test", name, None, Duration::from_secs(1)).await.unwrap();
+        let report =
+            db.definitions().timeout(Duration::from_secs(1)).check_table("test", name).await.unwrap();
         assert!(report.is_sound(), "{name}: {:#?}", report.problems);
     }
     found

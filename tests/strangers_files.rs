@@ -7,7 +7,7 @@ mod definitions;
 
 use std::path::Path;
 
-use definitions::{PATIENCE, ids, insert_into, names_in, open, prepared, table_def};
+use definitions::{ids, insert_into, names_in, open, prepared, table_def};
 use disk::{Crash, Fault, FaultKind, Misbehaviour, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
 use untorn::Error;
 
@@ -47,12 +47,12 @@ fn a_strangers_file_is_neither_overwritten_nor_removed() {
         environment.run_until_complete(async {
             let db = open(&environment).await;
             if drops {
-                db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+                db.drop_table("test", "a").await.unwrap();
             } else {
-                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
+                db.truncate_table("test", "a").await.unwrap();
                 insert_into(&db, "test", "a", 7).await.unwrap();
                 // It goes on elsewhere, also when it is emptied again.
-                db.truncate_table("test", "a", None, PATIENCE).await.unwrap();
+                db.truncate_table("test", "a").await.unwrap();
                 insert_into(&db, "test", "a", 8).await.unwrap();
             }
             assert_eq!(environment.disk().content(own).unwrap(), stranger);
@@ -92,10 +92,10 @@ fn what_is_put_back_after_a_statement_stays() {
         environment.run_until_complete(async {
             let db = open(&environment).await;
             match statement {
-                "DROP" => db.drop_table("test", "a", None, PATIENCE).await.unwrap(),
-                "DISCARD" => db.discard_tablespace("test", "a", None, PATIENCE).await.unwrap(),
+                "DROP" => db.drop_table("test", "a").await.unwrap(),
+                "DISCARD" => db.discard_tablespace("test", "a").await.unwrap(),
                 _ => {
-                    db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+                    db.drop_table("test", "a").await.unwrap();
                     // Its first call after the catalog's is the one that makes the file.
                     let fails = |call: u64| {
                         disk.plan(Fault { call, kind: FaultKind::TooManyFiles });
@@ -130,7 +130,7 @@ fn a_file_that_cannot_be_read_is_not_removed() {
         ids(&db, "test", "a").await.unwrap();
         // Dropped, and the file stays.
         disk.plan(Fault { call: disk.calls() + 2, kind: FaultKind::Denied });
-        db.drop_table("test", "a", None, PATIENCE).await.unwrap();
+        db.drop_table("test", "a").await.unwrap();
         disk.forget_faults();
     });
     environment.shutdown();

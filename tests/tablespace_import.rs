@@ -62,18 +62,18 @@ fn content(environment: &SimulatedEnvironment, name: &str) -> Option<Vec<u8>> {
 
 async fn discarded(db: &Database, def: TableDef) {
     if db.database("test").is_none() {
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     }
     db.create_table("test", "t", def).await.unwrap();
-    db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
+    db.discard_tablespace("test", "t").await.unwrap();
 }
 
 async fn import(db: &Database) -> Result<ImportReport, Error> {
-    db.import_tablespace("test", "t", None, PATIENCE).await
+    db.import_tablespace("test", "t").await
 }
 
 async fn check(db: &Database) -> untorn::CheckReport {
-    let report = db.check_table("test", "t", None, PATIENCE).await.unwrap();
+    let report = db.check_table("test", "t").await.unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     report
 }
@@ -253,7 +253,7 @@ async fn fill(db: &Database, name: &str) {
 
 /// Exports an Untorn table and gives its two files.
 async fn exported(db: &Database, environment: &SimulatedEnvironment, name: &str) -> (Vec<u8>, Vec<u8>) {
-    let _hold = db.export_table("test", name, None, PATIENCE).await.unwrap();
+    let _hold = db.export_table("test", name).await.unwrap();
     let file = |suffix: &str| content(environment, &format!("{name}.{suffix}")).unwrap();
     (file("ibd"), file("cfg"))
 }
@@ -261,7 +261,7 @@ async fn exported(db: &Database, environment: &SimulatedEnvironment, name: &str)
 /// A database whose table `source` is filled, and the files that it exports.
 async fn with_source(environment: &Arc<SimulatedEnvironment>, def: TableDef) -> (Database, Vec<u8>, Vec<u8>) {
     let db = open(environment).await;
-    db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     db.create_table("test", "source", def).await.unwrap();
     fill(&db, "source").await;
     let (ibd, cfg) = exported(&db, environment, "source").await;
@@ -287,7 +287,7 @@ fn our_own_table_comes_back_as_another() {
             fill_more(&db, "source").await;
             check(&db).await;
             assert_eq!(rows(&db, "t").await, rows(&db, "source").await);
-            assert!(db.discard_tablespace("test", "t", None, PATIENCE).await.is_ok());
+            assert!(db.discard_tablespace("test", "t").await.is_ok());
         });
         environment.shutdown();
     }
@@ -300,7 +300,7 @@ fn a_table_that_is_held_stays_as_it_is_while_another_is_exported() {
     let environment = SimulatedEnvironment::new(5);
     environment.run_until_complete(async {
         let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for name in ["source", "other", "elsewhere"] {
             db.create_table("test", name, own_def(true)).await.unwrap();
         }
@@ -311,7 +311,7 @@ fn a_table_that_is_held_stays_as_it_is_while_another_is_exported() {
         reader.for_each(&elsewhere, &Range::all(), |_| true).await.unwrap();
         fill(&db, "source").await;
         fill(&db, "other").await;
-        let hold = db.export_table("test", "source", None, PATIENCE).await.unwrap();
+        let hold = db.export_table("test", "source").await.unwrap();
         let held = content(&environment, "source.ibd").unwrap();
         reader.commit(Durability::Sync).await.unwrap();
         drop(reader);
@@ -346,7 +346,7 @@ fn delete_marked_records_do_not_come_along() {
     let environment = SimulatedEnvironment::new(4);
     environment.run_until_complete(async {
         let db = open(&environment).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         db.create_table("test", "source", own_def(true)).await.unwrap();
         // A view that sees all rows keeps purge away.
         let source = db.table("test", "source").unwrap();
@@ -395,14 +395,14 @@ fn a_discarded_table_refuses_work_and_survives_restarts() {
         is_discarded(transaction.get(&table, &[Value::Int(1)], Lock::None).await.unwrap_err());
         is_discarded(transaction.open_table("test", "t", PATIENCE).await.err().unwrap());
         transaction.rollback().await.unwrap();
-        is_discarded(db.check_table("test", "t", None, PATIENCE).await.unwrap_err());
-        is_discarded(db.truncate_table("test", "t", None, PATIENCE).await.unwrap_err());
-        is_discarded(db.export_table("test", "t", None, PATIENCE).await.err().unwrap());
+        is_discarded(db.check_table("test", "t").await.unwrap_err());
+        is_discarded(db.truncate_table("test", "t").await.unwrap_err());
+        is_discarded(db.export_table("test", "t").await.err().unwrap());
         assert!(matches!(import(&db).await.unwrap_err(), Error::TablespaceMissing { .. }));
         // Twice is once.
-        db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.discard_tablespace("test", "t").await.unwrap();
         put(&environment, "t.ibd", b"somebody's");
-        db.drop_table("test", "t", None, PATIENCE).await.unwrap();
+        db.drop_table("test", "t").await.unwrap();
         assert_eq!(content(&environment, "t.ibd").unwrap(), b"somebody's");
         environment.storage().remove(Path::new("/data/test/t.ibd")).unwrap();
         db.create_table("test", "t", own_def(true)).await.unwrap();
@@ -571,7 +571,7 @@ fn a_file_of_another_definition_is_refused() {
                     }
                     (result, ..) => panic!("{said}, .cfg {with_cfg}: {result:?}"),
                 }
-                db.drop_table("test", "t", None, PATIENCE).await.unwrap();
+                db.drop_table("test", "t").await.unwrap();
                 for name in ["t.ibd", "t.cfg"] {
                     let _ = environment.storage().remove(&PathBuf::from("/data/test").join(name));
                 }

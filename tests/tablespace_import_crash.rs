@@ -6,7 +6,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use disk::{Crash, Environment, Fault, FaultKind, Moment, OpenHow, SimulatedEnvironment, SimulatedStorage};
 use parking_lot::Mutex;
@@ -16,7 +15,6 @@ use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass, Value};
 use untorn::{Error, Options, Range};
 
-const PATIENCE: Duration = Duration::from_secs(1);
 const FILE: &str = "/data/test/t.ibd";
 const MIB: u64 = 1 << 20;
 const ROWS: i64 = 60;
@@ -85,14 +83,14 @@ fn prepared(options: &Options) -> (Arc<SimulatedStorage>, Vec<u8>) {
     let environment = SimulatedEnvironment::new(1);
     let file = environment.run_until_complete(async {
         let db = open(&environment, options.clone()).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         db.create_table("test", "t", definition()).await.unwrap();
         fill(&db, "t", 3).await;
         let file = {
-            let _hold = db.export_table("test", "t", None, PATIENCE).await.unwrap();
+            let _hold = db.export_table("test", "t").await.unwrap();
             environment.disk().content(Path::new(FILE)).unwrap()
         };
-        db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.discard_tablespace("test", "t").await.unwrap();
         db.close().await.unwrap();
         file
     });
@@ -125,13 +123,13 @@ fn is_whole_or_discarded(disk: Arc<SimulatedStorage>, file: &[u8], what: &str) -
                     environment.disk().content(Path::new(FILE)).unwrap() == file,
                     "{what}: the file was changed"
                 );
-                db.import_tablespace("test", "t", None, PATIENCE).await.unwrap();
+                db.import_tablespace("test", "t").await.unwrap();
                 assert_eq!(values(&db).await.unwrap(), imported(), "{what}");
                 false
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        let report = db.check_table("test", "t", None, PATIENCE).await.unwrap();
+        let report = db.check_table("test", "t").await.unwrap();
         assert!(report.is_sound(), "{what}: {:?}", report.problems);
         let names = environment.storage().list(Path::new("/data/test")).unwrap();
         assert_eq!(names.len(), 1, "{what}: {names:?}");
@@ -161,7 +159,7 @@ fn a_power_loss_at_any_sync_leaves_the_table_discarded_or_whole() {
         let db = open(&environment, options()).await;
         let seen = moments.clone();
         environment.disk().observe_syncs(move |moment| seen.lock().push(moment));
-        db.import_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.import_tablespace("test", "t").await.unwrap();
         environment.disk().stop_observing();
         moments.lock().push(environment.disk().moment());
     });
@@ -193,7 +191,7 @@ fn any_failing_call_leaves_the_table_discarded_or_whole() {
                 let db = open(&environment, options()).await;
                 let first = disk.calls();
                 disk.plan(Fault { call: first + call, kind });
-                let outcome = db.import_tablespace("test", "t", None, PATIENCE).await;
+                let outcome = db.import_tablespace("test", "t").await;
                 let reached = disk.calls() > first + call;
                 if outcome.is_ok() {
                     assert_eq!(values(&db).await.unwrap(), imported(), "{what}");
@@ -220,13 +218,13 @@ fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_extension() {
     environment.storage().create_dir_all(Path::new("/fast")).unwrap();
     environment.run_until_complete(async {
         let db = open(&environment, options).await;
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for (name, factor) in [("t", 5), ("other", 3)] {
             db.create_table("test", name, definition()).await.unwrap();
             fill(&db, name, factor).await;
         }
         let file = {
-            let _hold = db.export_table("test", "other", None, PATIENCE).await.unwrap();
+            let _hold = db.export_table("test", "other").await.unwrap();
             environment.disk().content(Path::new("/data/test/other.ibd")).unwrap()
         };
         assert_eq!(values(&db).await.unwrap(), (1..=ROWS).map(|id| id * 5).collect::<Vec<_>>());
@@ -234,11 +232,11 @@ fn no_page_of_the_earlier_file_is_left_in_memory_or_in_the_extension() {
         let resident = || db.store().resident_pages(usize::MAX).iter().any(|page| page.space == earlier);
         assert!(resident(), "the earlier file's pages are in memory");
         let dropped = db.extension().spaces_invalidated;
-        db.discard_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.discard_tablespace("test", "t").await.unwrap();
         assert!(!resident(), "they went with the file");
         assert_eq!(db.extension().spaces_invalidated, dropped + 1, "and the tier was told");
         put(&environment, &file);
-        db.import_tablespace("test", "t", None, PATIENCE).await.unwrap();
+        db.import_tablespace("test", "t").await.unwrap();
         assert_ne!(db.table("test", "t").unwrap().def.space, earlier);
         assert_eq!(values(&db).await.unwrap(), imported());
         assert!(!resident(), "nothing was read under the earlier tablespace id");

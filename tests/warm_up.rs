@@ -31,7 +31,7 @@ fn run<T>(disk: Arc<SimulatedStorage>, work: impl AsyncFnOnce(&Database) -> T) -
 }
 
 async fn fill(database: &Database) {
-    database.create_database("test", Collation::Utf8mb4Bin).unwrap();
+    database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     let columns = vec![
         ColumnDef::new("id", ColumnType::bigint()),
         ColumnDef::new("v", ColumnType::VarBinary { bytes: 2000 }),

@@ -17,7 +17,6 @@ use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Options, Range};
 
-const PATIENCE: Duration = Duration::from_secs(1);
 const TABLES: [&str; 2] = ["t", "u"];
 
 fn options() -> Options {
@@ -71,7 +70,7 @@ fn directory(seed: u64, rows: i64) -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::new(seed);
     environment.run_until_complete(async {
         let db = open(&environment).await.unwrap();
-        db.create_database("test", Collation::Utf8mb4Bin).unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
         for name in TABLES {
             db.create_table("test", name, table_def()).await.unwrap();
             insert(&db, name, 0..rows).await.unwrap();
@@ -195,7 +194,7 @@ fn outcome(disk: &SimulatedStorage, file: &str, what: &str) -> Outcome {
         assert!(file.ends_with(".ibd"), "{what}: {refused:?}");
         // The other one can be written, the refused one dropped and made again.
         insert(&db, TABLES.into_iter().find(|other| other != name).unwrap(), 1000..1010).await.unwrap();
-        db.drop_table("test", name, None, PATIENCE).await.unwrap();
+        db.drop_table("test", name).await.unwrap();
         db.create_table("test", name, table_def()).await.unwrap();
         insert(&db, name, 0..5).await.unwrap();
         db.close().await.unwrap();
@@ -283,7 +282,7 @@ fn a_table_without_its_file_loses_its_redo_for_good_and_nobody_elses() {
         let db = open(&environment).await.unwrap();
         let error = ids(&db, "t").await.unwrap_err();
         assert!(names_file(&error, "test/t.ibd") && error.to_string().contains("lost changes"), "{error}");
-        db.truncate_table("test", "t", None, PATIENCE).await.unwrap();
+        db.truncate_table("test", "t").await.unwrap();
         insert(&db, "t", 0..3).await.unwrap();
         assert_eq!(ids(&db, "t").await.unwrap(), [0, 1, 2]);
         db.close().await.unwrap();

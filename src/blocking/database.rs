@@ -1,9 +1,7 @@
 //! A database for programs without an executor.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use dblwr::FileProtection;
 use disk::block_on;
@@ -11,34 +9,13 @@ use txn::{Isolation, Snapshot};
 
 use super::transaction::Transaction;
 use crate::asynchronous;
-use crate::check::CheckReport;
-use crate::error::Result;
-use crate::export::ExportHold;
+use crate::error::{Error, Result};
 use crate::extension::{ExtensionChange, ExtensionStatus};
-use crate::import::ImportReport;
 use crate::options::{Doublewrite, Options};
 use crate::report::OpenReport;
-use crate::schema::{KeyDef, TableDef};
 use crate::status::Figure;
 use crate::table::Table;
-use crate::types::Collation;
-
-/// How long a change of a definition waits for transactions that use the table.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often [`Database::transact`] begins before it gives up.
-const ATTEMPTS_MAX: u32 = 100;
-
-/// How often it begins again after a lock wait that timed out.
-const TIMEOUTS_MAX: u32 = 1;
-
-/// Up to this long it waits before it begins for the second time, and twice as long before each time after,
-/// up to the other.
-const PAUSE: Duration = Duration::from_micros(50);
-const PAUSE_MAX: Duration = Duration::from_millis(20);
-
-/// Where `Database::in_memory` keeps its files, if it is there: Linux mounts a file system in memory on it.
-const MEMORY: &str = "/dev/shm";
+use crate::transact::Runs;
 
 /// An open database (data directory). Clones share it.
 ///
@@ -49,7 +26,7 @@ const MEMORY: &str = "/dev/shm";
 /// # let directory = untorn::doc_test_directory();
 /// let db = Database::open(Options::new(&directory).buffer_pool_bytes(16 << 20))?;
 /// let visits = db.key_value::<String, u64>("visits")?;
-/// let count = db.transact(|t| {
+/// let count = db.transact(|t| -> untorn::Result<u64> {
 ///     let count = visits.get_for_update(t, "Ada")?.unwrap_or(0) + 1;
 ///     visits.put(t, "Ada", count)?;
 ///     Ok(count)
@@ -63,16 +40,6 @@ const MEMORY: &str = "/dev/shm";
 #[derive(Clone)]
 pub struct Database {
     inner: asynchronous::Database,
-}
-
-struct TemporaryDirectory(PathBuf);
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(directory = %self.0.display(), %error, "a database in memory stays there");
-        }
-    }
 }
 
 impl From<asynchronous::Database> for Database {
@@ -107,17 +74,7 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn in_memory() -> Result<Database> {
-        static OPENED: AtomicU64 = AtomicU64::new(0);
-        let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        let memory = Path::new(MEMORY);
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        let directory = parent.join(format!("untorn-{}-{number}-{nanos}", std::process::id()));
-        let options = Options::new(&directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(8 << 20);
-        let directory = TemporaryDirectory(directory);
-        let inner = block_on(asynchronous::Database::open(Options { direct_io: false, ..options }))?;
-        inner.redo().keep(Box::new(directory));
-        Ok(Database { inner })
+        Ok(block_on(asynchronous::Database::in_memory())?.into())
     }
 
     /// The same database for futures.
@@ -171,159 +128,72 @@ impl Database {
 
     /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and
     /// `work` runs again after a pause, which grows, up to 100 times. When a lock was not granted in time it
-    /// runs once more.
+    /// runs once more. What decides is how the last operation of the transaction failed
+    /// ([`Error::is_retryable`], but for NOWAIT), not what `work` makes of it.
+    ///
+    /// The error of `work` may be of any type that is made from [`Error`]: `?` works for the database's
+    /// errors and for your own. A closure with several `?` needs to say which type that is.
+    ///
+    /// ```
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     Poor(i64),
+    ///     Database(untorn::Error),
+    /// }
+    ///
+    /// impl From<untorn::Error> for Refused {
+    ///     fn from(error: untorn::Error) -> Refused {
+    ///         Refused::Database(error)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Refused> {
+    /// let db = untorn::Database::in_memory()?;
+    /// let accounts = db.key_value::<u32, i64>("accounts")?;
+    /// let paid = db.transact(|t| -> Result<i64, Refused> {
+    ///     let sum = accounts.get_for_update(t, 1)?.unwrap_or(0);
+    ///     if sum < 10 {
+    ///         return Err(Refused::Poor(sum)); // rolled back, and returned as it is
+    ///     }
+    ///     accounts.put(t, 1, sum - 10)?;
+    ///     Ok(sum - 10)
+    /// });
+    /// assert!(matches!(paid, Err(Refused::Poor(0))));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// The error of `work` or of the commit; nothing is changed then.
-    pub fn transact<T>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        let (mut attempts, mut timeouts) = (1, 0);
+    /// The error of `work` as it is, or that of the commit; nothing is changed then.
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut runs = Runs::default();
         loop {
             let mut transaction = self.begin();
-            let error = match work(&mut transaction) {
+            let (error, conflict) = match work(&mut transaction) {
                 Ok(done) => match transaction.commit() {
                     Ok(()) => return Ok(done),
-                    Err(error) => error,
+                    Err(error) => {
+                        let conflict = error.conflict();
+                        (error.into(), conflict)
+                    }
                 },
                 Err(error) => {
+                    let conflict = transaction.inner().conflict();
                     if let Err(error) = transaction.rollback() {
                         tracing::warn!(%error, "a transaction that failed is rolled back in the background");
                     }
-                    error
+                    (error, conflict)
                 }
             };
-            timeouts += u32::from(error.is_timeout());
-            if !error.is_retryable() || attempts == ATTEMPTS_MAX || timeouts > TIMEOUTS_MAX {
-                return Err(error);
-            }
-            // Those who met each other would meet again: each waits for a time of its own.
             let environment = self.inner.environment();
-            let most = PAUSE_MAX.min(PAUSE * 2u32.saturating_pow(attempts - 1));
-            let pause = most.mul_f64((environment.random_u64() >> 11) as f64 / (1u64 << 53) as f64);
-            block_on(environment.sleep(pause));
-            attempts += 1;
-        }
-    }
-
-    /// Creates a database, the namespace that tables live in.
-    ///
-    /// # Errors
-    /// One of this name, a name that no directory can have, I/O errors.
-    pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
-        self.inner.create_database(name, collation)
-    }
-
-    /// Drops a database with all its tables, at once; returns how many there were.
-    ///
-    /// # Errors
-    /// No such database; transactions that use a table for longer than a minute.
-    pub fn drop_database(&self, name: &str) -> Result<usize> {
-        block_on(self.inner.drop_database(name, None, PATIENCE))
-    }
-
-    /// Creates a table and opens it.
-    ///
-    /// # Errors
-    /// One of this name, no such database, a definition that cannot be, a full disk; nothing is left behind
-    /// then.
-    pub fn create_table(&self, database: &str, name: &str, def: TableDef) -> Result<Arc<Table>> {
-        block_on(self.inner.create_table(database, name, def))?;
-        self.table(database, name)
-    }
-
-    /// Opens a table, or creates it, and its database too.
-    ///
-    /// # Errors
-    /// As [`Database::create_table`].
-    pub fn create_table_if_missing(&self, database: &str, name: &str, def: TableDef) -> Result<Arc<Table>> {
-        use crate::Error::{DatabaseExists, NoSuchDatabase, NoSuchTable, TableExists};
-        // Others may create and drop it meanwhile.
-        loop {
-            match self.table(database, name) {
-                Err(NoSuchTable(..)) => match self.create_table(database, name, def.clone()) {
-                    Err(TableExists(..) | NoSuchTable(..) | NoSuchDatabase(..)) => {}
-                    created => return created,
-                },
-                Err(NoSuchDatabase(..)) => match self.create_database(database, def.collation) {
-                    Err(DatabaseExists(..)) => {}
-                    created => created?,
-                },
-                found => return found,
+            match runs.pause_after(conflict, &**environment) {
+                Some(pause) => block_on(environment.sleep(pause)),
+                None => return Err(error),
             }
         }
-    }
-
-    /// Drops a table.
-    ///
-    /// # Errors
-    /// No such table; transactions that use it for longer than a minute.
-    pub fn drop_table(&self, database: &str, name: &str) -> Result<()> {
-        block_on(self.inner.drop_table(database, name, None, PATIENCE))
-    }
-
-    /// Renames a table, given as database and name, also into another database. Handles of it stay good.
-    ///
-    /// # Errors
-    /// No such table, one of the new name, transactions that use it for longer than a minute.
-    pub fn rename_table(&self, from: (&str, &str), to: (&str, &str)) -> Result<()> {
-        block_on(self.inner.rename_table(from, to, None, PATIENCE))
-    }
-
-    /// Removes all rows of a table. AUTO_INCREMENT begins at 1 again.
-    ///
-    /// # Errors
-    /// No such table; transactions that use it for longer than a minute; a full disk.
-    pub fn truncate_table(&self, database: &str, name: &str) -> Result<()> {
-        block_on(self.inner.truncate_table(database, name, None, PATIENCE))
-    }
-
-    /// Adds a secondary index.
-    ///
-    /// # Errors
-    /// No such table, an index of this name, rows with the same key in a unique index.
-    pub fn create_index(&self, database: &str, name: &str, key: KeyDef) -> Result<()> {
-        block_on(self.inner.create_index(database, name, key, None, PATIENCE))
-    }
-
-    /// Drops a secondary index.
-    ///
-    /// # Errors
-    /// No such table or index.
-    pub fn drop_index(&self, database: &str, name: &str, index: &str) -> Result<()> {
-        block_on(self.inner.drop_index(database, name, index, None, PATIENCE))
-    }
-
-    /// Checks a table: its trees, and whether its indexes agree. It cannot be changed meanwhile.
-    ///
-    /// # Errors
-    /// No such table; transactions that use it for longer than a minute. Damage is no error: see the report.
-    pub fn check_table(&self, database: &str, name: &str) -> Result<CheckReport> {
-        block_on(self.inner.check_table(database, name, None, PATIENCE))
-    }
-
-    /// Makes a table's file complete and holds it still until the answer is dropped. Copy the `.ibd` file and
-    /// the `.cfg` file next to it meanwhile: MySQL and MariaDB import them.
-    ///
-    /// # Errors
-    /// No such table; transactions that use it for longer than a minute; I/O errors.
-    pub fn export_table(&self, database: &str, name: &str) -> Result<ExportHold> {
-        block_on(self.inner.export_table(database, name, None, PATIENCE))
-    }
-
-    /// Removes a table's file, to import another one in its place.
-    ///
-    /// # Errors
-    /// No such table; transactions that use it for longer than a minute.
-    pub fn discard_tablespace(&self, database: &str, name: &str) -> Result<()> {
-        block_on(self.inner.discard_tablespace(database, name, None, PATIENCE))
-    }
-
-    /// Takes the file that was copied to the place of a discarded table's file as the table's tablespace.
-    ///
-    /// # Errors
-    /// A file that does not fit the definition, or is damaged: the message says which page. The table stays
-    /// discarded.
-    pub fn import_tablespace(&self, database: &str, name: &str) -> Result<ImportReport> {
-        block_on(self.inner.import_tablespace(database, name, None, PATIENCE))
     }
 
     /// An open table.
@@ -367,9 +237,7 @@ impl Database {
     ///
     /// # Errors If the size is too small or the memory is not available. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<()> {
-        let over = self.inner.resize_buffer_pool(bytes)?;
-        self.inner.environment().block_until(&over);
-        Ok(())
+        block_on(self.inner.resize_buffer_pool(bytes))
     }
 
     /// The buffer pool's size in bytes.

@@ -1,28 +1,15 @@
-//! A typed key-value table, for programs that come from redb or LMDB.
-//!
-//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables
-//! have: the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their
-//! Rust values are.
+//! A typed key-value table for programs without an executor, see [`crate::asynchronous::KeyValue`].
 
-use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::ops::RangeBounds;
 
-use smallvec::SmallVec;
+use disk::block_on;
 use txn::WaitPolicy;
 
-use super::columns::{Columns, Key, Values};
 use super::database::Database;
-use super::pairs::Pairs;
 use super::transaction::Transaction;
-use crate::error::{Error, Result};
-use crate::rows::OwnedRow;
-use crate::schema::TableDef;
-use crate::table::Table;
-use crate::types::Value;
-
-/// Database that key-value tables live in.
-const DATABASE: &str = "untorn";
+use crate::asynchronous;
+use crate::error::Result;
+use crate::key_value::{Columns, Key};
 
 /// A table from keys to values.
 ///
@@ -50,14 +37,31 @@ const DATABASE: &str = "untorn";
 /// # Ok(())
 /// # }
 /// ```
-pub struct KeyValue<K, V> {
-    table: Arc<Table>,
-    types: PhantomData<fn() -> (K, V)>,
-}
+pub struct KeyValue<K, V>(asynchronous::KeyValue<K, V>);
 
 impl<K, V> Clone for KeyValue<K, V> {
     fn clone(&self) -> Self {
-        KeyValue { table: self.table.clone(), types: PhantomData }
+        KeyValue(self.0.clone())
+    }
+}
+
+/// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each
+/// batch is a statement.
+///
+/// After an error there are no more pairs.
+pub struct Pairs<'t, K, V>(asynchronous::Pairs<'t, K, V>);
+
+impl<K: Columns, V: Columns> Iterator for Pairs<'_, K, V> {
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Result<(K, V)>> {
+        block_on(self.0.next()).transpose()
+    }
+}
+
+impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
+    fn next_back(&mut self) -> Option<Result<(K, V)>> {
+        block_on(self.0.next_back()).transpose()
     }
 }
 
@@ -67,21 +71,7 @@ impl Database {
     /// # Errors
     /// A table of this name with other types.
     pub fn key_value<K: Key, V: Columns>(&self, name: &str) -> Result<KeyValue<K, V>> {
-        let keys = K::key_columns("k");
-        let names: Vec<&str> = keys.iter().map(|column| column.name.as_str()).collect();
-        let columns = [keys.clone(), V::columns("v")].concat();
-        let wanted = TableDef::new(columns.clone()).primary_key(&names);
-        let table = self.create_table_if_missing(DATABASE, name, wanted)?;
-        let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
-        let is_key = key.len() == keys.len()
-            && key.iter().enumerate().all(|(at, part)| usize::from(part.column) == at);
-        if table.def.columns != columns || !is_key {
-            return Err(Error::Setting {
-                setting: "key_value",
-                why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
-            });
-        }
-        Ok(KeyValue { table, types: PhantomData })
+        block_on(self.asynchronous().key_value(name)).map(KeyValue)
     }
 }
 
@@ -91,103 +81,94 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Transaction::get`], as for the other functions that read.
     pub fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
-        let row = transaction.get(&self.table, &K::values(key))?;
-        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+        block_on(self.0.get(transaction.inner_mut(), key))
     }
 
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
     /// what others put in between.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get_for_update`].
     pub fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
-        self.get_for_update_or(transaction, key, WaitPolicy::Wait)
+        block_on(self.0.get_for_update(transaction.inner_mut(), key))
     }
 
     /// [`KeyValue::get_for_update`] where the key may be locked by another transaction: fails with
-    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were not there.
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
+    /// not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get_for_update_or`].
     pub fn get_for_update_or(
         &self,
         transaction: &mut Transaction,
         key: K::Ref<'_>,
         wait: WaitPolicy,
     ) -> Result<Option<V>> {
-        let row = transaction.get_for_update_or(&self.table, &K::values(key), wait)?;
-        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+        block_on(self.0.get_for_update_or(transaction.inner_mut(), key, wait))
     }
 
     /// Sets the value of a key, whether it is there or not; true if the key is new.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::update`], as for the other functions that change.
     pub fn put(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
-        loop {
-            let names = self.table.def.columns.iter().map(|column| column.name.as_str());
-            let key_values = K::values(key);
-            let changes: SmallVec<[(&str, Value<'_>); 2]> =
-                names.skip(key_values.len()).zip(V::values(value)).collect();
-            if transaction.update(&self.table, &key_values, &changes)? {
-                return Ok(false);
-            }
-            // Else somebody has put it in between. It is locked now, so it stays to be updated.
-            if self.put_new(transaction, key, value)? {
-                return Ok(true);
-            }
-        }
+        block_on(self.0.put(transaction.inner_mut(), key, value))
     }
 
     /// Sets the value of a key that is not there yet; false, and nothing changes, if it is.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`], but for the duplicate key.
     pub fn insert(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
-        match transaction.insert(&self.table, &row(K::values(key), V::values(value))) {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_duplicate_primary_key() => Ok(false),
-            Err(error) => Err(error),
-        }
+        block_on(self.0.insert(transaction.inner_mut(), key, value))
     }
 
     /// Inserts pairs as one statement: all of them, or none.
     ///
     /// # Errors
-    /// [`TransactionError::DuplicateKey`](crate::TransactionError::DuplicateKey) when one of the keys is there.
+    /// [`TransactionError::DuplicateKey`](crate::TransactionError::DuplicateKey) when one of the keys is
+    /// there.
     pub fn insert_all<'v>(
         &self,
         transaction: &mut Transaction,
         pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
     ) -> Result<()> {
-        let rows: Vec<Values<'v>> =
-            pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value))).collect();
-        transaction.insert_all(&self.table, &rows).map(drop)
+        block_on(self.0.insert_all(transaction.inner_mut(), pairs))
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
     /// else changes the key meanwhile, so this is also compare-and-swap. If somebody puts the key that was
     /// not there in between, `change` is asked again. Returns what is there now.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// let db = untorn::Database::in_memory()?;
+    /// let owner = db.key_value::<String, u64>("owner")?;
+    /// // Takes the lease where nobody has it, and leaves it with whoever has it.
+    /// let holder = db.transact(|t| owner.change(t, "lease", |holder| holder.or(Some(7))))?;
+    /// assert_eq!(holder, Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::get_for_update`] and [`KeyValue::put`].
     pub fn change(
         &self,
         transaction: &mut Transaction,
         key: K::Ref<'_>,
-        mut change: impl FnMut(Option<V>) -> Option<V>,
+        change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Result<Option<V>> {
-        loop {
-            let old = self.get_for_update(transaction, key)?;
-            let was_there = old.is_some();
-            let new = change(old);
-            match &new {
-                Some(value) if was_there => _ = self.put(transaction, key, value.given())?,
-                Some(value) if !self.put_new(transaction, key, value.given())? => continue,
-                None if was_there => _ = self.remove(transaction, key)?,
-                _ => {}
-            }
-            return Ok(new);
-        }
-    }
-
-    /// Puts a key that is not there; false if somebody was faster. The key is locked then.
-    fn put_new(&self, transaction: &mut Transaction, key: K::Ref<'_>, value: V::Ref<'_>) -> Result<bool> {
-        match transaction.insert_to_put(&self.table, &row(K::values(key), V::values(value))) {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_duplicate_primary_key() => Ok(false),
-            Err(error) => Err(error),
-        }
+        block_on(self.0.change(transaction.inner_mut(), key, change))
     }
 
     /// Removes a key; false if it was not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::delete`].
     pub fn remove(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<bool> {
-        transaction.delete(&self.table, &K::values(key))
+        block_on(self.0.remove(transaction.inner_mut(), key))
     }
 
     /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
@@ -195,24 +176,28 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Database::truncate_table`].
     pub fn clear(&self, database: &Database) -> Result<()> {
-        // By the name that it has now.
-        let table = database.asynchronous().successor(&self.table)?;
-        database.truncate_table(&table.database, &table.name)
+        block_on(self.0.clear(database.asynchronous()))
     }
 
     /// The pair with the least key.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`].
     pub fn first(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
-        self.iter(transaction).one_by_one().next().transpose()
+        block_on(self.0.first(transaction.inner_mut()))
     }
 
     /// The pair with the greatest key.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`].
     pub fn last(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
-        self.iter(transaction).one_by_one().next_back().transpose()
+        block_on(self.0.last(transaction.inner_mut()))
     }
 
     /// All pairs in the order of their keys, from both ends.
     pub fn iter<'t>(&self, transaction: &'t mut Transaction) -> Pairs<'t, K, V> {
-        Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
+        Pairs(self.0.iter(transaction.inner_mut()))
     }
 
     /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t,
@@ -222,58 +207,34 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         transaction: &'t mut Transaction,
         keys: impl RangeBounds<K::Ref<'k>>,
     ) -> Pairs<'t, K, V> {
-        let bound = |bound: Bound<&K::Ref<'k>>| bound.map(|key| owned(K::values(*key)));
-        Pairs::new(transaction, self.table.clone(), bound(keys.start_bound()), bound(keys.end_bound()))
+        Pairs(self.0.range(transaction.inner_mut(), keys))
     }
 }
 
 impl<V: Columns> KeyValue<String, V> {
     /// The pairs whose keys begin with `prefix`, in order, from both ends.
     pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &str) -> Pairs<'t, String, V> {
-        Pairs::of_prefix(transaction, self.table.clone(), prefix.as_bytes())
+        Pairs(self.0.prefix(transaction.inner_mut(), prefix))
     }
 }
 
 impl<V: Columns> KeyValue<Vec<u8>, V> {
     /// The pairs whose keys begin with `prefix`, in order, from both ends.
     pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &[u8]) -> Pairs<'t, Vec<u8>, V> {
-        Pairs::of_prefix(transaction, self.table.clone(), prefix)
+        Pairs(self.0.prefix(transaction.inner_mut(), prefix))
     }
 }
 
 impl<A: Key, B: Key, V: Columns> KeyValue<(A, B), V> {
     /// The pairs whose keys have this first member, in order of the second, from both ends.
     pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B), V> {
-        let first = owned(A::values(first));
-        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+        Pairs(self.0.of(transaction.inner_mut(), first))
     }
 }
 
 impl<A: Key, B: Key, C: Key, V: Columns> KeyValue<(A, B, C), V> {
     /// The pairs whose keys have this first member, in order of the others, from both ends.
     pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B, C), V> {
-        let first = owned(A::values(first));
-        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+        Pairs(self.0.of(transaction.inner_mut(), first))
     }
-}
-
-fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
-    let mut row = Values::new();
-    key.into_iter().for_each(|value| row.push(value));
-    value.into_iter().for_each(|value| row.push(value));
-    row
-}
-
-fn owned(values: Values<'_>) -> Vec<Value<'static>> {
-    values.into_iter().map(Value::into_owned).collect()
-}
-
-/// The key and the value of a row.
-pub(super) fn pair<K: Columns, V: Columns>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
-    let mut values = row.into_iter();
-    let key = K::take(&mut values);
-    let value = V::take(&mut values);
-    key.zip(value).ok_or_else(|| {
-        Error::Internal(format!("a row of '{}' does not have the types of the table", table.name))
-    })
 }

@@ -1,9 +1,10 @@
 //! A transaction of a thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use disk::block_on;
-use txn::{Durability, Isolation, OnDuplicate, Snapshot, WaitPolicy};
+use txn::{Durability, Isolation, Snapshot, WaitPolicy};
 
 use crate::asynchronous;
 use crate::error::Result;
@@ -22,14 +23,19 @@ pub struct Transaction(asynchronous::Transaction);
 
 impl Transaction {
     pub(super) fn begin(database: &asynchronous::Database, isolation: Isolation) -> Transaction {
-        let mut transaction = database.transaction();
-        transaction.rows().set_isolation(isolation);
-        transaction.begin();
-        Transaction(transaction)
+        Transaction(database.begin_at(isolation))
     }
 
     pub(super) fn begin_in(database: &asynchronous::Database, snapshot: &Snapshot) -> Result<Transaction> {
-        database.transaction_in(snapshot).map(Transaction)
+        database.begin_in(snapshot).map(Transaction)
+    }
+
+    pub(super) fn inner(&self) -> &asynchronous::Transaction {
+        &self.0
+    }
+
+    pub(super) fn inner_mut(&mut self) -> &mut asynchronous::Transaction {
+        &mut self.0
     }
 
     /// Inserts a row, a value per column. For an AUTO_INCREMENT column NULL or 0 means the next number, which
@@ -52,11 +58,6 @@ impl Transaction {
         rows: &[R],
     ) -> Result<Option<u64>> {
         block_on(self.0.insert_all(table, rows))
-    }
-
-    /// Inserts a row that is updated next if it is there already: it is locked for that.
-    pub(super) fn insert_to_put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<u64>> {
-        block_on(self.0.insert_with(table, values, OnDuplicate::Change))
     }
 
     /// The row with this primary key, as the isolation level shows it.
@@ -114,6 +115,33 @@ impl Transaction {
         block_on(self.0.update(table, key, changes))
     }
 
+    /// Inserts a row, a value per column, or sets the row with its primary key to these values; true if it is
+    /// new. For an AUTO_INCREMENT column NULL or 0 means the next number, and with it a new row.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// use untorn::schema::{ColumnDef, TableDef};
+    /// use untorn::types::{ColumnType, Value};
+    ///
+    /// let db = untorn::Database::in_memory()?;
+    /// let columns = vec![
+    ///     ColumnDef::new("id", ColumnType::bigint()),
+    ///     ColumnDef::new("stock", ColumnType::int()),
+    /// ];
+    /// let item = db.create_table_if_missing("shop", "item", TableDef::new(columns).primary_key(&["id"]))?;
+    /// assert!(db.transact(|t| t.put(&item, &[Value::Int(1), Value::Int(10)]))?);
+    /// assert!(!db.transact(|t| t.put(&item, &[Value::Int(1), Value::Int(9)]))?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A table without primary key, values that do not fit, a duplicate key of another unique index, lock
+    /// waits.
+    pub fn put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<bool> {
+        block_on(self.0.put(table, values))
+    }
+
     /// Deletes the row with this primary key; false if there is none.
     ///
     /// # Errors
@@ -122,9 +150,15 @@ impl Transaction {
         block_on(self.0.delete(table, key))
     }
 
+    /// How long an operation waits for a row or a table that another transaction keeps, from now on:
+    /// `Options::lock_wait_timeout` if nothing else is said.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.0.set_lock_wait_timeout(timeout);
+    }
+
     /// Sets a savepoint.
     pub fn savepoint(&mut self, name: &str) {
-        self.0.rows().savepoint(name);
+        self.0.savepoint(name);
     }
 
     /// Undoes everything since the savepoint; false if there is none of that name.
@@ -132,7 +166,7 @@ impl Transaction {
     /// # Errors
     /// Storage errors.
     pub fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool> {
-        Ok(block_on(self.0.rows().rollback_to_savepoint(name))?)
+        block_on(self.0.rollback_to_savepoint(name))
     }
 
     /// Commits durably: when this returns, a power cut cannot undo it.

@@ -2,16 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pagestore::{PageStore, fsp};
 
 use crate::database::Database;
+use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::table::Table;
-use crate::transaction::Transaction;
 
 /// Keeps a table's file still. Dropped (UNLOCK TABLES), the `.cfg` file is removed and work goes on.
 pub struct ExportHold {
@@ -42,32 +41,30 @@ impl Drop for Still {
     }
 }
 
-impl Database {
+impl Definitions<'_> {
     /// Makes a table ready to be copied: old versions are purged, every page is in the file, and a `.cfg`
     /// file that MySQL's and MariaDB's `IMPORT TABLESPACE` read lies beside it.
     ///
     /// Nobody can use the table until the hold is dropped. Copy both files before that.
-    pub async fn export_table(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<ExportHold> {
-        let (table, lock) = self.lock_current(database, name, session, timeout).await?;
+    ///
+    /// # Errors
+    /// No such table, a timeout, a deadlock, I/O errors.
+    pub async fn export_table(self, database: &str, name: &str) -> Result<ExportHold> {
+        let engine = self.database;
+        let (table, lock) = self.lock_current(database, name).await?;
         // While another table is held nothing is purged: then delete-marked records stay in the file, as in
         // one of InnoDB's. Importing it removes them.
-        self.0.system.purge_all().await?;
-        let purge = self.0.system.pause_purge().await;
-        let still = Still::of(&self.0.store, table.def.space);
+        engine.0.system.purge_all().await?;
+        let purge = engine.0.system.pause_purge().await;
+        let still = Still::of(&engine.0.store, table.def.space);
         let mut next = 0;
-        self.store_counter(&table).await?;
+        engine.store_counter(&table).await?;
         if let Some(counter) = &table.auto_increment {
-            counter.load(&self.0.store).await?;
-            next = counter.next(&self.0.store);
+            counter.load(&engine.0.store).await?;
+            next = counter.next(&engine.0.store);
         }
         // Servers want the size in the header and the size of the file to agree.
-        let store = &self.0.store;
+        let store = &engine.0.store;
         retry(|| {
             let mut mtr = store.mtr()?;
             fsp::adopt_file_size(&mut mtr, table.def.space)?;
@@ -76,11 +73,11 @@ impl Database {
         })
         .await?;
         store.flush_space(table.def.space).await?;
-        let page_size = self.0.catalog.snapshot().page_size;
+        let page_size = engine.0.catalog.snapshot().page_size;
         let description = super::describe(&table.def, database, name, "untorn", next, page_size);
-        let cfg = self.0.directory.join(table.file()).with_extension("cfg");
-        crate::catalog::write_atomically(&**self.0.environment.storage(), &cfg, &description.to_bytes())?;
-        Ok(ExportHold { database: self.clone(), table, cfg, _still: still, _purge: purge, _lock: lock })
+        let cfg = engine.0.directory.join(table.file()).with_extension("cfg");
+        crate::catalog::write_atomically(&**engine.0.environment.storage(), &cfg, &description.to_bytes())?;
+        Ok(ExportHold { database: engine.clone(), table, cfg, _still: still, _purge: purge, _lock: lock })
     }
 }
 

@@ -24,7 +24,6 @@ mod verify;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use btree::{FieldDef, IndexDef, Tree};
 use disk::OpenHow;
@@ -35,13 +34,13 @@ use self::source::Source;
 use crate::catalog::{Pending, read_whole};
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::TableDef;
 use crate::table::Table;
-use crate::transaction::Transaction;
 use crate::truncate::temporary_file;
 
 /// What an import did.
@@ -96,33 +95,44 @@ impl Drop for HalfCopied {
     }
 }
 
-impl Database {
-    /// Removes a table's file; the table stays, without rows, until a tablespace is imported. Waits until no
-    /// transaction uses it, for at most `timeout`. Nothing happens to a table whose tablespace is discarded
-    /// already.
+impl Definitions<'_> {
+    /// Removes a table's file; the table stays, without rows, until a tablespace is imported. Nothing happens
+    /// to a table whose tablespace is discarded already.
     ///
     /// # Errors
-    /// No such table, a timeout, or a file that cannot be removed (the table is discarded then, and the next
-    /// start removes it).
-    pub async fn discard_tablespace(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<()> {
-        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
+    /// No such table, a timeout, a deadlock, or a file that cannot be renamed: nothing is discarded then.
+    pub async fn discard_tablespace(self, database: &str, name: &str) -> Result<()> {
+        let (table, lock) = self.lock_any(database, name).await?;
         if table.def.discarded {
             return Ok(());
         }
-        let engine = self.clone();
-        self.run_to_the_end(async move {
-            let _lock = lock;
-            engine.discard_locked(&table).await
-        })
-        .await
+        let engine = self.database.clone();
+        self.database
+            .run_to_the_end(async move {
+                let _lock = lock;
+                engine.discard_locked(&table).await
+            })
+            .await
     }
 
+    /// Makes the file that was copied to the place of a discarded table's file the table's tablespace:
+    /// `<table>.ibd`, and beside it `<table>.cfg` if there is one. Files of this engine, of MariaDB and of
+    /// MySQL are taken. For the time of the import there must be room for a second copy of the file.
+    ///
+    /// # Errors
+    /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`],
+    /// [`Error::ImportRefused`], a timeout, a deadlock, I/O errors and a full disk. The table is discarded
+    /// then as before, and the file as it was.
+    pub async fn import_tablespace(self, database: &str, name: &str) -> Result<ImportReport> {
+        let (table, lock) = self.lock_any(database, name).await?;
+        if !table.def.discarded {
+            return Err(Error::TablespaceExists(database.to_owned(), name.to_owned()));
+        }
+        self.database.import_locked(&table, lock).await
+    }
+}
+
+impl Database {
     /// The file gives up its name before the table is discarded: whatever has that name afterwards was put
     /// there to be imported, though it may be this very file.
     async fn discard_locked(&self, table: &Arc<Table>) -> Result<()> {
@@ -165,28 +175,6 @@ impl Database {
             );
         }
         Ok(())
-    }
-
-    /// Makes the file that was copied to the place of a discarded table's file the table's tablespace:
-    /// `<table>.ibd`, and beside it `<table>.cfg` if there is one. Files of this engine, of MariaDB and of
-    /// MySQL are taken. For the time of the import there must be room for a second copy of the file.
-    ///
-    /// # Errors
-    /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`],
-    /// [`Error::ImportRefused`], I/O errors and a full disk. The table is discarded then as before, and the
-    /// file as it was.
-    pub async fn import_tablespace(
-        &self,
-        database: &str,
-        name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<ImportReport> {
-        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
-        if !table.def.discarded {
-            return Err(Error::TablespaceExists(database.to_owned(), name.to_owned()));
-        }
-        self.import_locked(&table, lock).await
     }
 
     async fn import_locked(&self, table: &Arc<Table>, lock: MetadataExclusive) -> Result<ImportReport> {

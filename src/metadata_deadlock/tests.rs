@@ -186,9 +186,9 @@ fn a_cycle_that_never_was_has_no_victim() {
     let mut options = Options::new(&place.0).buffer_pool_bytes(8 << 20);
     options.redo_capacity_bytes = 8 << 20;
     let db = disk::block_on(Database::open(options)).unwrap();
-    db.create_database("d", Collation::Utf8mb4Bin).unwrap();
     let def = || TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
     disk::block_on(async {
+        db.create_database("d", Collation::Utf8mb4Bin).await.unwrap();
         db.create_table("d", "rows", def()).await.unwrap();
         db.create_table("d", "named", def()).await.unwrap();
         let mut transaction = db.transaction();

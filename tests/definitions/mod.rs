@@ -80,7 +80,7 @@ pub fn prepared(tables: &[(&str, &str, i64)], rows: i64) -> Arc<SimulatedStorage
         let db = open(&environment).await;
         for (database, name, first) in tables {
             if db.database(database).is_none() {
-                db.create_database(database, Collation::Utf8mb4Bin).unwrap();
+                db.create_database(database, Collation::Utf8mb4Bin).await.unwrap();
             }
             db.create_table(database, name, table_def()).await.unwrap();
             for id in *first..*first + rows {

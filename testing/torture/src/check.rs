@@ -77,7 +77,7 @@ pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wron
     STAGE.set("CHECK TABLE");
     for database in [DATABASE, RIVALS_DATABASE] {
         for table in &db.tables(database) {
-            let report = db.check_table(database, &table.name, None, PATIENCE).await?;
+            let report = db.definitions().timeout(PATIENCE).check_table(database, &table.name).await?;
             if !report.is_sound() {
                 return Err(Wrong::Reported(format!("CHECK TABLE {}: {:?}", table.name, report.problems)));
             }

@@ -217,14 +217,18 @@ async fn run(db: &Database, statement: Statement) -> Result<(), Error> {
     let database = RIVALS_DATABASE;
     match statement {
         Statement::Create(name, number) => {
-            db.create_table(database, &name_of(name), definition(number)).await
+            db.create_table(database, &name_of(name), definition(number)).await.map(drop)
         }
-        Statement::Drop(name) => db.drop_table(database, &name_of(name), None, PATIENCE).await,
+        Statement::Drop(name) => {
+            db.definitions().timeout(PATIENCE).drop_table(database, &name_of(name)).await
+        }
         Statement::Rename(from, to) => {
             let (from, to) = (name_of(from), name_of(to));
-            db.rename_table((database, &from), (database, &to), None, PATIENCE).await
+            db.definitions().timeout(PATIENCE).rename_table((database, &from), (database, &to)).await
         }
-        Statement::Truncate(name) => db.truncate_table(database, &name_of(name), None, PATIENCE).await,
+        Statement::Truncate(name) => {
+            db.definitions().timeout(PATIENCE).truncate_table(database, &name_of(name)).await
+        }
         Statement::Insert(name) => {
             let mut transaction = db.transaction();
             transaction.begin();

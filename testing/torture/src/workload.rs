@@ -127,8 +127,8 @@ fn account_def() -> TableDef {
 /// # Errors
 /// Whatever the engine says.
 pub async fn prepare(db: &Database, model: &SharedModel) -> Result<(), Error> {
-    db.create_database(DATABASE, Collation::Utf8mb4Bin)?;
-    db.create_database(RIVALS_DATABASE, Collation::Utf8mb4Bin)?;
+    db.create_database(DATABASE, Collation::Utf8mb4Bin).await?;
+    db.create_database(RIVALS_DATABASE, Collation::Utf8mb4Bin).await?;
     db.create_table(DATABASE, SHARED, shared_def()).await?;
     db.create_table(DATABASE, ACCOUNT, account_def()).await?;
     let accounts = db.table(DATABASE, ACCOUNT)?;
@@ -385,7 +385,7 @@ async fn definition_step(
 
 async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Error> {
     if !wanted {
-        return db.drop_index(DATABASE, table, EXTRA, None, PATIENCE).await;
+        return db.definitions().timeout(PATIENCE).drop_index(DATABASE, table, EXTRA).await;
     }
     // The text is often off-page: the index has a part of it.
     let part = |column, prefix_chars| KeyPart { column, prefix_chars };
@@ -397,7 +397,7 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
         root: 0,
         born: 0,
     };
-    db.create_index(DATABASE, table, key, None, PATIENCE).await
+    db.definitions().timeout(PATIENCE).create_index(DATABASE, table, key).await
 }
 
 /// Makes, fills, indexes, empties, renames and drops tables of its own.
@@ -410,7 +410,8 @@ pub async fn definer(stage: Stage, seed: u64) {
         let db = &stage.db;
         let Some(table) = state.get_mut(&name) else {
             state.insert(name.clone(), TableState::default());
-            if !definition_step(&stage, DEFINER, state, db.create_table(DATABASE, &name, own_def())).await {
+            let step = async { db.create_table(DATABASE, &name, own_def()).await.map(drop) };
+            if !definition_step(&stage, DEFINER, state, step).await {
                 return;
             }
             continue;
@@ -418,19 +419,20 @@ pub async fn definer(stage: Stage, seed: u64) {
         let goes_on = match random.below(10) {
             0 | 1 => {
                 state.remove(&name);
-                let step = db.drop_table(DATABASE, &name, None, PATIENCE);
+                let step = db.definitions().timeout(PATIENCE).drop_table(DATABASE, &name);
                 definition_step(&stage, DEFINER, state, step).await
             }
             2 | 3 => {
                 table.rows.clear();
-                let step = db.truncate_table(DATABASE, &name, None, PATIENCE);
+                let step = db.definitions().timeout(PATIENCE).truncate_table(DATABASE, &name);
                 definition_step(&stage, DEFINER, state, step).await
             }
             4 => {
                 let free = (0..4).map(|n| format!("d{n}")).find(|other| !state.contains_key(other));
                 let (Some(to), Some(table)) = (free, state.remove(&name)) else { continue };
                 state.insert(to.clone(), table);
-                let step = db.rename_table((DATABASE, &name), (DATABASE, &to), None, PATIENCE);
+                let step =
+                    db.definitions().timeout(PATIENCE).rename_table((DATABASE, &name), (DATABASE, &to));
                 definition_step(&stage, DEFINER, state, step).await
             }
             5 | 6 => {

@@ -4,6 +4,7 @@ mod crash;
 mod eviction;
 mod failed_sync;
 mod frames;
+mod golden;
 mod pool;
 mod reference_tier;
 mod relocation;

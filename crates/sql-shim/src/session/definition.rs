@@ -193,7 +193,7 @@ impl Session {
                     }
                     self.state.note(error);
                 } else {
-                    database.create_database_async(name, rule, timeout).await?;
+                    database.definitions().timeout(timeout).create_database(name, rule).await?;
                 }
                 Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
             }
@@ -209,7 +209,12 @@ impl Session {
                     self.state.note(error);
                     return Ok(done());
                 }
-                let tables = database.drop_database(name, Some(&self.transaction), timeout).await?;
+                let tables = database
+                    .definitions()
+                    .session(&self.transaction)
+                    .timeout(timeout)
+                    .drop_database(name)
+                    .await?;
                 if self.state.current_database().as_deref() == Some(name) {
                     self.state.set_current_database(None);
                 }
@@ -230,7 +235,10 @@ impl Session {
             Statement::Truncate(name) => {
                 let table = self.planner().engine_table(name)?;
                 database
-                    .truncate_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                    .definitions()
+                    .session(&self.transaction)
+                    .timeout(timeout)
+                    .truncate_table(&table.database, &table.name)
                     .await?;
                 Ok(done())
             }
@@ -289,21 +297,23 @@ impl Session {
         };
         let timeout = self.lock_wait_timeout();
         let made = engine
-            .create_table_for(&database, &create.name.name, def, Some(&self.transaction), timeout)
+            .definitions()
+            .session(&self.transaction)
+            .timeout(timeout)
+            .create_table(&database, &create.name.name, def)
             .await;
-        match made {
+        let table = match made {
             // Another session was faster.
             Err(untorn::Error::TableExists(..)) if create.if_not_exists => {
                 self.state.note(errors::error(errors::TABLE_EXISTS, &[&create.name.name]));
                 return Ok(done());
             }
             made => made?,
-        }
-        if let Some(next) = auto_increment {
-            let table = engine.table(&database, &create.name.name)?;
-            if let Some(counter) = &table.auto_increment {
-                counter.used(engine.store(), next.saturating_sub(1)).await?;
-            }
+        };
+        if let Some(next) = auto_increment
+            && let Some(counter) = &table.auto_increment
+        {
+            counter.used(engine.store(), next.saturating_sub(1)).await?;
         }
         Ok(done())
     }
@@ -439,7 +449,7 @@ impl Session {
         }
         let timeout = self.lock_wait_timeout();
         let found: Vec<_> = found.iter().map(|table| (&*table.database, &*table.name)).collect();
-        engine.drop_tables(&found, Some(&self.transaction), timeout).await?;
+        engine.definitions().session(&self.transaction).timeout(timeout).drop_tables(&found).await?;
         Ok(done())
     }
 
@@ -478,8 +488,13 @@ impl Session {
         }
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
-        let session = Some(&self.transaction);
-        match engine.change_indexes(&table.database, &table.name, keys, dropped, session, timeout).await {
+        match engine
+            .definitions()
+            .session(&self.transaction)
+            .timeout(timeout)
+            .change_indexes(&table.database, &table.name, keys, dropped)
+            .await
+        {
             Err(untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry })) => {
                 let fresh = engine.table(&table.database, &table.name)?;
                 Err(crate::sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
@@ -499,7 +514,7 @@ impl Session {
             names.iter().map(|(from_db, from, to_db, to)| ((&**from_db, *from), (&**to_db, *to))).collect();
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
-        engine.rename_tables(&pairs, Some(&self.transaction), timeout).await?;
+        engine.definitions().session(&self.transaction).timeout(timeout).rename_tables(&pairs).await?;
         Ok(())
     }
 
@@ -541,9 +556,13 @@ impl Session {
                 Alteration::Option(option, value) if option == "AUTO_INCREMENT" => {
                     let table = self.planner().engine_table(name)?;
                     let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
-                    let (database, session) = (&table.database, Some(&self.transaction));
                     let next = value.parse().unwrap_or(1);
-                    engine.set_auto_increment(database, &table.name, next, session, timeout).await?;
+                    engine
+                        .definitions()
+                        .session(&self.transaction)
+                        .timeout(timeout)
+                        .set_auto_increment(&table.database, &table.name, next)
+                        .await?;
                 }
                 Alteration::DiscardTablespace => self.discard_tablespace(name).await?,
                 Alteration::ImportTablespace => self.import_tablespace(name).await?,
@@ -563,14 +582,23 @@ impl Session {
             return Ok(());
         }
         let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
-        Ok(engine.discard_tablespace(&table.database, &table.name, Some(&self.transaction), timeout).await?)
+        Ok(engine
+            .definitions()
+            .session(&self.transaction)
+            .timeout(timeout)
+            .discard_tablespace(&table.database, &table.name)
+            .await?)
     }
 
     async fn import_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
         let table = self.planner().engine_table(name)?;
         let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
-        let report =
-            engine.import_tablespace(&table.database, &table.name, Some(&self.transaction), timeout).await?;
+        let report = engine
+            .definitions()
+            .session(&self.transaction)
+            .timeout(timeout)
+            .import_tablespace(&table.database, &table.name)
+            .await?;
         if let Some(cfg) = report.missing_cfg {
             let file = cfg.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let opening = format!(
@@ -617,7 +645,10 @@ impl Session {
                 Maintenance::Check => {
                     let timeout = self.lock_wait_timeout();
                     let checked = engine
-                        .check_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                        .definitions()
+                        .session(&self.transaction)
+                        .timeout(timeout)
+                        .check_table(&table.database, &table.name)
                         .await;
                     let report = match checked {
                         Err(discarded @ untorn::Error::TablespaceDiscarded(..)) => {

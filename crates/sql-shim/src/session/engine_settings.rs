@@ -84,7 +84,7 @@ fn connect_pool_size(server: &Arc<Server>, database: &Database) {
         if bytes > memory {
             return Err(refused(format!("the memory of {of} is {memory} bytes")));
         }
-        resized.resize_buffer_pool(bytes).map(drop).map_err(|error| refused(error.to_string()))
+        resized.start_buffer_pool_resize(bytes).map(drop).map_err(|error| refused(error.to_string()))
     };
     server.variables.on_change(NAME, Box::new(hook));
     let database = database.clone();

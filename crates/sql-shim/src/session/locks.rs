@@ -248,7 +248,10 @@ impl Session {
                     let timeout = self.lock_wait_timeout();
                     let database = self.state.database.clone();
                     let hold = database
-                        .export_table(&table.database, &table.name, Some(&self.transaction), timeout)
+                        .definitions()
+                        .session(&self.transaction)
+                        .timeout(timeout)
+                        .export_table(&table.database, &table.name)
                         .await?;
                     self.export_holds.push(hold);
                 }

@@ -23,6 +23,8 @@
 //! latch is held while it runs.
 
 mod deadlock;
+#[cfg(all(test, not(loom)))]
+mod golden;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;

@@ -7,8 +7,8 @@ const KEY_BYTES_MAX: u32 = 700;
 
 /// A Rust type that is a column of a [`KeyValue`](crate::KeyValue) table, in a key or in a value.
 ///
-/// Integers of all widths, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of your own
-/// that is stored as one of these.
+/// Integers of 8 to 128 bits, `bool`, [`String`], `Vec<u8>` and byte arrays are. Implement it for a type of
+/// your own that is stored as one of these.
 pub trait KeyValueType: Sized {
     /// What is given to store it or to look for it: `&str` for [`String`], `&[u8]` for `Vec<u8>`, integers
     /// themselves.
@@ -59,6 +59,58 @@ integers! {
     u16, UInt, u64, SmallInt, true;
     u32, UInt, u64, Int, true;
     u64, UInt, u64, BigInt, true;
+}
+
+macro_rules! wide_integers {
+    ($($rust:ty, $flip:expr;)*) => {$(
+        /// SQL has no integer of this width: the bytes, the highest first, in the order of the numbers.
+        impl KeyValueType for $rust {
+            type Ref<'a> = $rust;
+            fn key_type() -> ColumnType {
+                ColumnType::Binary { bytes: 16 }
+            }
+            fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+                Value::Bytes(((given as u128) ^ $flip).to_be_bytes().to_vec().into())
+            }
+            fn from_value(value: Value<'static>) -> Option<Self> {
+                match value {
+                    Value::Bytes(bytes) => {
+                        Some((u128::from_be_bytes(bytes.as_ref().try_into().ok()?) ^ $flip) as $rust)
+                    }
+                    _ => None,
+                }
+            }
+            fn borrowed(&self) -> $rust {
+                *self
+            }
+        }
+    )*};
+}
+
+wide_integers! {
+    u128, 0;
+    i128, 1 << 127;
+}
+
+/// As TINYINT UNSIGNED, 0 and 1.
+impl KeyValueType for bool {
+    type Ref<'a> = bool;
+    fn key_type() -> ColumnType {
+        ColumnType::TinyInt { unsigned: true }
+    }
+    fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a> {
+        Value::UInt(given.into())
+    }
+    fn from_value(value: Value<'static>) -> Option<Self> {
+        match value {
+            Value::UInt(0) => Some(false),
+            Value::UInt(1) => Some(true),
+            _ => None,
+        }
+    }
+    fn borrowed(&self) -> bool {
+        *self
+    }
 }
 
 impl KeyValueType for String {

@@ -1,5 +1,4 @@
-//! What statements that change definitions have in common: names, their locks, and where such a statement
-//! runs.
+//! Names and their metadata locks, as changes of definitions take them, and where such a change runs.
 //!
 //! A statement first takes the metadata locks of every name it touches, old and new, in one order for all;
 //! there it may wait, and be given up. What follows runs as a background task of its own, apart from the
@@ -15,12 +14,12 @@ use parking_lot::Mutex;
 
 use crate::catalog::CatalogData;
 use crate::database::Database;
+use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{Access, Blocked, MetadataExclusive, MetadataLock, MetadataUse};
 use crate::table::{Table, file_name, table_file};
 use crate::timeout;
-use crate::transaction::Transaction;
 
 /// MySQL's limit of a name, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -87,41 +86,36 @@ impl Database {
     pub(crate) fn name_lock(&self, database: &str, table: &str) -> Arc<MetadataLock> {
         self.0.tables.locks.of(database, table)
     }
+}
 
-    /// In whose name a statement takes metadata locks.
-    fn metadata_owner(&self, session: Option<&Transaction>) -> Arc<MetadataOwner> {
-        match session {
+impl Definitions<'_> {
+    /// In whose name metadata locks are taken.
+    fn owner(&self) -> Arc<MetadataOwner> {
+        match self.session {
             Some(session) => session.metadata_owner().clone(),
-            None => self.0.tables.graph.owner(),
+            None => self.database.0.tables.graph.owner(),
         }
     }
 
-    /// Takes a name exclusively; `session` may use it itself.
+    fn now(&self) -> Duration {
+        self.database.0.environment.now()
+    }
+
+    /// Takes a name exclusively; the session may use it itself.
     ///
     /// # Errors
     /// [`Error::UncommittedChanges`] where it does, or holds it, and has changed rows; a timeout, a deadlock.
-    pub(crate) async fn lock_exclusively(
-        &self,
-        lock: &Arc<MetadataLock>,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<MetadataExclusive> {
-        self.lock_for(lock, &self.metadata_owner(session), session, timeout).await
-    }
-
-    async fn lock_for(
-        &self,
+    async fn lock_exclusively(
+        self,
         lock: &Arc<MetadataLock>,
         owner: &Arc<MetadataOwner>,
-        session: Option<&Transaction>,
-        timeout: Duration,
+        deadline: Duration,
     ) -> Result<MetadataExclusive> {
-        self.refuse_after_close()?;
-        let deadline = self.0.environment.now() + timeout;
-        let held = session.and_then(|session| session.exclusive_hold(lock));
-        let own = session.map_or(0, |own| own.uses_of(lock));
+        self.database.refuse_after_close()?;
+        let held = self.session.and_then(|session| session.exclusive_hold(lock));
+        let own = self.session.map_or(0, |own| own.uses_of(lock));
         // It would undo its changes with the definition that it knows, and waiting would be for itself.
-        if (held.is_some() || own > 0) && session.is_some_and(|session| session.state().has_log()) {
+        if (held.is_some() || own > 0) && self.session.is_some_and(|session| session.state().has_log()) {
             return Err(Error::UncommittedChanges);
         }
         if let Some(held) = held {
@@ -141,22 +135,17 @@ impl Database {
         }
     }
 
-    async fn wait_for_name(&self, blocked: Blocked, deadline: Duration) -> Result<()> {
+    async fn wait_for_name(self, blocked: Blocked, deadline: Duration) -> Result<()> {
         match blocked {
-            Blocked::Wait(wait) => timeout::wait_until(&*self.0.environment, wait, deadline).await,
+            Blocked::Wait(wait) => timeout::wait_until(&*self.database.0.environment, wait, deadline).await,
             Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),
         }
     }
 
     /// Locks all these names, or none. They are taken in their order, so that statements on the same names
     /// wait one for the other and not for each other.
-    pub(crate) async fn lock_names(
-        &self,
-        mut wanted: Vec<WantedName>,
-        session: Option<&Transaction>,
-        timeout: Duration,
-    ) -> Result<NameLocks> {
-        self.refuse_after_close()?;
+    pub(crate) async fn lock_names(self, mut wanted: Vec<WantedName>) -> Result<NameLocks> {
+        self.database.refuse_after_close()?;
         // The stronger wish of the same name comes last.
         wanted.sort();
         wanted.dedup_by(|later, earlier| {
@@ -164,14 +153,12 @@ impl Database {
             earlier.exclusive |= same && later.exclusive;
             same
         });
-        let owner = self.metadata_owner(session);
-        let deadline = self.0.environment.now() + timeout;
+        let (owner, deadline) = (self.owner(), self.now() + self.timeout);
         let mut locks = NameLocks::default();
         for name in wanted {
-            let lock = self.name_lock(&name.database, &name.table);
-            let left = deadline.saturating_sub(self.0.environment.now());
+            let lock = self.database.name_lock(&name.database, &name.table);
             if name.exclusive {
-                locks._exclusive.push(self.lock_for(&lock, &owner, session, left).await?);
+                locks._exclusive.push(self.lock_exclusively(&lock, &owner, deadline).await?);
                 continue;
             }
             let shared = loop {
@@ -190,31 +177,30 @@ impl Database {
     /// # Errors
     /// [`Error::TablespaceDiscarded`] for one without a tablespace; no such table; a timeout; a deadlock.
     pub(crate) async fn lock_current(
-        &self,
+        self,
         database: &str,
         name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
     ) -> Result<(Arc<Table>, MetadataExclusive)> {
-        let (table, lock) = self.lock_any(database, name, session, timeout).await?;
+        let (table, lock) = self.lock_any(database, name).await?;
         if table.def.discarded { Err(table.discarded_error()) } else { Ok((table, lock)) }
     }
 
     /// The same, also for a table whose tablespace was discarded.
     pub(crate) async fn lock_any(
-        &self,
+        self,
         database: &str,
         name: &str,
-        session: Option<&Transaction>,
-        timeout: Duration,
     ) -> Result<(Arc<Table>, MetadataExclusive)> {
         // Nobody waits for a name without a table.
-        self.table(database, name)?;
-        let lock = self.lock_exclusively(&self.name_lock(database, name), session, timeout).await?;
-        Ok((self.table(database, name)?, lock))
+        self.database.table(database, name)?;
+        let lock = self.database.name_lock(database, name);
+        let lock = self.lock_exclusively(&lock, &self.owner(), self.now() + self.timeout).await?;
+        Ok((self.database.table(database, name)?, lock))
     }
+}
 
-    /// Runs what must not stop midway as a task of its own, which may block for files, and waits for it.
+impl Database {
+    /// Runs what must not stop half-way as a task of its own, which may block for files, and waits for it.
     pub(crate) async fn run_to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,

@@ -1,7 +1,8 @@
-//! Iterating over a key-value table from both ends.
+//! Going through a key-value table from both ends.
 //!
 //! Pairs are read in batches, by a search for the key behind the last one. Each batch makes the range that is
 //! left smaller at its end, so that the two ends never meet the same pair, whatever others change meanwhile.
+//! A batch whose future is dropped has made nothing smaller: it is read again.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -9,11 +10,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::columns::Columns;
-use super::key_value::pair;
-use super::transaction::Transaction;
+use super::pair;
 use crate::error::Result;
 use crate::rows::{BATCH_BYTES, OwnedRow, Range, value_bytes};
 use crate::table::Table;
+use crate::transaction::Transaction;
 use crate::types::Value;
 
 /// Rows of the first batch; each one after has twice as many, up to the second number.
@@ -22,7 +23,8 @@ const BATCH_ROWS: (usize, usize) = (4, 128);
 /// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each
 /// batch is a statement.
 ///
-/// After an error there are no more pairs.
+/// After an error there are no more pairs. A future that is dropped changes nothing: the next one gives the
+/// pair that it would have given.
 pub struct Pairs<'t, K, V> {
     transaction: &'t mut Transaction,
     table: Arc<Table>,
@@ -76,7 +78,7 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     }
 
     /// Reads the next rows at one end of the range that is left.
-    fn read(&mut self, from_the_end: bool) -> Result<Vec<OwnedRow>> {
+    async fn read(&mut self, from_the_end: bool) -> Result<Vec<OwnedRow>> {
         let mut rows: Vec<OwnedRow> = Vec::new();
         if self.exhausted {
             return Ok(rows);
@@ -85,22 +87,12 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         (range.lower, range.upper) = (self.lower.clone(), self.upper.clone());
         range.descending = from_the_end;
         let most = self.batch_rows;
-        let read = self.transaction.scan(&self.table, &range).and_then(|scan| {
-            let mut bytes = 0;
-            for row in scan {
-                let row = row?;
-                bytes += row.iter().map(value_bytes).sum::<usize>();
-                rows.push(row);
-                if rows.len() == most || bytes >= BATCH_BYTES {
-                    return Ok(true);
-                }
+        match self.gather(&range, most, &mut rows).await {
+            Ok(more) => self.exhausted = !more,
+            Err(error) => {
+                self.end();
+                return Err(error);
             }
-            Ok(false)
-        });
-        self.exhausted = !matches!(read, Ok(true));
-        if let Err(error) = read {
-            self.end();
-            return Err(error);
         }
         self.batch_rows = (most * 2).min(BATCH_ROWS.1);
         let columns = self.table.def.clustered_key().map_or(1, |key| key.parts.len());
@@ -111,6 +103,20 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         Ok(rows)
     }
 
+    /// Reads up to `most` rows of a range; whether there may be more.
+    async fn gather(&mut self, range: &Range<'_>, most: usize, rows: &mut Vec<OwnedRow>) -> Result<bool> {
+        let mut scan = self.transaction.scan(&self.table, range).await?;
+        let mut bytes = 0;
+        while let Some(row) = scan.next().await? {
+            bytes += row.iter().map(value_bytes).sum::<usize>();
+            rows.push(row);
+            if rows.len() == most || bytes >= BATCH_BYTES {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// There are no more pairs.
     fn end(&mut self) {
         self.exhausted = true;
@@ -118,40 +124,38 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         self.back.clear();
     }
 
-    fn shown(&mut self, row: Option<OwnedRow>) -> Option<Result<(K, V)>> {
-        let pair = pair(&self.table, row?);
-        if pair.is_err() {
-            self.end();
-        }
-        Some(pair)
-    }
-}
-
-impl<K: Columns, V: Columns> Iterator for Pairs<'_, K, V> {
-    type Item = Result<(K, V)>;
-
-    fn next(&mut self) -> Option<Result<(K, V)>> {
+    /// The next pair from the front.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::scan`] and [`Rows::next`](crate::asynchronous::Rows::next).
+    pub async fn next(&mut self) -> Result<Option<(K, V)>> {
         if self.front.is_empty() {
-            match self.read(false) {
-                Ok(rows) => self.front.extend(rows),
-                Err(error) => return Some(Err(error)),
-            }
+            let rows = self.read(false).await?;
+            self.front.extend(rows);
         }
         let row = self.front.pop_front().or_else(|| self.back.pop_front());
         self.shown(row)
     }
-}
 
-impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
-    fn next_back(&mut self) -> Option<Result<(K, V)>> {
+    /// The next pair from the back.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn next_back(&mut self) -> Result<Option<(K, V)>> {
         if self.back.is_empty() {
-            match self.read(true) {
-                Ok(rows) => self.back.extend(rows.into_iter().rev()),
-                Err(error) => return Some(Err(error)),
-            }
+            let rows = self.read(true).await?;
+            self.back.extend(rows.into_iter().rev());
         }
         let row = self.back.pop_back().or_else(|| self.front.pop_back());
         self.shown(row)
+    }
+
+    fn shown(&mut self, row: Option<OwnedRow>) -> Result<Option<(K, V)>> {
+        let pair = row.map(|row| pair(&self.table, row)).transpose();
+        if pair.is_err() {
+            self.end();
+        }
+        pair
     }
 }
 
@@ -159,18 +163,26 @@ impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::Database;
+    use crate::database::Database;
 
     #[test]
     fn a_batch_is_bounded_by_bytes_too() {
-        let db = Database::in_memory().unwrap();
-        let values = db.key_value::<u32, Vec<u8>>("values").unwrap();
-        db.transact(|t| (0..40).try_for_each(|key| values.put(t, key, &[7; 30_000]).map(drop))).unwrap();
-        let mut t = db.begin();
-        let mut pairs = values.iter(&mut t);
-        pairs.batch_rows = BATCH_ROWS.1;
-        assert_eq!(pairs.read(false).unwrap().len(), 3);
-        assert_eq!(pairs.read(true).unwrap().len(), 3);
-        assert_eq!(pairs.count(), 34);
+        disk::block_on(async {
+            let db = Database::in_memory().await.unwrap();
+            let values = db.key_value::<u32, Vec<u8>>("values").await.unwrap();
+            let mut t = db.begin();
+            for key in 0..40 {
+                values.put(&mut t, key, &[7; 30_000]).await.unwrap();
+            }
+            let mut pairs = values.iter(&mut t);
+            pairs.batch_rows = BATCH_ROWS.1;
+            assert_eq!(pairs.read(false).await.unwrap().len(), 3);
+            assert_eq!(pairs.read(true).await.unwrap().len(), 3);
+            let mut rest = 0;
+            while pairs.next().await.unwrap().is_some() {
+                rest += 1;
+            }
+            assert_eq!(rest, 34);
+        });
     }
 }

@@ -1,0 +1,316 @@
+//! A typed key-value table, for programs that come from redb or LMDB: the futures. [`crate::KeyValue`] has
+//! the same operations, which block.
+//!
+//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables
+//! have: the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their
+//! Rust values are.
+
+mod columns;
+mod key_value_type;
+mod pairs;
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use txn::{OnDuplicate, WaitPolicy};
+
+pub use self::columns::{Columns, Key};
+pub use self::key_value_type::KeyValueType;
+pub use self::pairs::Pairs;
+
+use self::columns::Values;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::rows::{Lock, OwnedRow};
+use crate::schema::TableDef;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use crate::types::Value;
+
+/// Database that key-value tables live in.
+const DATABASE: &str = "untorn";
+
+/// A table from keys to values.
+///
+/// Its futures may be dropped at any await: a change that was cut is undone, whole, before the transaction
+/// does anything else.
+///
+/// ```
+/// # fn main() -> untorn::Result<()> {
+/// # untorn::asynchronous::block_on(async {
+/// let db = untorn::asynchronous::Database::in_memory().await?;
+/// let ages = db.key_value::<String, u32>("ages").await?;
+/// db.transact(async |mut t| ages.put(&mut t, "Ada", 36).await).await?;
+///
+/// let mut t = db.begin();
+/// let mut pairs = ages.prefix(&mut t, "A");
+/// while let Some((name, age)) = pairs.next_back().await? {
+///     println!("{name}: {age}");
+/// }
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+pub struct KeyValue<K, V> {
+    table: Arc<Table>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Clone for KeyValue<K, V> {
+    fn clone(&self) -> Self {
+        KeyValue { table: self.table.clone(), types: PhantomData }
+    }
+}
+
+impl Database {
+    /// Opens a key-value table, or creates it.
+    ///
+    /// # Errors
+    /// A table of this name with other types.
+    pub async fn key_value<K: Key, V: Columns>(&self, name: &str) -> Result<KeyValue<K, V>> {
+        let keys = K::key_columns("k");
+        let names: Vec<&str> = keys.iter().map(|column| column.name.as_str()).collect();
+        let columns = [keys.clone(), V::columns("v")].concat();
+        let wanted = TableDef::new(columns.clone()).primary_key(&names);
+        let table = self.create_table_if_missing(DATABASE, name, wanted).await?;
+        let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
+        let is_key = key.len() == keys.len()
+            && key.iter().enumerate().all(|(at, part)| usize::from(part.column) == at);
+        if table.def.columns != columns || !is_key {
+            return Err(Error::Setting {
+                setting: "key_value",
+                why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
+            });
+        }
+        Ok(KeyValue { table, types: PhantomData })
+    }
+}
+
+impl<K: Key, V: Columns> KeyValue<K, V> {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`], as for the other functions that read.
+    pub async fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
+        let row = transaction.get(&self.table, &K::values(key), Lock::None).await?;
+        self.value(row)
+    }
+
+    /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
+    /// what others put in between.
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::get_for_update_or`].
+    pub async fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
+        self.get_for_update_or(transaction, key, WaitPolicy::Wait).await
+    }
+
+    /// [`KeyValue::get_for_update`] where the key may be locked by another transaction: fails with
+    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
+    /// not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get_or`].
+    pub async fn get_for_update_or(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        wait: WaitPolicy,
+    ) -> Result<Option<V>> {
+        let row = transaction.get_or(&self.table, &K::values(key), Lock::Exclusive, wait).await?;
+        self.value(row)
+    }
+
+    fn value(&self, row: Option<OwnedRow>) -> Result<Option<V>> {
+        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+    }
+
+    /// Sets the value of a key, whether it is there or not; true if the key is new.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::update`].
+    pub async fn put(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        value: V::Ref<'_>,
+    ) -> Result<bool> {
+        transaction.put(&self.table, &row(K::values(key), V::values(value))).await
+    }
+
+    /// Sets the value of a key that is not there yet; false, and nothing changes, if it is.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::insert`], but for the duplicate key.
+    pub async fn insert(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        value: V::Ref<'_>,
+    ) -> Result<bool> {
+        let inserted = transaction.insert(&self.table, &row(K::values(key), V::values(value))).await;
+        is_new(inserted)
+    }
+
+    /// Inserts pairs as one statement: all of them, or none.
+    ///
+    /// # Errors
+    /// [`TransactionError::DuplicateKey`](crate::TransactionError::DuplicateKey) when one of the keys is
+    /// there.
+    pub async fn insert_all<'v>(
+        &self,
+        transaction: &mut Transaction,
+        pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
+    ) -> Result<()> {
+        let rows: Vec<Values<'v>> =
+            pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value))).collect();
+        transaction.insert_all(&self.table, &rows).await.map(drop)
+    }
+
+    /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
+    /// else changes the key meanwhile, so this is also compare-and-swap. If somebody puts the key that was
+    /// not there in between, `change` is asked again. Returns what is there now.
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::get_for_update`] and [`KeyValue::put`].
+    pub async fn change(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        mut change: impl FnMut(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>> {
+        loop {
+            let old = self.get_for_update(transaction, key).await?;
+            let was_there = old.is_some();
+            let new = change(old);
+            match &new {
+                Some(value) if was_there => _ = self.put(transaction, key, value.given()).await?,
+                Some(value) if !self.put_new(transaction, key, value.given()).await? => continue,
+                None if was_there => _ = self.remove(transaction, key).await?,
+                _ => {}
+            }
+            return Ok(new);
+        }
+    }
+
+    /// Puts a key that is not there; false if somebody was faster. The key is locked then.
+    async fn put_new(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        value: V::Ref<'_>,
+    ) -> Result<bool> {
+        let row = row(K::values(key), V::values(value));
+        is_new(transaction.insert_with(&self.table, &row, OnDuplicate::Change).await)
+    }
+
+    /// Removes a key; false if it was not there.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::delete`].
+    pub async fn remove(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<bool> {
+        transaction.delete(&self.table, &K::values(key)).await
+    }
+
+    /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
+    ///
+    /// # Errors
+    /// Those of [`Database::truncate_table`].
+    pub async fn clear(&self, database: &Database) -> Result<()> {
+        // By the name that it has now.
+        let table = database.successor(&self.table)?;
+        database.truncate_table(&table.database, &table.name).await
+    }
+
+    /// The pair with the least key.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn first(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
+        self.iter(transaction).one_by_one().next().await
+    }
+
+    /// The pair with the greatest key.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn last(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
+        self.iter(transaction).one_by_one().next_back().await
+    }
+
+    /// All pairs in the order of their keys, from both ends.
+    pub fn iter<'t>(&self, transaction: &'t mut Transaction) -> Pairs<'t, K, V> {
+        Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
+    }
+
+    /// The pairs whose keys lie in a range, in order, from both ends: `range(t, "a".."c")`, `range(t,
+    /// 5..=9)`, `range(t, (2026, "Ada")..(2027, ""))`.
+    pub fn range<'t, 'k>(
+        &self,
+        transaction: &'t mut Transaction,
+        keys: impl RangeBounds<K::Ref<'k>>,
+    ) -> Pairs<'t, K, V> {
+        let bound = |bound: Bound<&K::Ref<'k>>| bound.map(|key| owned(K::values(*key)));
+        Pairs::new(transaction, self.table.clone(), bound(keys.start_bound()), bound(keys.end_bound()))
+    }
+}
+
+impl<V: Columns> KeyValue<String, V> {
+    /// The pairs whose keys begin with `prefix`, in order, from both ends.
+    pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &str) -> Pairs<'t, String, V> {
+        Pairs::of_prefix(transaction, self.table.clone(), prefix.as_bytes())
+    }
+}
+
+impl<V: Columns> KeyValue<Vec<u8>, V> {
+    /// The pairs whose keys begin with `prefix`, in order, from both ends.
+    pub fn prefix<'t>(&self, transaction: &'t mut Transaction, prefix: &[u8]) -> Pairs<'t, Vec<u8>, V> {
+        Pairs::of_prefix(transaction, self.table.clone(), prefix)
+    }
+}
+
+impl<A: Key, B: Key, V: Columns> KeyValue<(A, B), V> {
+    /// The pairs whose keys have this first member, in order of the second, from both ends.
+    pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B), V> {
+        let first = owned(A::values(first));
+        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+    }
+}
+
+impl<A: Key, B: Key, C: Key, V: Columns> KeyValue<(A, B, C), V> {
+    /// The pairs whose keys have this first member, in order of the others, from both ends.
+    pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B, C), V> {
+        let first = owned(A::values(first));
+        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+    }
+}
+
+/// Whether a pair was inserted; that its key is there is an answer, and no error.
+fn is_new(inserted: Result<Option<u64>>) -> Result<bool> {
+    match inserted {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_duplicate_primary_key() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
+    let mut row = Values::new();
+    key.into_iter().for_each(|value| row.push(value));
+    value.into_iter().for_each(|value| row.push(value));
+    row
+}
+
+fn owned(values: Values<'_>) -> Vec<Value<'static>> {
+    values.into_iter().map(Value::into_owned).collect()
+}
+
+/// The key and the value of a row.
+fn pair<K: Columns, V: Columns>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
+    let mut values = row.into_iter();
+    let key = K::take(&mut values);
+    let value = V::take(&mut values);
+    key.zip(value)
+        .ok_or_else(|| Error::Internal(format!("a row of '{}' is not of the types of the table", table.name)))
+}
