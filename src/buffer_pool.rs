@@ -40,8 +40,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory cannot
-    /// be had; when the engine writes nothing any more. Nothing has changed then.
+    /// When that is too small, for itself or for the buffer pool extension's tables; when the memory is not
+    /// available; when the engine writes nothing any more. Nothing has changed then.
     pub async fn resize_buffer_pool(&self, bytes: u64) -> Result<()> {
         self.start_buffer_pool_resize(bytes)?.wait().await;
         Ok(())

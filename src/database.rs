@@ -139,7 +139,7 @@ impl Database {
         &self.0.report
     }
 
-    /// Counts definitions that changed. A plan made for another count must be made anew.
+    /// Counts definitions that changed. A plan made for another count must be made again.
     #[doc(hidden)]
     pub fn catalog_version(&self) -> u64 {
         self.0.tables.version.load(Ordering::Acquire)

@@ -28,7 +28,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// done nothing. Then it goes on to its end in the background (creating, dropping, renaming, truncating,
 /// discarding); a new index and an import are taken back instead, in the background too, unless the index or
 /// the copied table had been made known already; a check ends. The tables stay locked until that is over:
-/// whoever asks for them next sees them as they were or as they were to become.
+/// the next statement that asks for them sees them as they were or as they were to become.
 ///
 /// ```
 /// # fn main() -> untorn::Result<()> {

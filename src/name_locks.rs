@@ -200,7 +200,7 @@ impl Definitions<'_> {
 }
 
 impl Database {
-    /// Runs what must not stop half-way as a task of its own, which may block for files, and waits for it.
+    /// Runs what must not stop midway as a task of its own, which may block for files, and waits for it.
     pub(crate) async fn run_to_the_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,

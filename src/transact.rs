@@ -19,7 +19,7 @@ use crate::transaction::Transaction;
 /// How often `transact` begins before it gives up.
 const RUNS_MAX: u32 = 100;
 
-/// How often it begins again after a wait for a lock that was in vain.
+/// How often it begins again after a wait for a lock that timed out.
 const TIMEOUTS_MAX: u32 = 1;
 
 /// Up to this long it waits before it begins for the second time, and twice as long before each time after,

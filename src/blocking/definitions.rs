@@ -45,7 +45,7 @@ pub struct Definitions<'a>(asynchronous::Definitions<'a>);
 impl<'a> Definitions<'a> {
     /// In the name of a transaction: the tables that it uses are no obstacle, unless it has changed rows
     /// ([`Error::UncommittedChanges`](crate::Error::UncommittedChanges)). Without one, a transaction of the
-    /// caller's is waited for like any other, and, as the thread does nothing else meanwhile, in vain.
+    /// caller's is waited for like any other, and, as the thread does nothing else meanwhile, for nothing.
     pub fn session(self, session: &'a Transaction) -> Definitions<'a> {
         Definitions(self.0.session(session.inner()))
     }

@@ -145,7 +145,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # fn main() -> untorn::Result<()> {
     /// let db = untorn::Database::in_memory()?;
     /// let owner = db.key_value::<String, u64>("owner")?;
-    /// // Takes the lease where nobody has it, and leaves it with whoever has it.
+    /// // Takes the lease where nobody has it, and leaves it with its holder.
     /// let holder = db.transact(|t| owner.change(t, "lease", |holder| holder.or(Some(7))))?;
     /// assert_eq!(holder, Some(7));
     /// # Ok(())

@@ -57,7 +57,7 @@ impl<'a> RecordRef<'a> {
 
     /// Whether the record is a node pointer.
     #[inline]
-    fn is_node_pointer(&self) -> bool {
+    pub fn is_node_pointer(&self) -> bool {
         header::status(self.bytes, self.origin) == Status::NodePointer as u8
     }
 

@@ -135,7 +135,7 @@ impl Machine {
                     Vec::from_iter(rows.blockers(&owner, &wants).iter().map(|other| self.name_of(&other.0)));
                 blockers.sort_unstable();
                 let said = format!("{name} waits for {}\n", blockers.join(", "));
-                // As whoever awaits it does first.
+                // As a future that awaits it does first.
                 wait.search();
                 if let Some(session) = self.sessions.get_mut(name) {
                     session.wait = Some((wait, inserts));
