@@ -73,11 +73,34 @@ pub async fn verify(db: &Database, model: &Model) -> Result<Found, Wrong> {
 /// # Errors
 /// What is wrong.
 pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wrong> {
-    let mut found = Found::default();
     STAGE.set("CHECK TABLE");
+    let mut found = loop {
+        if let Some(found) = check_tables(db).await? {
+            break found;
+        }
+    };
+    STAGE.set("reading the rows");
+    if model.prepared {
+        found.states = compare(db, model).await?;
+        found.rivals = rivals::compare(db, &model.rivals).await?;
+    }
+    Ok(found)
+}
+
+/// CHECK TABLE of all tables. `None` when one of them has gone meanwhile: an actor that does not act any more
+/// was in the middle of a definition, which goes on by itself. The check has waited for it, and there is at
+/// most one of each actor.
+async fn check_tables(db: &Database) -> Result<Option<Found>, Wrong> {
+    let mut found = Found::default();
     for database in [DATABASE, RIVALS_DATABASE] {
         for table in &db.tables(database) {
-            let report = db.definitions().timeout(PATIENCE).check_table(database, &table.name).await?;
+            let checked = db.definitions().timeout(PATIENCE).check_table(database, &table.name).await;
+            let report = match checked {
+                Err(Error::NoSuchTable(..)) if !db.tables(database).iter().any(|t| t.name == table.name) => {
+                    return Ok(None);
+                }
+                checked => checked?,
+            };
             if !report.is_sound() {
                 return Err(Wrong::Reported(format!("CHECK TABLE {}: {:?}", table.name, report.problems)));
             }
@@ -85,12 +108,7 @@ pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wron
             found.rows += report.rows;
         }
     }
-    STAGE.set("reading the rows");
-    if model.prepared {
-        found.states = compare(db, model).await?;
-        found.rivals = rivals::compare(db, &model.rivals).await?;
-    }
-    Ok(found)
+    Ok(Some(found))
 }
 
 async fn compare(db: &Database, model: &Model) -> Result<Vec<Arc<ActorState>>, Wrong> {
