@@ -118,7 +118,7 @@ impl Database {
     }
 
     /// Begins a transaction that reads a snapshot. It can change and lock nothing:
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly).
+    /// [`Error::ReadOnly`].
     ///
     /// # Errors
     /// A snapshot of another database.
@@ -199,7 +199,7 @@ impl Database {
     /// An open table.
     ///
     /// # Errors
-    /// [`Error::NoSuchDatabase`](crate::Error::NoSuchDatabase), [`Error::NoSuchTable`](crate::Error::NoSuchTable).
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
     pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
         self.inner.table(database, name)
     }
@@ -339,7 +339,7 @@ impl Database {
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
     /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
     /// afterwards fails with
-    /// [`Error::Closed`](crate::Error::Closed). A database that is dropped without it recovers when it is opened next.
+    /// [`Error::Closed`]. A database that is dropped without it recovers when it is opened next.
     ///
     /// # Errors
     /// I/O errors.
