@@ -332,7 +332,7 @@ impl Storing<'_> {
             ColumnType::Text { size, .. } | ColumnType::Blob { size } => size.bytes_max() as usize,
             _ => usize::MAX,
         };
-        // Cheap first: so many bytes always fit.
+        // Cheap first: this many bytes always fit.
         if text.len() > limit {
             let bytes = matches!(kind, ColumnType::Text { .. });
             let end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });

@@ -20,7 +20,7 @@ use crate::session::state::SessionState;
 /// What a column of a view holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewType {
-    /// Text of so many characters.
+    /// Text of this many characters.
     Text(u32),
     /// BIGINT UNSIGNED.
     Number,

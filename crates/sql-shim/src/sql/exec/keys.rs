@@ -83,7 +83,7 @@ pub struct Ranges {
 
 /// Ranges that are read one after the other.
 pub enum RangeList {
-    /// All at hand.
+    /// All made already.
     All(std::vec::IntoIter<KeyRange>),
     /// One for each of many constants, made when it is asked for.
     Points(Points),

@@ -152,7 +152,7 @@ pub struct KeptRows<'e> {
 }
 
 impl<'e> KeptRows<'e> {
-    /// No rows yet, and at most so many.
+    /// No rows yet, and at most this many.
     pub fn new(state: &'e SessionState, rows_max: usize) -> KeptRows<'e> {
         KeptRows { rows: Vec::new(), charge: state.memory.charge(), rows_max }
     }
@@ -290,7 +290,7 @@ impl<'e> Executor<'e> {
         self.first_rows(plan, usize::MAX)
     }
 
-    /// Executes a query into memory until it has so many rows.
+    /// Executes a query into memory until it has this many rows.
     pub fn first_rows<'a>(
         &'a mut self,
         plan: &'a SelectPlan,

@@ -17,7 +17,7 @@ use crate::sql::expr::{Context, Expr, RowView, ValueSet};
 use crate::sql::plan::{Condition, SelectPlan, Step};
 use crate::sql::value::{Value, compare};
 
-/// A SELECT without tables gives way between items if it has so many.
+/// A SELECT without tables gives way between items if it has this many.
 const ITEMS_IN_TURNS: usize = 8;
 
 /// What happens to the rows of a SELECT.

@@ -115,7 +115,7 @@ const FIRST_ROWS_MAX: u64 = 512;
 pub struct RowSorter<'a> {
     sorter: Sorter<ByKey>,
     charge: Charge<'a>,
-    /// Only so many rows are wanted.
+    /// Only this many rows are wanted.
     first: Option<usize>,
     /// The key of the last of them: from it on a row is not wanted.
     beyond: Option<Vec<u8>>,

@@ -36,7 +36,7 @@ pub use value_set::ValueSet;
 /// Work that an item of a list counts for: lists may have millions.
 pub(crate) const NODE_BYTES: usize = 64;
 
-/// The values of so many arguments of a function are not worth a charge.
+/// The values of this many arguments of a function are not worth a charge.
 const ARGUMENTS_FEW: usize = 32;
 
 /// What evaluation may fail with.

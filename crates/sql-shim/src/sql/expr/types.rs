@@ -46,7 +46,7 @@ impl Type {
     /// DATE.
     pub const DATE: Type = Type::of(kind::DATE, 10, 0);
 
-    /// Text of so many characters.
+    /// Text of this many characters.
     pub const fn text(length: u32) -> Type {
         Type { collation: Collation::Utf8mb4GeneralCi, ..Type::of(kind::VAR_STRING, length, 0) }
     }
@@ -91,7 +91,7 @@ impl Type {
         matches!(self.kind, kind::STRING | kind::VAR_STRING | kind::BLOB | kind::ENUM | kind::SET | kind::BIT)
     }
 
-    /// Digits in all and behind the point, when values count as exact numbers.
+    /// Digits in total and after the point, when values count as exact numbers.
     pub fn digits(&self) -> (u8, u8) {
         if self.kind == kind::NEWDECIMAL {
             let point = 1 + u32::from(self.decimals > 0);
@@ -369,7 +369,7 @@ fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_>
     }
 }
 
-/// The nearest value that so many digits can hold.
+/// The nearest value that this many digits can hold.
 pub fn clamp_decimal(
     value: super::super::value::BigDecimal,
     precision: u8,

@@ -100,7 +100,7 @@ impl ValueSet {
         matches!(self.index, Index::Texts(rule, _) if rule == wanted)
     }
 
-    /// Makes the set, if there is one; `charge` says whether it may be so long.
+    /// Makes the set, if there is one; `charge` says whether it may have this length.
     pub fn index(&mut self, mut charge: impl FnMut(usize) -> Result<(), SqlError>) -> Result<(), SqlError> {
         if self.values.len() < INDEXED_MIN {
             return Ok(());

@@ -446,7 +446,7 @@ pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)])
         if columns.get(at) != Some(column) {
             return None;
         }
-        // Several ranges follow each other in the order of their column; what is behind it starts anew in
+        // Several ranges follow each other in the order of their column; what is behind it starts over in
         // each.
         if at > fixed && !single {
             return None;

@@ -205,15 +205,15 @@ impl Plan {
 /// Bytes of work that are done in one go where planning may be begun again by steps: about a millisecond.
 const BRIEF_BYTES: usize = 256 << 10;
 
-/// What stars and tables add to a plan is charged in portions of so many bytes.
+/// What stars and tables add to a plan is charged in portions of this many bytes.
 const EXPANDED_AT_ONCE: usize = 64 << 10;
 
 /// How long planning goes on before others run.
 pub enum Pace<'a> {
     /// To its end.
     InOneGo,
-    /// To its end, unless that is far: then it fails, to be begun again by steps. So many bytes of work are
-    /// left.
+    /// To its end, unless that is far: then it fails, to be begun again by steps. The number is the bytes of
+    /// work that are left.
     Brief(Cell<usize>),
     /// Until the slice of time is over; then this is called.
     BySteps(&'a dyn Fn()),
@@ -263,8 +263,7 @@ impl<'a> Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Says that so many bytes of a statement are about to be worked on, and lets others run when it has been
-    /// long enough.
+    /// Announces work on this many bytes of a statement, and lets others run when it has been long enough.
     ///
     /// # Errors
     /// When the statement is to stop.
@@ -317,12 +316,12 @@ impl Planner<'_> {
         self.charged.get()
     }
 
-    /// Works on so many columns that the text does not name one by one, and charges what they take each.
+    /// Works on columns that the text does not name one by one, and charges what they take each.
     pub(crate) fn expand(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
         self.expand_by(columns, columns * bytes)
     }
 
-    /// [`Planner::expand`] of columns that take so many bytes together.
+    /// [`Planner::expand`] of columns that take this many bytes together.
     pub(crate) fn expand_by(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
         self.work(columns * NODE_BYTES)?;
         self.expanded.set(self.expanded.get() + bytes);

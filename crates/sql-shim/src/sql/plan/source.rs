@@ -154,7 +154,7 @@ impl Source {
         self.columns.get(usize::from(column)).is_some_and(|column| column.merged)
     }
 
-    /// What the definition of a column for a client takes, under a name of so many bytes.
+    /// What the definition of a column for a client takes, under a name of this many bytes.
     pub fn meta_bytes(&self, column: &str, name: usize) -> usize {
         size_of::<ColumnMeta>()
             + self.database.len()

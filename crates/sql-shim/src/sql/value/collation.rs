@@ -22,8 +22,7 @@ pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
     untorn::engine::compare_values(collation.comparison(), left, right)
 }
 
-/// The text without what equality ignores at its end. Whoever compares one long text with many takes it off
-/// once.
+/// The text without what equality ignores at its end. To compare one long text with many, take it off once.
 pub fn trimmed(text: &[u8], collation: Collation) -> &[u8] {
     match collation {
         Collation::Binary => text,

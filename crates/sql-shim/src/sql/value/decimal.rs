@@ -19,7 +19,7 @@ pub fn scale(value: &BigDecimal) -> u8 {
 /// Most digits before the point; larger numbers become the largest there is.
 const WHOLE_MAX: i64 = 65;
 
-/// Digits that are kept of a number in all, as many as MySQL's own buffer has. What lies behind is cut off,
+/// The total number of digits that are kept, as many as MySQL's own buffer has. What lies behind is cut off,
 /// so that no number takes more time or memory than this, whatever its text or exponent.
 const DIGITS_MAX: i64 = 81;
 

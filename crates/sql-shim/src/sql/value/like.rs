@@ -20,7 +20,7 @@ use crate::result::SqlError;
 /// Bytes of a text or pattern that need no allocation.
 type Bytes = SmallVec<[u8; 128]>;
 
-/// Steps that a byte of text and pattern may cost: a part with `_` may be so long whatever the text is.
+/// Steps that a byte of text and pattern may cost: a part with `_` may always be this long.
 const STEPS_PER_BYTE: usize = 64;
 /// Steps between calls of the meter.
 const STEPS_PER_CALL: usize = 64 << 10;
@@ -67,7 +67,7 @@ impl<M: Fn(usize) -> Result<(), SqlError>> Steps<'_, M> {
         self.left = self
             .left
             .checked_sub(steps)
-            .ok_or_else(|| errors::unsupported("LIKE with so long a part with `_` in such a text"))?;
+            .ok_or_else(|| errors::unsupported("LIKE with such a long part with `_` in such a text"))?;
         self.uncalled += steps;
         if self.uncalled >= STEPS_PER_CALL {
             (self.meter)(std::mem::take(&mut self.uncalled))?;

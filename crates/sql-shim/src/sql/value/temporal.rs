@@ -322,7 +322,7 @@ pub fn time_micros(value: Time) -> i64 {
     if value.negative { -micros } else { micros }
 }
 
-/// The span of so many microseconds, cut to the largest one.
+/// The span of this many microseconds, cut to the largest one.
 pub fn time_from_micros(micros: i64) -> Time {
     let magnitude = micros.unsigned_abs();
     let seconds = magnitude / 1_000_000;
@@ -352,7 +352,7 @@ pub fn datetime_from_micros(micros: i64) -> Option<DateTime> {
     Some(DateTime::from_unix(seconds, micros.rem_euclid(1_000_000) as u32))
 }
 
-/// `value` moved by so many months, the day cut to the month's last.
+/// `value` moved by this many months, the day cut to the month's last.
 pub fn add_months(value: DateTime, months: i64) -> Option<DateTime> {
     let total = i64::from(value.date.year) * 12 + i64::from(value.date.month) - 1 + months;
     let year = u16::try_from(total.div_euclid(12)).ok().filter(|year| *year <= 9999)?;
@@ -424,12 +424,12 @@ fn weigh(text: &str, seconds: &[i64]) -> i64 {
         * 1_000_000
 }
 
-/// Prints a span with so many digits of a second.
+/// Prints a span with this many digits of a second.
 pub fn format_time(value: Time, digits: u8) -> String {
     format!("{value:.prec$}", prec = usize::from(digits))
 }
 
-/// Prints a day and time with so many digits of a second.
+/// Prints a day and time with this many digits of a second.
 pub fn format_datetime(value: DateTime, digits: u8) -> String {
     format!("{value:.prec$}", prec = usize::from(digits))
 }

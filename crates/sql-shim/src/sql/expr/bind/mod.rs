@@ -48,7 +48,7 @@ pub struct Binder<'p, 'a> {
     pub planner: &'p Planner<'a>,
     /// Where columns may come from.
     pub sources: &'p [Source],
-    /// Only the first so many sources are visible (join conditions).
+    /// Only this many leading sources are visible (join conditions).
     pub visible: usize,
     /// Aggregates found so far.
     pub aggregates: Vec<Aggregate>,
@@ -252,7 +252,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             };
             return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
         };
-        // The parser has looked at what it was told; this is for the evaluation, which indexes.
+        // The parser has checked the functions it knows; this protects the evaluation, which indexes.
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }

@@ -95,7 +95,8 @@ fn owned_text<'a>(text: Vec<u8>, rule: Collation) -> Value<'a> {
     Value::Text(Cow::Owned(text), rule)
 }
 
-/// Whether a text of so many bytes may be made; if not, warning 1301 has been given, and the result is NULL.
+/// Whether a text of this many bytes may be made; if not, warning 1301 has been given, and the result is
+/// NULL.
 pub fn text_fits(bytes: usize, function: &str, state: &SessionState) -> bool {
     let max = state.server.variables.packet_bytes_max();
     if bytes > max {

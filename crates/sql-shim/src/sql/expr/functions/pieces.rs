@@ -11,7 +11,7 @@ use crate::result::SqlError;
 /// Bytes of a text that are gone through in one go.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// What `each` makes of the pieces of a text, which end where characters do; in a buffer of so many bytes.
+/// What `each` makes of the pieces of a text, which end where characters do; in a buffer of this size.
 pub fn by_pieces(
     text: &[u8],
     bytes: usize,
@@ -73,7 +73,7 @@ impl<'t> Places<'t> {
     }
 }
 
-/// Where the place with so many before it is, and how many there are up to it.
+/// Where the place with this many before it is, and how many there are up to it.
 pub fn nth_place(
     mut places: Places<'_>,
     before: usize,
@@ -89,7 +89,7 @@ pub fn nth_place(
     Ok((None, found))
 }
 
-/// The text with `to` in all places, made in a buffer of so many bytes.
+/// The text with `to` in all places, made in a buffer of this size.
 pub fn replaced(
     mut places: Places<'_>,
     to: &[u8],

@@ -191,7 +191,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Microseconds cut to so many digits, rounded half up; may carry.
+/// Microseconds cut to this many digits, rounded half up; may carry.
 pub fn round_datetime(value: DateTime, digits: u8) -> DateTime {
     let unit = 10i64.pow(6 - u32::from(digits.min(6)));
     if i64::from(value.micros) % unit == 0 || value.date.month == 0 || value.date.day == 0 {
