@@ -171,6 +171,12 @@ pub enum Error {
     /// NULL for a column that may not be NULL.
     #[error("column '{0}' cannot be null")]
     NullValue(String),
+    /// The table has generated columns or CHECK constraints, which are SQL expressions: the crate does not
+    /// evaluate them.
+    #[error(
+        "table '{0}.{1}' has generated columns or CHECK constraints, which only SQL evaluates: write its rows through the server"
+    )]
+    NeedsSql(String, String),
     /// A row with another number of values than the table has columns.
     #[error("a row of {given} values for a table of {columns} columns")]
     WrongRowLength {

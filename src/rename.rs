@@ -16,6 +16,7 @@ use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::name_locks::{WantedName, check_table_name};
+use crate::schema::TableDef;
 use crate::table::{Table, table_file};
 use crate::truncate::temporary_file;
 
@@ -28,6 +29,8 @@ pub type NamedTable<'a> = (&'a str, &'a str);
 /// One table's way.
 struct Move {
     table: Arc<Table>,
+    /// The table's definition under its new name.
+    def: TableDef,
     from: Name,
     to: Name,
     /// Where its file is before, and after the first step.
@@ -120,7 +123,8 @@ impl Database {
                 false => table_file(&to.0, &to.1),
             };
             let old_path = self.present_file(&table);
-            moves.push(Move { table, from, to: to.clone(), old_path, path });
+            let def = table.def.renamed(&from.1, &to.1);
+            moves.push(Move { table, def, from, to: to.clone(), old_path, path });
         }
         Ok(moves)
     }
@@ -130,7 +134,7 @@ impl Database {
         let mut fresh = Vec::new();
         for step in &moves {
             self.store_counter(&step.table).await?;
-            let table = self.assemble_table(&step.to.0, &step.to.1, step.table.def.clone()).await?;
+            let table = self.assemble_table(&step.to.0, &step.to.1, step.def.clone()).await?;
             table.note_rows(step.table.row_count_estimate() as i64);
             fresh.push(table);
         }
@@ -180,7 +184,7 @@ impl Database {
                     let (from, to) = (step.path.clone(), step.final_path());
                     change.begin(Pending::Replace { space, from, to, replaced: 0 })?;
                 }
-                change.put_table(&step.to.0, &step.to.1, Arc::new(step.table.def.clone()))?;
+                change.put_table(&step.to.0, &step.to.1, Arc::new(step.def.clone()))?;
             }
             Ok(())
         })
@@ -225,7 +229,7 @@ mod tests {
 
     use super::*;
     use crate::Options;
-    use crate::schema::{ColumnDef, TableDef};
+    use crate::schema::ColumnDef;
     use crate::types::{Collation, ColumnType};
 
     /// Purge looks tables up by their ids and takes one it does not find for dropped: what it should have

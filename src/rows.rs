@@ -321,7 +321,7 @@ impl Transaction {
     ) -> Result<Option<u64>> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
-        let mut writer = RowWriter::new(table);
+        let mut writer = RowWriter::new(table)?;
         let generated = insert_row(&mut writer, statement.0, values, on_duplicate).await;
         let generated = generated.map_err(|error| statement.0.failed(error))?;
         writer.finish();
@@ -341,7 +341,7 @@ impl Transaction {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let whole = Whole::new(statement.0);
-        let mut writer = RowWriter::new(table);
+        let mut writer = RowWriter::new(table)?;
         writer.expect_rows(rows.len() as u64);
         let mut first = None;
         for row in rows {
@@ -517,7 +517,7 @@ impl Transaction {
             push(&mut encoded, table, column, value)?;
             columns.push(column);
         }
-        let mut writer = RowWriter::new(table.clone());
+        let mut writer = RowWriter::new(table.clone())?;
         let environment = statement.0.database().environment().clone();
         writer.assigns(|column| columns.contains(&column), || StatementTime::now(&*environment))?;
         let changes: Vec<(u16, Field<'_>)> = columns.iter().copied().zip(encoded.fields()).collect();
@@ -574,7 +574,7 @@ impl Transaction {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let key = encode_row_key(&table, key)?;
-        let mut writer = RowWriter::new(table);
+        let mut writer = RowWriter::of_evaluated(table);
         let deleted = writer.delete(statement.0, &key.fields()).await;
         let deleted = found(deleted).map_err(|error| statement.0.failed(error))?;
         writer.finish();

@@ -2,6 +2,10 @@
 //!
 //! A [`TableDef`] is what stands in the catalog: it is plain data and knows nothing of pages but the numbers
 //! of its tablespace and index roots. [`crate::layout`] turns it into the index definitions of the B-trees.
+//!
+//! A definition may hold expressions: a default, the value of a generated column, a CHECK constraint. They
+//! are kept as the text of SQL. This crate does not evaluate them, SQL above it does; so only a writer that
+//! says it applies them writes rows of such a table ([`crate::write`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +19,27 @@ pub enum Default {
     Literal(Vec<u8>),
     /// The time of the statement.
     CurrentTimestamp,
+    /// The value of this SQL expression, without parentheses around it.
+    Expression(String),
+}
+
+/// A CHECK constraint: rows for which the expression is false are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name, unique in the database.
+    pub name: String,
+    /// The SQL expression, without parentheses around it.
+    pub expression: String,
+    /// Whether rows are checked; NOT ENFORCED constraints are only remembered.
+    #[serde(default = "enforced", skip_serializing_if = "Clone::clone")]
+    pub enforced: bool,
+    /// The column that it was written at, if at one: it is dropped with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+}
+
+fn enforced() -> bool {
+    true
 }
 
 /// A column.
@@ -35,6 +60,9 @@ pub struct ColumnDef {
     /// ON UPDATE CURRENT_TIMESTAMP.
     #[serde(default)]
     pub on_update_now: bool,
+    /// GENERATED ALWAYS AS (this SQL expression) STORED.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
@@ -50,6 +78,7 @@ impl ColumnDef {
             default: None,
             auto_increment: false,
             on_update_now: false,
+            generated: None,
             comment: String::new(),
         }
     }
@@ -155,6 +184,9 @@ pub struct TableDef {
     /// Index id and root of the hidden clustered index of a table without primary key.
     #[serde(default)]
     pub hidden_clustered: Option<(u64, u32)>,
+    /// CHECK constraints, in the order given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
     /// Default collation of the table's text columns.
     pub collation: Collation,
     /// COMMENT.
@@ -239,12 +271,20 @@ impl TableDef {
             columns,
             keys: Vec::new(),
             hidden_clustered: None,
+            checks: Vec::new(),
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             created_unix_s: 0,
             born: 0,
             discarded: false,
         }
+    }
+
+    /// Whether a row cannot be written without evaluating expressions: a generated column, or a CHECK
+    /// constraint that is enforced.
+    pub fn evaluates_rows(&self) -> bool {
+        self.columns.iter().any(|column| column.generated.is_some())
+            || self.checks.iter().any(|check| check.enforced)
     }
 
     /// Numbers of the columns with ON UPDATE CURRENT_TIMESTAMP.
@@ -329,6 +369,21 @@ impl TableDef {
     pub fn auto_increment_column(&self) -> Option<u16> {
         let at = self.columns.iter().position(|column| column.auto_increment)?;
         u16::try_from(at).ok()
+    }
+
+    /// The definition of the table under another name: CHECK constraints that were named after it get a new
+    /// name, as in MySQL.
+    pub(crate) fn renamed(&self, from: &str, to: &str) -> TableDef {
+        let mut def = self.clone();
+        for check in &mut def.checks {
+            let number = check.name.strip_prefix(from).and_then(|rest| rest.strip_prefix("_chk_"));
+            let number = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+            if let Some(number) = number {
+                check.name = format!("{to}_chk_{number}");
+            }
+        }
+        def.checks.sort_by_cached_key(|check| check.name.to_lowercase());
+        def
     }
 
     /// What stays of a table's identity as long as it exists, whatever its name and its id.

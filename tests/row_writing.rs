@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use untorn::asynchronous::Database;
 use untorn::engine::{Durability, OnDuplicate};
-use untorn::schema::{ColumnDef, KeyKind, TableDef};
+use untorn::schema::{Check, ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime, Value};
 use untorn::write::{EncodedRow, RowWriter, Written};
 use untorn::{Error, Lock, Options, Table};
@@ -99,7 +99,7 @@ fn null_is_refused_where_the_definition_has_none() {
         let updated = t.update(&world.table, &[Value::Int(1)], &[("n", Value::Null)]).await;
         assert!(refused(updated.unwrap_err()));
         // Fields that come encoded, as the server's do, meet the same rule.
-        let mut writer = RowWriter::new(world.table.clone());
+        let mut writer = RowWriter::new(world.table.clone()).unwrap();
         let mut row = EncodedRow::default();
         row.push_bytes(&[0x80, 0, 0, 2]);
         (0..3).for_each(|_| row.push_null());
@@ -114,12 +114,56 @@ fn null_is_refused_where_the_definition_has_none() {
 }
 
 #[test]
+fn rows_that_only_sql_can_compute_are_refused() {
+    let world = World::new();
+    world.environment.run_until_complete(async {
+        let column = |name| ColumnDef::new(name, ColumnType::int());
+        let mut checked = TableDef::new(vec![column("id")]).primary_key(&["id"]);
+        let check = |enforced| Check {
+            name: "checked_chk_1".into(),
+            expression: "(`id` > 0)".into(),
+            enforced,
+            column: None,
+        };
+        checked.checks.push(check(true));
+        let doubled = ColumnDef { generated: Some("(`id` * 2)".into()), ..column("doubled") };
+        let generated = TableDef::new(vec![column("id"), doubled]).primary_key(&["id"]);
+        let mut lax = checked.clone();
+        lax.checks[0] = check(false);
+        for (name, def) in [("checked", checked), ("generated", generated), ("lax", lax)] {
+            world.db.create_table("test", name, def.clone()).await.unwrap();
+            let table = world.db.table("test", name).unwrap();
+            let row: Vec<Value<'_>> = def.columns.iter().map(|_| Value::Int(1)).collect();
+            let mut t = world.db.transaction();
+            t.begin();
+            let refused = |error: Error| matches!(error, Error::NeedsSql(_, table) if table == name);
+            let inserted = t.insert(&table, &row).await;
+            if name == "lax" {
+                inserted.unwrap();
+                t.commit(Durability::Sync).await.unwrap();
+                continue;
+            }
+            assert!(refused(inserted.unwrap_err()));
+            assert!(refused(t.insert_all(&table, &[row]).await.unwrap_err()));
+            // What is there can be deleted: nothing is evaluated for that.
+            assert!(!t.delete(&table, &[Value::Int(1)]).await.unwrap());
+            assert!(refused(t.update(&table, &[Value::Int(1)], &[("id", Value::Int(2))]).await.unwrap_err()));
+            t.commit(Durability::Sync).await.unwrap();
+        }
+        // A constraint that was named after its table goes on being so.
+        world.db.rename_table(("test", "checked"), ("test", "renamed")).await.unwrap();
+        let renamed = world.db.table("test", "renamed").unwrap();
+        assert_eq!(renamed.def.checks[0].name, "renamed_chk_1");
+    });
+}
+
+#[test]
 fn a_duplicate_is_an_answer_and_its_number_goes_to_the_next_row() {
     let world = World::new();
     world.environment.run_until_complete(async {
         let mut t = world.db.transaction();
         t.begin();
-        let mut writer = RowWriter::new(world.table.clone());
+        let mut writer = RowWriter::new(world.table.clone()).unwrap();
         writer.expect_rows(3);
         t.use_table(&world.table).unwrap_or_else(|_| panic!("nobody else is here"));
         let mut numbers = Vec::new();

@@ -49,8 +49,9 @@ use crate::error::Error;
 pub const CATALOG_FILE: &str = "untorn.catalog";
 
 /// Format of the data directory that this version writes. A directory with a greater number is refused; one
-/// of format 1, whose catalog is one JSON document, is read and rewritten.
-pub const FORMAT: u32 = 2;
+/// with a smaller number is read and rewritten. Format 1 has one JSON document for a catalog; format 2 knows
+/// no expressions in definitions.
+pub const FORMAT: u32 = 3;
 
 /// Told of a reason why nothing more may be changed.
 type Stop = Box<dyn Fn(&str) + Send + Sync>;

@@ -13,6 +13,34 @@ use crate::provenance::{LastRun, RunState};
 use crate::schema::{ColumnDef, KeyKind, TableDef};
 use crate::types::{Collation, ColumnType};
 
+/// Format 2 differs in what definitions may hold, not in how the file is laid out.
+#[test]
+fn a_directory_of_format_2_is_read_and_written_anew() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    put(&catalog, 1, 3).unwrap();
+    let known = catalog.snapshot();
+    drop(catalog);
+    let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
+    let mut header = vec![0; 512];
+    file.read_at(&mut header, 0).unwrap();
+    let text = String::from_utf8(header[..508].to_vec()).unwrap();
+    let older = text.replace("\"format\":3", "\"format\":2");
+    assert_ne!(older, text);
+    let sum = crc32c::crc32c(older.as_bytes()).to_le_bytes();
+    disk.corrupt(Path::new(FILE), 0, &[older.as_bytes(), &sum].concat());
+    let again = open(&disk).unwrap();
+    assert_eq!(again.snapshot(), known);
+    again.settle().unwrap();
+    file.read_at(&mut header, 0).unwrap();
+    drop(again);
+    let again = open(&disk.crash(3)).unwrap();
+    assert_eq!(again.snapshot(), known);
+    let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
+    file.read_at(&mut header, 0).unwrap();
+    assert!(header.starts_with(b"{\"format\":3"));
+}
+
 const DIRECTORY: &str = "/data";
 const FILE: &str = "/data/untorn.catalog";
 

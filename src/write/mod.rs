@@ -12,8 +12,12 @@
 //! ```
 //!
 //! The callers turn values into bytes, each with its own rules. Everything that follows from the table's
-//! definition happens in [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, CHECK,
-//! generated columns, row events) belongs there.
+//! definition happens in [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, row
+//! events) belongs there.
+//!
+//! Generated columns and CHECK constraints are SQL expressions, and SQL stands above this crate. So a writer
+//! of such a table is only made for a caller that says it has evaluated them ([`RowWriter::of_evaluated`]);
+//! SQL's one place for that is `row_rules`.
 //!
 //! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that
 //! goes on after a duplicate key needs no savepoint.

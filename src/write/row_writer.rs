@@ -80,7 +80,19 @@ pub struct RowWriter {
 
 impl RowWriter {
     /// A writer of a table's rows.
-    pub fn new(table: Arc<Table>) -> RowWriter {
+    ///
+    /// # Errors
+    /// [`Error::NeedsSql`] for a table with expressions that each row must be put through.
+    pub fn new(table: Arc<Table>) -> Result<RowWriter> {
+        if table.def.evaluates_rows() {
+            return Err(Error::NeedsSql(table.database.clone(), table.name.clone()));
+        }
+        Ok(RowWriter::of_evaluated(table))
+    }
+
+    /// A writer of rows whose generated columns and CHECK constraints the caller evaluates: each row that it
+    /// hands over has its generated values, and was checked.
+    pub fn of_evaluated(table: Arc<Table>) -> RowWriter {
         RowWriter { table, rows_to_come: 1, generated: 0..0, stamps: SmallVec::new(), rows_added: 0 }
     }
 
@@ -110,6 +122,11 @@ impl RowWriter {
             self.stamps.push((column, bytes));
         }
         Ok(())
+    }
+
+    /// The columns that [`RowWriter::update`] sets by itself, with the bytes they get.
+    pub fn stamps(&self) -> &[(u16, Vec<u8>)] {
+        &self.stamps
     }
 
     /// The statement is still to insert `count` rows. Their AUTO_INCREMENT values will be consecutive.

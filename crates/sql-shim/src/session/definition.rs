@@ -4,14 +4,12 @@ use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
 use super::failure::Failure;
-use super::{Outcome, Session};
+use super::{Outcome, Session, kept_expressions};
 use crate::errors;
 use crate::result::{ResultSink, SqlError};
-use crate::sql::ast::{self, Alteration, CreateTable, DataType, Expr, Maintenance, Statement, TableName};
+use crate::sql::ast::{self, Alteration, CreateTable, DataType, Maintenance, Statement, TableName};
 use crate::sql::exec::insert::Changed;
-use crate::sql::expr::bind::Binder;
 use crate::sql::plan::{charset_collation, collation_named};
-use crate::sql::store::Storing;
 use crate::sql::value::Value;
 
 fn done() -> Outcome {
@@ -291,10 +289,15 @@ impl Session {
                 let mut def = model.def.clone();
                 (def.id, def.space, def.hidden_clustered) = (0, 0, None);
                 def.keys.iter_mut().for_each(|key| (key.id, key.root) = (0, 0));
+                for (at, check) in def.checks.iter_mut().enumerate() {
+                    check.name = kept_expressions::generated_name(&create.name.name, at + 1);
+                }
                 (def, None)
             }
             None => self.table_definition(create, owner.collation)?,
         };
+        self.require_free_check_names(&database, &def)?;
+        self.planner().check_expressions(&database, &create.name.name, &def)?;
         let timeout = self.lock_wait_timeout();
         let made = engine
             .definitions()
@@ -343,6 +346,7 @@ impl Session {
                 keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Unique, parts: part() });
             }
         }
+        def.checks = kept_expressions::checks(&create.name.name, &create.checks)?;
         keys.extend(create.keys.iter().cloned());
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
@@ -387,40 +391,8 @@ impl Session {
         }
         def.on_update_now = column.on_update_now;
         def.comment.clone_from(&column.comment);
-        let invalid = || errors::error(errors::INVALID_DEFAULT, &[&column.name]);
-        def.default = match &column.default {
-            None | Some(Expr::Null) => {
-                if matches!(column.default, Some(Expr::Null)) && !def.nullable {
-                    return Err(invalid());
-                }
-                None
-            }
-            Some(Expr::Function { name, .. })
-                if ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].contains(&name.as_str()) =>
-            {
-                if !matches!(def.kind, ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }) {
-                    return Err(invalid());
-                }
-                Some(schema::Default::CurrentTimestamp)
-            }
-            Some(_) if def.kind.is_blob() => {
-                return Err(errors::error(errors::BLOB_CANT_HAVE_DEFAULT, &[&column.name]));
-            }
-            Some(_) if def.auto_increment => return Err(invalid()),
-            Some(expr) => {
-                let planner = self.planner();
-                let value = Binder::new(&planner, &[]).constant(expr)?;
-                let mut bytes = Vec::new();
-                let storing = Storing { state: &self.state, row: 1, lenient: false };
-                storing.encode(&value, &def, &mut bytes).map_err(|_| invalid())?;
-                let stored = crate::sql::store::decode(&bytes, &def.kind, self.state.time_zone_offset());
-                let text = match &value {
-                    Value::Text(text, _) if def.kind.is_string() => text.to_vec(),
-                    _ => stored.to_text().into_owned(),
-                };
-                Some(schema::Default::Literal(text))
-            }
-        };
+        self.set_default(column, &mut def)?;
+        kept_expressions::set_generated(column, &mut def)?;
         Ok(def)
     }
 
@@ -534,6 +506,9 @@ impl Session {
                 }
                 Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
                     return Err(errors::unsupported("ALTER TABLE … COLUMN").into());
+                }
+                Alteration::AddCheck(_) => {
+                    return Err(errors::unsupported("ALTER TABLE … ADD CHECK").into());
                 }
                 Alteration::RenameKey(..) => {
                     return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into());

@@ -12,6 +12,7 @@ mod definition;
 mod engine_settings;
 mod evaluation;
 pub mod failure;
+mod kept_expressions;
 mod large_text;
 mod locks;
 pub mod memory;

@@ -79,6 +79,8 @@ pub struct SessionState {
     pub last_insert_id: Cell<u64>,
     /// What `LAST_INSERT_ID(expr)` said in this statement.
     pub said_insert_id: Cell<Option<u64>>,
+    /// The statement changes tables in strict mode: a division by zero is its error.
+    pub changes_strictly: Cell<bool>,
     /// ROW_COUNT().
     pub row_count: Cell<i64>,
     /// FOUND_ROWS().
@@ -132,6 +134,7 @@ impl SessionState {
             fixed_time: Cell::new(None),
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
+            changes_strictly: Cell::new(false),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
@@ -151,6 +154,7 @@ impl SessionState {
         self.timed_out.set(false);
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
+        self.changes_strictly.set(false);
     }
 
     /// Forgets the last statement's warnings.
@@ -333,11 +337,15 @@ impl SessionState {
         self.warning_count.get().min(u64::from(u16::MAX)) as u16
     }
 
-    /// NULL with a warning, or error 1365 as the SQL mode says (the strict error only while storing; see
-    /// ERROR_FOR_DIVISION_BY_ZERO: reading warns).
+    /// NULL, with ERROR_FOR_DIVISION_BY_ZERO a warning, and in a statement that changes tables in strict mode
+    /// error 1365, wherever in it the division stands.
     pub fn division_by_zero<'a>(&self) -> Result<Value<'a>, SqlError> {
         if self.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
-            self.warn(errors::error(errors::DIVISION_BY_ZERO, &[]));
+            let error = errors::error(errors::DIVISION_BY_ZERO, &[]);
+            if self.changes_strictly.get() {
+                return Err(error);
+            }
+            self.warn(error);
         }
         Ok(Value::Null)
     }

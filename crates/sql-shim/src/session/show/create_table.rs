@@ -16,6 +16,9 @@ pub(super) fn create_statement(table: &Table) -> String {
         if rule != Collation::Binary && rule != table.def.collation {
             line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset(), rule.name()));
         }
+        if let Some(expression) = &column.generated {
+            line.push_str(&format!(" GENERATED ALWAYS AS ({expression}) STORED"));
+        }
         if !column.nullable {
             line.push_str(" NOT NULL");
         } else if matches!(column.kind, ColumnType::Timestamp { .. }) {
@@ -31,6 +34,8 @@ pub(super) fn create_statement(table: &Table) -> String {
                 let shown = String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\'', "''");
                 line.push_str(&format!(" DEFAULT '{shown}'"));
             }
+            Some(Default::Expression(expression)) => line.push_str(&format!(" DEFAULT ({expression})")),
+            None if column.generated.is_some() => {}
             None if column.nullable && !column.kind.is_blob() && !column.auto_increment => {
                 line.push_str(" DEFAULT NULL")
             }
@@ -62,6 +67,10 @@ pub(super) fn create_statement(table: &Table) -> String {
             KeyKind::Unique => format!("  UNIQUE KEY {} ({parts})", name(&key.name)),
             KeyKind::Secondary => format!("  KEY {} ({parts})", name(&key.name)),
         });
+    }
+    for check in &table.def.checks {
+        let not_enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+        lines.push(format!("  CONSTRAINT {} CHECK ({}){not_enforced}", name(&check.name), check.expression));
     }
     let mut options = "ENGINE=InnoDB".to_owned();
     if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {

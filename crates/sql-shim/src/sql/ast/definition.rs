@@ -24,6 +24,37 @@ pub struct DataType {
     pub serial: bool,
 }
 
+/// What DEFAULT says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnDefault {
+    /// A constant, or CURRENT_TIMESTAMP.
+    Value(Expr),
+    /// An expression in parentheses.
+    Expression(Expr),
+}
+
+/// `GENERATED ALWAYS AS (expression)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// The expression.
+    pub expression: Expr,
+    /// `STORED`.
+    pub stored: bool,
+}
+
+/// A CHECK constraint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Constraint name.
+    pub name: Option<String>,
+    /// The expression.
+    pub expression: Expr,
+    /// Not `NOT ENFORCED`.
+    pub enforced: bool,
+    /// The column that it was written at.
+    pub column: Option<String>,
+}
+
 /// A column definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDef {
@@ -34,7 +65,11 @@ pub struct ColumnDef {
     /// `NOT NULL` (`Some(false)`), `NULL` (`Some(true)`), or nothing said.
     pub nullable: Option<bool>,
     /// `DEFAULT`.
-    pub default: Option<Expr>,
+    pub default: Option<ColumnDefault>,
+    /// `GENERATED ALWAYS AS`.
+    pub generated: Option<Generated>,
+    /// `CHECK` behind the column.
+    pub checks: Vec<Check>,
     /// `ON UPDATE CURRENT_TIMESTAMP`.
     pub on_update_now: bool,
     /// `AUTO_INCREMENT`.
@@ -110,6 +145,8 @@ pub struct CreateTable {
     pub keys: Vec<KeyDef>,
     /// Foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
+    /// CHECK constraints, of columns too, in the order of the statement.
+    pub checks: Vec<Check>,
     /// Options, upper-case names.
     pub options: Vec<(String, String)>,
     /// `LIKE other`.
@@ -127,6 +164,8 @@ pub enum Alteration {
     DropKey(Option<String>),
     /// `ADD CONSTRAINT … FOREIGN KEY`.
     AddForeignKey(ForeignKey),
+    /// `ADD CONSTRAINT … CHECK`.
+    AddCheck(Check),
     /// `DROP FOREIGN KEY`.
     DropForeignKey(String),
     /// `ADD COLUMN`, with the column it comes after (`Some(None)`: first).

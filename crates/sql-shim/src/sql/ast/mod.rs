@@ -14,12 +14,14 @@ mod change;
 mod definition;
 mod expression;
 mod query;
+mod text;
 
 pub use administration::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
 pub use query::*;
+pub use text::{Unkept, quoted_name};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]

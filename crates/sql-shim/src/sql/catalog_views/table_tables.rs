@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::schema::{ColumnDef, Default, KeyKind, TableDef};
+use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Number, Text, Time};
@@ -47,6 +47,11 @@ fn key_of_column(table: &TableDef, column: usize) -> &'static str {
     found
 }
 
+/// An expression as MySQL shows it here: with a backslash before quotes.
+fn escaped(expression: &str) -> Value<'static> {
+    text(expression.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
 /// The default as text, NULL without one.
 pub fn default_text(column: &ColumnDef) -> Value<'static> {
     match &column.default {
@@ -56,6 +61,7 @@ pub fn default_text(column: &ColumnDef) -> Value<'static> {
             text(if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".into() })
         }
         Some(Default::Literal(bytes)) => Value::Text(bytes.clone().into(), Collation::Utf8mb4GeneralCi),
+        Some(Default::Expression(expression)) => escaped(expression),
     }
 }
 
@@ -65,8 +71,11 @@ fn extra(column: &ColumnDef) -> String {
     if column.auto_increment {
         parts.push("auto_increment");
     }
-    if matches!(column.default, Some(Default::CurrentTimestamp)) {
+    if matches!(column.default, Some(Default::CurrentTimestamp | Default::Expression(_))) {
         parts.push("DEFAULT_GENERATED");
+    }
+    if column.generated.is_some() {
+        parts.push("STORED GENERATED");
     }
     if column.on_update_now {
         parts.push("on update CURRENT_TIMESTAMP");
@@ -196,7 +205,7 @@ pub fn columns_of_table(table: &Table) -> Rows {
             text(extra(column)),
             text("select,insert,update,references"),
             text(&*column.comment),
-            text(""),
+            escaped(column.generated.as_deref().unwrap_or_default()),
             Value::Null,
         ]);
     }
@@ -298,7 +307,27 @@ fn constraints(state: &SessionState) -> RowSource {
                 text("YES"),
             ]);
         }
+        for check in &table.def.checks {
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*check.name),
+                text(&*table.database),
+                text(&*table.name),
+                text("CHECK"),
+                text(if check.enforced { "YES" } else { "NO" }),
+            ]);
+        }
         rows
+    }))
+}
+
+fn check_constraints(state: &SessionState) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let row = |check: &Check| {
+            vec![text("def"), text(&*table.database), text(&*check.name), escaped(&check.expression)]
+        };
+        table.def.checks.iter().map(row).collect::<Rows>()
     }))
 }
 
@@ -378,7 +407,7 @@ pub(super) static VIEWS: &[View] = &[
     view!("CHECK_CONSTRAINTS", [
         "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
         "CHECK_CLAUSE" Text(65535),
-    ], nothing),
+    ], check_constraints),
     view!("VIEWS", [
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "VIEW_DEFINITION" Text(65535),
         "CHECK_OPTION" Text(8), "IS_UPDATABLE" Text(3), "DEFINER" Text(288), "SECURITY_TYPE" Text(7),

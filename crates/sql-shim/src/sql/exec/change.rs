@@ -11,12 +11,12 @@ use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, TimeSlice, WaitPol
 use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
-use super::Executor;
 use super::cursor::{Cursor, Flow};
 use super::insert::{Changed, duplicate, implicit_default};
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};
 use super::stored_values::{put_bytes, take_bytes};
+use super::{Executor, row_rules};
 use crate::errors;
 use crate::result::SqlError;
 use crate::session::failure::{Failure, engine as engine_error};
@@ -25,12 +25,13 @@ use crate::session::state::SessionState;
 use crate::sql::expr::functions::as_count;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
+use crate::sql::plan::row_rules::RowRules;
 use crate::sql::plan::source::Source;
 use crate::sql::store::{Storing, decode};
 use crate::sql::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.
-type Changes = smallvec::SmallVec<[(u16, Option<Vec<u8>>); 1]>;
+pub(super) type Changes = smallvec::SmallVec<[(u16, Option<Vec<u8>>); 1]>;
 
 /// Computes what is to change in a row.
 type Compute<'c> = dyn FnMut(&RowView<'_>, &Context<'_>) -> Result<Changes, SqlError> + 'c;
@@ -67,11 +68,22 @@ pub fn encode_assigned(
                 return Ok(Some(bytes));
             }
             ColumnDefault::AutoIncrement => Value::Int(0),
+            ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr) => expr.eval(cx)?,
             ColumnDefault::Missing => {
                 return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]));
             }
         },
     };
+    encode_value(&value, column, storing, cx)
+}
+
+/// The stored form of a value; `None` is NULL.
+pub(super) fn encode_value(
+    value: &Value<'_>,
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+    cx: &Context<'_>,
+) -> Result<Option<Vec<u8>>, SqlError> {
     // Texts reserve what they need.
     let mut bytes = if column.kind.is_string() { Vec::new() } else { Vec::with_capacity(16) };
     if value.is_null() {
@@ -86,7 +98,7 @@ pub fn encode_assigned(
         storing.encode(&implicit_default(&column.kind), column, &mut bytes)?;
         return Ok(Some(bytes));
     }
-    storing.encode(&value, column, &mut bytes)?;
+    storing.encode(value, column, &mut bytes)?;
     Ok(Some(bytes))
 }
 
@@ -195,7 +207,7 @@ fn unpack_field<'b>(rest: &mut &'b [u8]) -> Option<Option<&'b [u8]>> {
     }
 }
 
-fn stored_bytes<'v>(view: &RowView<'v>, column: u16) -> Option<Option<&'v [u8]>> {
+pub(super) fn stored_bytes<'v>(view: &RowView<'v>, column: u16) -> Option<Option<&'v [u8]>> {
     match view {
         RowView::Stored(row, _) => match row.column(column) {
             FieldRef::Null => Some(None),
@@ -321,19 +333,31 @@ impl Executor<'_> {
         self.check_safe_updates(&plan.target)?;
         let state = self.state;
         let lenient = plan.ignore || !state.is_strict();
-        let mut matched = 0u64;
-        let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Changes, SqlError> {
-            matched += 1;
-            let storing = Storing { state, row: matched, lenient };
-            changes_of(plan, &table, view, cx, &storing)
-        };
-        let mut writer = RowWriter::new(table.clone());
+        state.changes_strictly.set(!lenient);
+        let mut writer = RowWriter::of_evaluated(table.clone());
         writer
             .assigns(
                 |column| plan.assignments.iter().any(|(assigned, _)| *assigned == column),
                 || state.statement_time(),
             )
             .map_err(|error| engine_error(&error))?;
+        let stamps = if plan.rules.is_some() { writer.stamps().to_vec() } else { Vec::new() };
+        let mut matched = 0u64;
+        let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Changes, SqlError> {
+            matched += 1;
+            let storing = Storing { state, row: matched, lenient };
+            let mut changes = changes_of(plan, &table, view, cx, &storing)?;
+            let Some(rules) = plan.rules.as_deref().filter(|_| !changes.is_empty()) else {
+                return Ok(changes);
+            };
+            match apply_rules(rules, &plan.defaults, &table, view, &stamps, &mut changes, cx, &storing) {
+                Err(error) if plan.ignore && row_rules::is_refusal(&error) => {
+                    state.warn(error);
+                    Ok(Changes::new())
+                }
+                done => done.map(|()| changes),
+            }
+        };
         let gather = plan.moves_rows;
         let changed =
             self.change_rows(&plan.target, &mut writer, gather, plan.ignore, &mut Some(&mut compute)).await?;
@@ -352,7 +376,8 @@ impl Executor<'_> {
     pub async fn delete(&mut self, plan: &DeletePlan) -> Result<Changed, Failure> {
         let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
         self.check_safe_updates(&plan.target)?;
-        let mut writer = RowWriter::new(table);
+        self.state.changes_strictly.set(self.state.is_strict());
+        let mut writer = RowWriter::of_evaluated(table);
         let deleted = self.change_rows(&plan.target, &mut writer, false, false, &mut None).await?;
         writer.finish();
         Ok(Changed { affected: deleted, ..Changed::default() })
@@ -525,6 +550,26 @@ fn changes_of(
         }
     }
     Ok(changes)
+}
+
+/// Adds to a row's changes what its generated columns become, and checks the row that they make.
+#[allow(clippy::too_many_arguments)]
+fn apply_rules(
+    rules: &RowRules,
+    defaults: &[ColumnDefault],
+    table: &Table,
+    view: &RowView<'_>,
+    stamps: &[(u16, Vec<u8>)],
+    changes: &mut Changes,
+    cx: &Context<'_>,
+    storing: &Storing<'_>,
+) -> Result<(), SqlError> {
+    let columns = &table.def.columns;
+    let mut fields: row_rules::Fields = vec![None; columns.len()];
+    for column in &rules.needed {
+        fields[usize::from(*column)] = stored_bytes(view, *column).flatten().map(<[u8]>::to_vec);
+    }
+    row_rules::change(rules, defaults, &mut fields, stamps, changes, columns, storing, cx)
 }
 
 /// The source a statement changes, for messages.

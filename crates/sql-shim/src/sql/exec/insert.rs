@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use untorn::Table;
 use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{self, ColumnType};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
-use super::change::{CHANGE_UNITS, same};
+use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
+use super::row_rules;
 use super::spool::Spool;
 use super::stored_values::take_all;
 use super::{Executor, Subqueries};
@@ -96,6 +98,8 @@ impl<'e> Executor<'e> {
     /// Executes INSERT or REPLACE.
     pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
         let Some(table) = plan.source.engine_table().cloned() else { return Ok(Changed::default()) };
+        let lenient = plan.ignore || !self.state.is_strict();
+        self.state.changes_strictly.set(!lenient);
         let subqueries = self.subqueries(&plan.subqueries).await?;
         let mut positions = vec![None; table.def.columns.len()];
         for (position, column) in plan.columns.iter().enumerate() {
@@ -106,7 +110,7 @@ impl<'e> Executor<'e> {
             positions,
             subqueries,
             writer: self.writer(plan, &table)?,
-            lenient: plan.ignore || !self.state.is_strict(),
+            lenient,
             result: Changed::default(),
             duplicates: 0,
             plan,
@@ -157,8 +161,14 @@ impl<'e> Executor<'e> {
         given: Given<'_>,
     ) -> Result<(), Failure> {
         let mut row = EncodedRow::default();
-        let generated = self.encode_row(inserting, number, given, &mut row).await?;
         let plan = inserting.plan;
+        let generated = match self.encode_row(inserting, number, given, &mut row).await {
+            Err(Failure::Sql(error)) if plan.ignore && row_rules::is_refusal(&error) => {
+                self.state.warn(error);
+                return Ok(());
+            }
+            encoded => encoded?,
+        };
         let changes = plan.replace || !plan.on_duplicate.is_empty();
         let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
@@ -202,7 +212,7 @@ impl<'e> Executor<'e> {
 
     /// The writer of a statement's rows, and of those that it changes instead.
     fn writer(&self, plan: &InsertPlan, table: &Arc<Table>) -> Result<RowWriter, Failure> {
-        let mut writer = RowWriter::new(table.clone());
+        let mut writer = RowWriter::of_evaluated(table.clone());
         if !plan.on_duplicate.is_empty() {
             let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
             writer.assigns(assigned, || self.state.statement_time())?;
@@ -220,6 +230,7 @@ impl<'e> Executor<'e> {
     ) -> Result<Option<u64>, Failure> {
         row.clear();
         let mut generated = None;
+        let mut computed: SmallVec<[u16; 8]> = SmallVec::new();
         let table = inserting.table.clone();
         let state = self.state;
         let held = state.held();
@@ -251,8 +262,13 @@ impl<'e> Executor<'e> {
                     continue;
                 }
             }
+            let default = &inserting.plan.defaults[at];
             match value {
-                None => push_default(&inserting.plan.defaults[at], column, &storing, row)?,
+                None if matches!(default, ColumnDefault::Expression(_) | ColumnDefault::Generated(_)) => {
+                    computed.push(at as u16);
+                    row.push_null();
+                }
+                None => push_default(default, column, &storing, row)?,
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
                     let error = errors::error(errors::BAD_NULL, &[&column.name]);
@@ -271,17 +287,25 @@ impl<'e> Executor<'e> {
                 }
             }
         }
+        if let Some(rules) = &inserting.plan.rules {
+            let mut fields = row_rules::fields_of(row);
+            let wanted = |column| computed.contains(&column);
+            let cx = self.context(&inserting.subqueries);
+            let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
+            row_rules::apply(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
+            row_rules::set_fields(row, &fields);
+        }
         state.release_to(held);
         Ok(generated)
     }
 
-    /// Clustered key and values of the row that stands in the way.
+    /// The row that stands in the way.
     async fn conflict(
         &mut self,
         table: &Arc<Table>,
         index: &str,
         entry: &[Option<Vec<u8>>],
-    ) -> Result<Option<(OwnedKey, Vec<Value<'static>>)>, Failure> {
+    ) -> Result<Option<Conflict>, Failure> {
         let clustered = table.def.clustered_key().is_some_and(|key| key.name == index);
         let secondary = table.def.secondary_keys().iter().position(|key| key.name == index);
         let scan_index = match (clustered, secondary) {
@@ -297,7 +321,7 @@ impl<'e> Executor<'e> {
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &path, RangeList::one(range), mode, &all);
         let (mut key, mut last) = (OwnedKey::default(), OwnedKey::default());
-        let mut values = Vec::new();
+        let (mut values, mut fields) = (Vec::new(), Vec::new());
         let zone = self.state.time_zone_offset();
         let mut found = false;
         while !found
@@ -309,12 +333,17 @@ impl<'e> Executor<'e> {
                         None => key.clone_from(copied),
                     }
                     values = all.iter().map(|column| view.column(*column, zone).into_owned()).collect();
+                    if table.def.evaluates_rows() {
+                        let stored =
+                            |column: &u16| stored_bytes(&view, *column).flatten().map(<[u8]>::to_vec);
+                        fields = all.iter().map(stored).collect();
+                    }
                     found = true;
                     Ok(Flow::Stop)
                 })
                 .await?
         {}
-        Ok(found.then_some((key, values)))
+        Ok(found.then_some(Conflict { key, values, fields }))
     }
 
     /// Makes room for a row of REPLACE. As in MySQL a row that would be put there again as it is stays, if no
@@ -327,7 +356,9 @@ impl<'e> Executor<'e> {
         row: &EncodedRow,
     ) -> Result<Replaced, Failure> {
         let table = inserting.table.clone();
-        let Some((key, old)) = self.conflict(&table, index, entry).await? else { return Ok(Replaced::Gone) };
+        let Some(Conflict { key, values: old, .. }) = self.conflict(&table, index, entry).await? else {
+            return Ok(Replaced::Gone);
+        };
         if checked_last(&table.def).is_some_and(|last| last.name == index) {
             let new = values_of(row, &table, self.state.time_zone_offset());
             if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
@@ -347,10 +378,13 @@ impl<'e> Executor<'e> {
         row: &EncodedRow,
     ) -> Result<(), Failure> {
         let table = inserting.table.clone();
-        let Some((key, mut old)) = self.conflict(&table, index, entry).await? else { return Ok(()) };
+        let Some(Conflict { key, values: mut old, mut fields }) = self.conflict(&table, index, entry).await?
+        else {
+            return Ok(());
+        };
         let new = values_of(row, &table, self.state.time_zone_offset());
         let storing = Storing { state: self.state, row: number, lenient: inserting.lenient };
-        let mut changes: Vec<(u16, Option<Vec<u8>>)> = Vec::new();
+        let mut changes = Changes::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
             let at = usize::from(*column);
             let def = &table.def.columns[at];
@@ -373,15 +407,37 @@ impl<'e> Executor<'e> {
             inserting.result.affected += u64::from(self.state.connection.client_flags().found_rows);
             return Ok(());
         }
-        let fields: Vec<(u16, Option<&[u8]>)> =
+        if let Some(rules) = &inserting.plan.rules {
+            let cx = self.context(&inserting.subqueries);
+            let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
+            let stamps = inserting.writer.stamps();
+            let checked =
+                row_rules::change(rules, defaults, &mut fields, stamps, &mut changes, columns, &storing, &cx);
+            match checked {
+                Err(error) if inserting.plan.ignore && row_rules::is_refusal(&error) => {
+                    self.state.warn(error);
+                    return Ok(());
+                }
+                checked => checked?,
+            }
+        }
+        let changes: Vec<(u16, Option<&[u8]>)> =
             changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
-        let written = inserting.writer.update(self.transaction, &key.fields(), &fields).await?;
+        let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await?;
         if let Written::Duplicate { index, entry } = written {
             return Err(duplicate(&table, &index, &entry, self.state.time_zone_offset()).into());
         }
         inserting.result.affected += 2;
         Ok(())
     }
+}
+
+/// A row that stands in the way of another one.
+struct Conflict {
+    key: OwnedKey,
+    values: Vec<Value<'static>>,
+    /// In storage encoding, for a table whose rows are computed or checked.
+    fields: row_rules::Fields,
 }
 
 /// What became of the row in the way of a REPLACE.
@@ -424,6 +480,10 @@ fn push_default(
         ColumnDefault::Now => {
             let time = storing.state.statement_time();
             row.push(|out| time.encode(column, out)).map_err(|error| failure::engine(&error))
+        }
+        ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => {
+            row.push_null();
+            Ok(())
         }
         ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
             let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);

@@ -169,6 +169,7 @@ impl<'e> Executor<'e> {
                     Input::Memory { rows, at: 0 }
                 }
                 SourceKind::Table(_) => Input::Table(None),
+                SourceKind::Definition => Input::Memory { rows: KeptRows::new(state, 0), at: 0 },
             };
             levels.push(Level {
                 step,

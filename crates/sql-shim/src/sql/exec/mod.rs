@@ -13,6 +13,7 @@ pub mod insert;
 pub mod join;
 pub mod keys;
 pub mod output;
+pub mod row_rules;
 pub mod select;
 pub mod sort;
 mod spool;

@@ -56,6 +56,12 @@ fn fraction(types: &[Type]) -> u8 {
     if types.is_empty() { 0 } else { 6 }
 }
 
+/// Whether the value of this (upper-case) function depends on who calls it, and when. CHARSET and COLLATION
+/// stand here for their company only.
+pub fn is_of_session(name: &str) -> bool {
+    !["CHARSET", "COLLATION"].contains(&name) && FUNCTIONS.iter().any(|function| function.name == name)
+}
+
 /// The table.
 pub static FUNCTIONS: &[Function] = &[
     function!("NOW", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),

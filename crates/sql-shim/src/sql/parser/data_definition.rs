@@ -1,12 +1,19 @@
 //! CREATE, ALTER, DROP, RENAME, TRUNCATE of databases, tables and indexes.
 
 use super::super::ast::{
-    Alteration, ColumnDef, CreateTable, DataType, Expr, ForeignKey, KeyDef, KeyKind, KeyPart, Statement,
-    TableName,
+    Alteration, Check, ColumnDef, ColumnDefault, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef,
+    KeyKind, KeyPart, Statement, TableName,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 use crate::errors;
+
+/// A clause of CREATE TABLE or ALTER TABLE … ADD that defines no column.
+enum Constraint {
+    Key(KeyDef),
+    ForeignKey(ForeignKey),
+    Check(Check),
+}
 
 impl Parser<'_> {
     pub(crate) fn create(&mut self) -> Parsed<Statement> {
@@ -79,6 +86,7 @@ impl Parser<'_> {
             columns: Vec::new(),
             keys: Vec::new(),
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
             options: Vec::new(),
             like: None,
             as_query: None,
@@ -143,19 +151,22 @@ impl Parser<'_> {
     }
 
     fn create_definition(&mut self, table: &mut CreateTable) -> Parsed<()> {
-        if let Some((key, foreign)) = self.constraint()? {
-            table.keys.extend(key);
-            table.foreign_keys.extend(foreign);
-            return Ok(());
+        match self.constraint()? {
+            Some(Constraint::Key(key)) => table.keys.push(key),
+            Some(Constraint::ForeignKey(foreign)) => table.foreign_keys.push(foreign),
+            Some(Constraint::Check(check)) => table.checks.push(check),
+            None => {
+                let name = self.name()?;
+                let mut column = self.column_definition(name)?;
+                table.checks.append(&mut column.checks);
+                table.columns.push(column);
+            }
         }
-        let name = self.name()?;
-        let column = self.column_definition(name)?;
-        table.columns.push(column);
         Ok(())
     }
 
     /// A key or constraint clause, or `None` when a column definition begins here.
-    fn constraint(&mut self) -> Parsed<Option<(Option<KeyDef>, Option<ForeignKey>)>> {
+    fn constraint(&mut self) -> Parsed<Option<Constraint>> {
         let mut constraint_name = None;
         let constraint = self.accept("CONSTRAINT");
         if constraint && !self.is_any_word(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
@@ -174,14 +185,9 @@ impl Parser<'_> {
             self.advance();
             KeyKind::Plain
         } else if self.is_word("FOREIGN") {
-            return Ok(Some((None, Some(self.foreign_key(constraint_name)?))));
+            return Ok(Some(Constraint::ForeignKey(self.foreign_key(constraint_name)?)));
         } else if self.accept("CHECK") {
-            self.expect_symbol(b"(")?;
-            self.expr()?;
-            self.expect_symbol(b")")?;
-            let _ = self.accept("NOT");
-            let _ = self.accept("ENFORCED");
-            return Ok(Some((None, None)));
+            return Ok(Some(Constraint::Check(self.check(constraint_name, None)?)));
         } else if constraint {
             return Err(self.unexpected());
         } else {
@@ -195,7 +201,26 @@ impl Parser<'_> {
             name = None;
         }
         let parts = self.key_parts()?;
-        Ok(Some((Some(KeyDef { name, kind, parts }), None)))
+        Ok(Some(Constraint::Key(KeyDef { name, kind, parts })))
+    }
+
+    /// Behind CHECK.
+    fn check(&mut self, name: Option<String>, column: Option<&str>) -> Parsed<Check> {
+        let expression = self.in_parentheses()?;
+        let mut enforced = true;
+        if self.is_word("NOT") && self.peek_is_word("ENFORCED") {
+            self.advance();
+            enforced = false;
+        }
+        let _ = self.accept("ENFORCED");
+        Ok(Check { name, expression, enforced, column: column.map(str::to_owned) })
+    }
+
+    fn in_parentheses(&mut self) -> Parsed<Expr> {
+        self.expect_symbol(b"(")?;
+        let expr = self.expr()?;
+        self.expect_symbol(b")")?;
+        Ok(expr)
     }
 
     /// `[USING BTREE] (a, b(10) DESC) [options]`
@@ -275,6 +300,8 @@ impl Parser<'_> {
             data_type,
             nullable: serial.then_some(false),
             default: None,
+            generated: None,
+            checks: Vec::new(),
             on_update_now: false,
             auto_increment: serial,
             primary: false,
@@ -291,7 +318,10 @@ impl Parser<'_> {
         } else if self.accept("NULL") {
             column.nullable = Some(true);
         } else if self.accept("DEFAULT") {
-            column.default = Some(self.default_expr()?);
+            column.default = Some(match self.is_symbol(b"(") {
+                true => ColumnDefault::Expression(self.in_parentheses()?),
+                false => ColumnDefault::Value(self.default_expr()?),
+            });
         } else if self.accept_all(&["ON", "UPDATE"]) {
             self.default_expr()?;
             column.on_update_now = true;
@@ -315,12 +345,24 @@ impl Parser<'_> {
             self.any_name()?;
         } else if self.is_word("REFERENCES") {
             self.references()?;
-        } else if self.is_word("GENERATED") || (self.is_word("AS") && self.peek_is_symbol(b"(")) {
-            return Err(errors::unsupported("generated columns"));
-        } else if self.accept("CHECK") {
-            self.expect_symbol(b"(")?;
-            self.expr()?;
-            self.expect_symbol(b")")?;
+        } else if self.is_word("GENERATED") || self.is_word("AS") && self.peek_is_symbol(b"(") {
+            if self.accept("GENERATED") {
+                self.expect("ALWAYS")?;
+            }
+            self.expect("AS")?;
+            let expression = self.in_parentheses()?;
+            // MariaDB says PERSISTENT.
+            let stored = self.accept_any(&["STORED", "PERSISTENT"]).is_some();
+            let _ = !stored && self.accept("VIRTUAL");
+            column.generated = Some(Generated { expression, stored });
+        } else if self.is_word("CHECK") || self.is_word("CONSTRAINT") {
+            let mut name = None;
+            if self.accept("CONSTRAINT") && !self.is_word("CHECK") {
+                name = Some(self.name()?);
+            }
+            self.expect("CHECK")?;
+            let check = self.check(name, Some(&column.name))?;
+            column.checks.push(check);
         } else if self.accept_any(&["VISIBLE"]).is_none() {
             return Ok(false);
         }
@@ -609,9 +651,12 @@ impl Parser<'_> {
     }
 
     fn alter_add(&mut self, changes: &mut Vec<Alteration>) -> Parsed<()> {
-        if let Some((key, foreign)) = self.constraint()? {
-            changes.extend(key.map(Alteration::AddKey));
-            changes.extend(foreign.map(Alteration::AddForeignKey));
+        if let Some(constraint) = self.constraint()? {
+            changes.push(match constraint {
+                Constraint::Key(key) => Alteration::AddKey(key),
+                Constraint::ForeignKey(foreign) => Alteration::AddForeignKey(foreign),
+                Constraint::Check(check) => Alteration::AddCheck(check),
+            });
             return Ok(());
         }
         let _ = self.accept("COLUMN");

@@ -23,7 +23,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use super::ast::{Statement, TableName};
+use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};
 use crate::errors;
 use crate::result::SqlError;
@@ -67,6 +67,13 @@ pub fn parse(text: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlErr
         _ => return Err(parser.unexpected()),
     };
     Ok(ParsedStatement { statement, parameters: parser.parameters, consumed })
+}
+
+/// Parses an expression that is all of `text`.
+pub fn parse_expression(text: &[u8], modes: LexicalModes) -> Result<Expr, SqlError> {
+    let mut parser = Parser::new(text, modes);
+    let expr = parser.expr()?;
+    if parser.current.kind == TokenKind::End { Ok(expr) } else { Err(parser.unexpected()) }
 }
 
 /// The text without blanks around it, and without the semicolons behind it: between them there is no

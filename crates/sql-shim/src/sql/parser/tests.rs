@@ -68,6 +68,47 @@ fn precedence() {
     }
 }
 
+/// What a definition keeps means the same under every SQL mode, to every reader.
+#[test]
+fn an_expression_written_out_reads_as_itself() {
+    let modes = LexicalModes { pipes_as_concat: true, ansi_quotes: true, ..LexicalModes::default() };
+    for (text, written) in [
+        ("a||b||'c' = \"d\"", "(concat(concat(`a`,`b`),_utf8mb4'c') = `d`)"),
+        ("a+b*c-1", "((`a` + (`b` * `c`)) - 1)"),
+        ("NOT a OR b AND NOT c", "((not(`a`)) or (`b` and (not(`c`))))"),
+        ("a BETWEEN 1 AND 2 XOR b NOT IN (1,2,-3)", "((`a` between 1 and 2) xor (`b` not in (1,2,-(3))))"),
+        ("a IS NOT NULL AND b IS UNKNOWN", "((`a` is not null) and (`b` is unknown))"),
+        (
+            "x'0aFF' = b'101' AND a LIKE '%''\\\\_' ESCAPE '|'",
+            "((0x0AFF = 0x05) and (`a` like _utf8mb4'%\\'\\\\_' escape _utf8mb4'|'))",
+        ),
+        ("CASE a WHEN 1 THEN 2 ELSE 3.50 END", "(case `a` when 1 then 2 else 3.50 end)"),
+        ("TRIM(BOTH 'x' FROM a) = TRIM(b)", "(trim(both _utf8mb4'x' from `a`) = trim(`b`))"),
+        ("TIMESTAMPDIFF(MONTH, a, b) > 1e-3", "(timestampdiff(month,`a`,`b`) > 1e-3)"),
+        (
+            "d - INTERVAL '1 2' DAY_HOUR < DATE '2020-01-01'",
+            "((`d` - interval _utf8mb4'1 2' day_hour) < DATE'2020-01-01')",
+        ),
+        (
+            "CAST(a AS DECIMAL(10,2)) <=> CONVERT(b USING utf8mb4)",
+            "(cast(`a` as decimal(10,2)) <=> convert(`b` using utf8mb4))",
+        ),
+        ("`odd``name` + IF(a, NULL, -5)", "(`odd``name` + if(`a`,NULL,-(5)))"),
+        ("(a, b) = (SELECT 1, 2)", ""),
+        ("@x > 1", ""),
+        ("a = ?", ""),
+    ] {
+        let mut parser = Parser::new(text.as_bytes(), modes);
+        let Ok(kept) = parser.expr().unwrap().to_text() else {
+            assert_eq!(written, "", "{text}");
+            continue;
+        };
+        assert_eq!(kept, written, "{text}");
+        let again = parse_expression(kept.as_bytes(), LexicalModes::default()).unwrap();
+        assert_eq!(again.to_text().unwrap(), kept, "{text}");
+    }
+}
+
 #[test]
 fn pipes_concatenate_when_the_mode_says_so() {
     let modes = LexicalModes { pipes_as_concat: true, ..LexicalModes::default() };

@@ -6,6 +6,7 @@ use untorn::schema::{ColumnDef, Default};
 
 use super::access::{Path, Question, order_of};
 use super::query::{push_conjuncts, without};
+use super::row_rules::RowRules;
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::auth::privilege::Privileges;
@@ -28,6 +29,10 @@ pub enum ColumnDefault {
     Now,
     /// The next AUTO_INCREMENT value.
     AutoIncrement,
+    /// The value of an expression.
+    Expression(Expr),
+    /// The value of a generated column, whatever is said.
+    Generated(Expr),
     /// Nothing: error 1364.
     Missing,
 }
@@ -60,6 +65,8 @@ pub struct InsertPlan {
     pub on_duplicate: Vec<(u16, Assigned)>,
     /// Defaults of all columns.
     pub defaults: Vec<ColumnDefault>,
+    /// What is computed and checked of each row.
+    pub rules: Option<Box<RowRules>>,
     /// Subqueries.
     pub subqueries: Vec<SelectPlan>,
 }
@@ -94,6 +101,8 @@ pub struct UpdatePlan {
     pub assignments: Vec<(u16, Assigned)>,
     /// Defaults of all columns.
     pub defaults: Vec<ColumnDefault>,
+    /// What is computed and checked of each row.
+    pub rules: Option<Box<RowRules>>,
     /// An assignment reads a column that one before it assigns.
     pub reads_assigned: bool,
     /// A change could make the scan meet the row again.
@@ -137,13 +146,16 @@ impl DeletePlan {
 }
 
 impl Planner<'_> {
-    /// The defaults of a table's columns.
-    pub fn defaults(&self, columns: &[ColumnDef]) -> Result<Vec<ColumnDefault>, SqlError> {
-        columns.iter().map(|column| self.default_of(column)).collect()
-    }
-
-    fn default_of(&self, column: &ColumnDef) -> Result<ColumnDefault, SqlError> {
+    pub(super) fn default_of(
+        &self,
+        column: &ColumnDef,
+        sources: &[Source],
+    ) -> Result<ColumnDefault, SqlError> {
+        if let Some(text) = &column.generated {
+            return Ok(ColumnDefault::Generated(self.bind_kept(text, sources)?));
+        }
         Ok(match &column.default {
+            Some(Default::Expression(text)) => ColumnDefault::Expression(self.bind_kept(text, sources)?),
             _ if column.auto_increment => ColumnDefault::AutoIncrement,
             Some(Default::CurrentTimestamp) => ColumnDefault::Now,
             Some(Default::Literal(text)) => {
@@ -231,11 +243,21 @@ impl Planner<'_> {
             on_duplicate.push((column, assigned(&mut binder, value)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
-        let [source] = sources;
-        let defaults = match source.engine_table() {
-            Some(table) => self.defaults(&table.def.columns)?,
-            None => Vec::new(),
+        let (defaults, rules) = match sources[0].engine_table() {
+            Some(table) => self.defaults_and_rules(&table.def, &sources)?,
+            None => (Vec::new(), None),
         };
+        let [source] = sources;
+        let given = |position: usize| {
+            rows.iter().any(|row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_))))
+        };
+        for (position, column) in columns.iter().enumerate() {
+            let computed = matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_)));
+            if computed && (query.is_some() || given(position)) {
+                return Err(not_allowed(&source, *column));
+            }
+        }
+        drop_generated(&mut on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
             source,
             columns,
@@ -245,6 +267,7 @@ impl Planner<'_> {
             replace: insert.replace,
             on_duplicate,
             defaults,
+            rules,
             subqueries,
         })
     }
@@ -280,7 +303,15 @@ impl Planner<'_> {
         let Some(table) = target.source.engine_table().cloned() else {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
         };
+        let (defaults, rules) = self.defaults_and_rules(&table.def, std::slice::from_ref(&target.source))?;
+        drop_generated(&mut assignments, &defaults, &target.source)?;
+        for column in rules.iter().flat_map(|rules| &rules.needed) {
+            if !target.needed.contains(column) {
+                target.needed.push(*column);
+            }
+        }
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
+        let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
         let stamped: Vec<u16> = table.def.columns_on_update().collect();
         let moves_rows = !target.path.unique && {
             let scanned = match target.path.index {
@@ -289,12 +320,15 @@ impl Planner<'_> {
             };
             let clustered = table.def.clustered_key();
             let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
-            parts.clone().any(|part| changed(part.column) || stamped.contains(&part.column))
+            parts
+                .clone()
+                .any(|part| changed(part.column) || stamped.contains(&part.column) || generated(part.column))
         };
         let reads_assigned = self.reads_assigned(&assignments);
         self.outcome()?;
         Ok(UpdatePlan {
-            defaults: self.defaults(&table.def.columns)?,
+            defaults,
+            rules,
             target,
             reads_assigned,
             assignments,
@@ -425,6 +459,30 @@ struct Conditions {
     order: Vec<(Expr, bool)>,
     limit: Option<Expr>,
     subqueries: Vec<SelectPlan>,
+}
+
+/// Error 3105: only DEFAULT may be said of a generated column.
+fn not_allowed(source: &Source, column: u16) -> SqlError {
+    let name = &source.columns[usize::from(column)].name;
+    errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, &source.table])
+}
+
+/// Leaves out `generated column = DEFAULT`, which says nothing.
+fn drop_generated(
+    assignments: &mut Vec<(u16, Assigned)>,
+    defaults: &[ColumnDefault],
+    source: &Source,
+) -> Result<(), SqlError> {
+    let is_generated =
+        |column: u16| matches!(defaults.get(usize::from(column)), Some(ColumnDefault::Generated(_)));
+    if let Some((column, _)) = assignments
+        .iter()
+        .find(|(column, value)| is_generated(*column) && matches!(value, Assigned::Value(_)))
+    {
+        return Err(not_allowed(source, *column));
+    }
+    assignments.retain(|(column, _)| !is_generated(*column));
+    Ok(())
 }
 
 fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr) -> Result<Assigned, SqlError> {

@@ -8,6 +8,7 @@ pub mod access;
 pub mod aggregate;
 pub mod change;
 mod query;
+pub mod row_rules;
 pub mod source;
 
 use std::cell::{Cell, RefCell};
@@ -127,7 +128,7 @@ impl SelectPlan {
             match &source.kind {
                 source::SourceKind::Table(table) => found.push(table.0.clone()),
                 source::SourceKind::Derived(plan) => plan.tables(found),
-                source::SourceKind::View(_) => {}
+                source::SourceKind::View(_) | source::SourceKind::Definition => {}
             }
         }
         self.subqueries.iter().for_each(|plan| plan.tables(found));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::KeyKind;
+use untorn::schema::{KeyKind, TableDef};
 
 use super::SelectPlan;
 use crate::result::{ColumnMeta, column_flag};
@@ -40,6 +40,8 @@ pub enum SourceKind {
     View(&'static View),
     /// `(SELECT …) alias`.
     Derived(Box<SelectPlan>),
+    /// A table that is to be made: its expressions are bound to it, nothing is read from it.
+    Definition,
 }
 
 /// A table, printable.
@@ -86,10 +88,18 @@ impl Source {
 
     /// A table of the engine.
     pub fn table(table: Arc<Table>, alias: Option<&str>) -> Source {
-        let mut columns: Vec<SourceColumn> = Vec::with_capacity(table.def.columns.len());
-        for (number, column) in table.def.columns.iter().enumerate() {
+        let columns = Source::columns_of(&table.def);
+        let (database, name) = (table.database.clone(), table.name.clone());
+        let alias = alias.unwrap_or(&name).to_owned();
+        Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
+    }
+
+    /// The columns of a table, with what the definition says of them.
+    pub(super) fn columns_of(def: &TableDef) -> Vec<SourceColumn> {
+        let mut columns: Vec<SourceColumn> = Vec::with_capacity(def.columns.len());
+        for (number, column) in def.columns.iter().enumerate() {
             let mut flags = 0;
-            for key in &table.def.keys {
+            for key in &def.keys {
                 let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number)
                 else {
                     continue;
@@ -104,7 +114,11 @@ impl Source {
             if column.auto_increment {
                 flags |= column_flag::AUTO_INCREMENT;
             }
-            if !column.nullable && column.default.is_none() && !column.auto_increment {
+            if !column.nullable
+                && column.default.is_none()
+                && column.generated.is_none()
+                && !column.auto_increment
+            {
                 flags |= column_flag::NO_DEFAULT_VALUE;
             }
             if column.on_update_now {
@@ -113,9 +127,7 @@ impl Source {
             let ty = Type::of_column(&column.kind, column.nullable);
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, merged: false });
         }
-        let (database, name) = (table.database.clone(), table.name.clone());
-        let alias = alias.unwrap_or(&name).to_owned();
-        Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
+        columns
     }
 
     /// The engine's table, when it is one.
