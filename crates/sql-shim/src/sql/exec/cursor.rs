@@ -8,9 +8,7 @@
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{
-    self, Control, Direction, FieldRef, Interrupt, OwnedKey, ReadMode, Row, Scan, ScanState,
-};
+use untorn::engine::{self, Control, Direction, FieldRef, OwnedKey, ReadMode, Row, Scan, ScanState};
 use untorn::schema::ColumnDef;
 
 use super::keys::RangeList;
@@ -236,19 +234,5 @@ pub async fn point<R>(
     key: &[Option<&[u8]>],
     mut f: impl FnMut(&Row<'_>) -> R,
 ) -> Result<Option<R>, Failure> {
-    // Finished waits are kept to the end: they pin the pages they waited for.
-    let mut held: smallvec::SmallVec<[engine::Wait; 2]> = smallvec::SmallVec::new();
-    loop {
-        match engine::get(transaction, &table.rows, key, &mut f) {
-            Ok(found) => return Ok(found),
-            Err(Interrupt::Error(error)) => return Err(error.into()),
-            Err(Interrupt::Wait(mut wait)) => {
-                if wait.lets_go() {
-                    held.clear();
-                }
-                wait.done().await;
-                held.push(wait);
-            }
-        }
-    }
+    Ok(engine::retry(|| engine::get(transaction, &table.rows, key, &mut f)).await?)
 }
