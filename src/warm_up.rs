@@ -6,19 +6,21 @@
 //! for, and read in the background: the database works meanwhile, and pages that somebody asks for come
 //! first.
 
-use crate::catalog::file::{read_whole, write_atomically};
+use crate::catalog::file::write_atomically;
 use crate::database::Database;
 use crate::error::Result;
-use disk::Event;
+use disk::{Event, Storage};
 use pagestore::{PageId, WarmUp};
 use parking_lot::Mutex;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// In the data directory.
 const FILE: &str = "ib_buffer_pool";
+/// The longest line that we write, `4294967295,4294967295` and its end.
+const LINE_BYTES_MAX: usize = 22;
 
 /// What is asked for, and how far it is.
 pub(crate) struct WarmUpState {
@@ -86,15 +88,15 @@ impl Database {
         let guard = SetWhenDropped(over.clone());
         state.aborted.store(false, Ordering::Release);
         let (storage, path) = (self.0.environment.storage().clone(), self.warm_up_file());
+        let frames = self.0.store.frame_count();
         let (store, state) = (Arc::downgrade(&self.0.store), state.clone());
         // Reading the file may block.
         self.0.environment.spawn_blocking(
             "buffer pool load",
             Box::pin(async move {
                 let _guard = guard;
-                let said = match read_whole(&*storage, &path) {
-                    Ok(text) => {
-                        let pages = pages_of(&text);
+                let said = match read_pages(&*storage, &path, frames) {
+                    Ok(pages) => {
                         let (of, shown) = (pages.len(), state.clone());
                         let end = pagestore::warm_up(store, pages, move |tried| {
                             *shown.load.lock() = format!("Loaded {tried}/{of} pages");
@@ -166,6 +168,23 @@ fn text_of(pages: &[PageId]) -> String {
     text
 }
 
+/// The first pages that the file names, at most so many. The file is not ours alone: of one that is longer
+/// than such a list can be, the rest is not even read.
+fn read_pages(storage: &dyn Storage, path: &Path, most: usize) -> Result<Vec<PageId>> {
+    let file = storage.open(path, disk::OpenHow::READ_ONLY.buffered())?;
+    let (len, bytes_max) = (file.len()?, most.saturating_mul(LINE_BYTES_MAX));
+    let is_cut = len > bytes_max as u64;
+    let mut text = vec![0; if is_cut { bytes_max } else { len as usize }];
+    file.read_at(&mut text, 0)?;
+    if is_cut {
+        // The number at the cut may lack digits.
+        text.truncate(text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0));
+    }
+    let mut pages = pages_of(&text);
+    pages.truncate(most);
+    Ok(pages)
+}
+
 /// The pages of the lines that make sense.
 fn pages_of(text: &[u8]) -> Vec<PageId> {
     let page = |line: &str| {
@@ -178,6 +197,19 @@ fn pages_of(text: &[u8]) -> Vec<PageId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_file_that_is_too_long_only_the_first_pages_are_read() {
+        let storage = disk::SimulatedStorage::new(1);
+        let path = Path::new("/list");
+        let file = storage.open(path, disk::OpenHow::CREATE_NEW.buffered()).unwrap();
+        file.write_at("1,10\n".repeat(1000).as_bytes(), 0).unwrap();
+        assert_eq!(read_pages(&*storage, path, 2).unwrap(), [PageId::new(1, 10); 2]);
+        // Longer lines than ours: 44 bytes end within the second one, and half a number is no page.
+        let lines = format!("1,10{:33}\n2,123456\n", "");
+        file.write_at(lines.as_bytes(), 0).unwrap();
+        assert_eq!(read_pages(&*storage, path, 2).unwrap(), [PageId::new(1, 10)]);
+    }
 
     #[test]
     fn what_was_written_is_read_and_nonsense_is_left_out() {

@@ -114,6 +114,22 @@ fn a_file_that_makes_no_sense_is_a_cold_start() {
 }
 
 #[test]
+fn a_list_longer_than_the_pool_is_not_taken_whole() {
+    let (disk, ()) = run(SimulatedStorage::new(4), async |database| fill(database).await);
+    disk.remove(Path::new(FILE)).unwrap();
+    let file = disk.open(Path::new(FILE), OpenHow::CREATE_NEW.buffered()).unwrap();
+    file.write_at("1,99999\n".repeat(100_000).as_bytes(), 0).unwrap();
+    file.sync_data().unwrap();
+    disk.sync_dir(Path::new("/data")).unwrap();
+    let (_, (frames, status)) = run(disk, async |database| {
+        database.load_buffer_pool().wait().await;
+        misses_of_a_scan(database).await;
+        (figure(database, "Innodb_buffer_pool_pages_total"), database.buffer_pool_load_status())
+    });
+    assert_eq!(status, format!("Buffer pool(s) load completed: {frames} pages"));
+}
+
+#[test]
 fn a_load_that_is_told_to_stop_or_meets_a_close_ends() {
     let (disk, ()) = run(SimulatedStorage::new(3), async |database| fill(database).await);
     let (disk, over) = run(disk, async |database| {

@@ -22,6 +22,9 @@ use std::time::Duration;
 const BASE: f64 = 10.0;
 /// The target a setting may ask for at least, seconds: less could not be kept.
 const TARGET_MIN: f64 = 1.0;
+/// And at most, seconds: a century is no bound, and a `Duration` near its own maximum could not be made from
+/// seconds again.
+const TARGET_MAX: f64 = 100.0 * 365.0 * 86_400.0;
 /// Part of the target that dirty pages may take.
 const PAGES_PART: f64 = 0.75;
 /// Bytes of log per second, before a recovery has shown it.
@@ -72,7 +75,7 @@ impl RestartTime {
 
     /// Sets the target; `None` leaves it to the machine.
     pub(crate) fn set_target(&self, target: Option<Duration>) {
-        *self.target.lock() = target.map(|target| target.as_secs_f64().max(TARGET_MIN));
+        *self.target.lock() = target.map(|target| target.as_secs_f64().clamp(TARGET_MIN, TARGET_MAX));
     }
 
     /// The target for a pool of this size.
@@ -140,6 +143,18 @@ mod tests {
         assert_eq!((allowed.age, allowed.dirty), ((1000 << 20) as f64, f64::INFINITY));
         time.set_target(Some(Duration::from_secs(3)));
         assert_eq!(time.target(20_000), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_extreme_targets_are_harmless() {
+        for target in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(u64::MAX), Duration::MAX]
+        {
+            let time = RestartTime::new(Some(target));
+            assert!(time.target(usize::MAX) >= SECOND, "{target:?}");
+            let allowed = time.allowed(usize::MAX);
+            assert!(allowed.age.is_finite() && allowed.age > 0.0, "{target:?}: {allowed:?}");
+            assert!(allowed.dirty.is_finite() && allowed.dirty > 0.0, "{target:?}: {allowed:?}");
+        }
     }
 
     #[test]
