@@ -85,7 +85,7 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Innodb_log_waits",
         kind: Kind::Counter,
         unit: Unit::Count,
-        help: "Waits for room in the log buffer. Many mean that the buffer is small or the log device slow.",
+        help: "Waits of writers for room in the log buffer or in the log.",
         read: |now: &Reading| now.log.waits,
     },
     Metric {

@@ -98,7 +98,7 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Innodb_buffer_pool_write_requests",
         kind: Kind::Counter,
         unit: Unit::Count,
-        help: "Page accesses for writing.",
+        help: "Pages changed by mini-transactions.",
         read: |now: &Reading| now.pool.write_requests,
     },
     Metric {

@@ -174,7 +174,7 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Untorn_undo_pages",
         kind: Kind::Gauge,
         unit: Unit::Pages,
-        help: "Pages of the undo tablespace.",
+        help: "Pages in use by undo logs.",
         read: |now: &Reading| now.transactions.undo_pages,
     },
     Metric {
