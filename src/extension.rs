@@ -18,7 +18,6 @@ use pagestore::{PageSize, PageStore, RecoverySummary};
 
 use crate::database::Database;
 use crate::options::Options;
-use crate::status::Figure;
 
 pub use bpe::{
     Change as ExtensionChange, Restart as ExtensionRestart, State as ExtensionState,
@@ -193,48 +192,5 @@ impl Database {
         if self.0.store.extension().is_none() {
             self.0.extension.use_in(&self.0.store);
         }
-    }
-
-    /// `Untorn_bpe_*`. Latencies are microseconds.
-    pub(crate) fn extension_figures(&self) -> Vec<Figure> {
-        let status = self.extension();
-        let micros = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_micros() as u64);
-        vec![
-            ("Untorn_bpe_bytes_total", status.size_bytes),
-            ("Untorn_bpe_pages_total", status.pages_max),
-            ("Untorn_bpe_pages_data", status.pages),
-            ("Untorn_bpe_memory", status.memory_bytes),
-            ("Untorn_bpe_hits", status.hits),
-            ("Untorn_bpe_misses", status.misses),
-            ("Untorn_bpe_admitted", status.admitted),
-            ("Untorn_bpe_rejected_off", status.refused_off),
-            ("Untorn_bpe_rejected_present", status.refused_present),
-            ("Untorn_bpe_rejected_touched_once", status.refused_touched_once),
-            ("Untorn_bpe_rejected_scan", status.refused_scan),
-            ("Untorn_bpe_rejected_read_ahead", status.refused_read_ahead),
-            ("Untorn_bpe_rejected_budget", status.refused_budget),
-            ("Untorn_bpe_rejected_busy", status.refused_busy),
-            ("Untorn_bpe_writes", status.writes),
-            ("Untorn_bpe_bytes_written", status.bytes_written),
-            ("Untorn_bpe_bytes_written_map", status.bytes_written_map),
-            ("Untorn_bpe_bytes_read", status.bytes_read),
-            ("Untorn_bpe_invalidations", status.invalidated),
-            ("Untorn_bpe_space_invalidations", status.spaces_invalidated),
-            ("Untorn_bpe_evicted", status.evicted),
-            ("Untorn_bpe_second_chances", status.pages_saved),
-            ("Untorn_bpe_mismatches_misdirected", status.mismatches_misdirected),
-            ("Untorn_bpe_mismatches_stale", status.mismatches_stale),
-            ("Untorn_bpe_mismatches_corrupt", status.mismatches_corrupt),
-            ("Untorn_bpe_overtaken", status.overtaken),
-            ("Untorn_bpe_read_errors", status.read_errors),
-            ("Untorn_bpe_failures", status.failures),
-            ("Untorn_bpe_trials", status.trials),
-            ("Untorn_bpe_suspensions", status.suspensions),
-            ("Untorn_bpe_resumptions", status.resumptions),
-            ("Untorn_bpe_pages_kept", status.restored),
-            ("Untorn_bpe_fallbacks", self.0.store.status().tier_fallbacks),
-            ("Untorn_bpe_read_latency_us", micros(status.read_latency)),
-            ("Untorn_bpe_data_read_latency_us", micros(status.data_read_latency)),
-        ]
     }
 }

@@ -72,6 +72,7 @@ mod key_value;
 pub mod layout;
 mod metadata_deadlock;
 mod metadata_lock;
+pub mod metrics;
 mod name_locks;
 mod open;
 mod options;
@@ -83,7 +84,6 @@ mod retry;
 mod rows;
 pub mod schema;
 pub mod sort;
-mod status;
 mod table;
 mod timeout;
 mod transact;
@@ -104,11 +104,11 @@ pub use import::ImportReport;
 pub use key_value::{Columns, Key, KeyValueType};
 #[doc(hidden)]
 pub use metadata_lock::Access;
+pub use metrics::Figure;
 pub use options::{Doublewrite, Options, default_lock_memory};
 pub use rename::NamedTable;
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
-pub use status::Figure;
 pub use table::{Table, file_name, name_of_file, table_file};
 pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
 

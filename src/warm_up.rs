@@ -168,7 +168,7 @@ fn text_of(pages: &[PageId]) -> String {
     text
 }
 
-/// The first pages that the file names, at most so many. The file is not ours alone: of one that is longer
+/// The first pages that the file names, at most `most`. The file is not ours alone: of one that is longer
 /// than such a list can be, the rest is not even read.
 fn read_pages(storage: &dyn Storage, path: &Path, most: usize) -> Result<Vec<PageId>> {
     let file = storage.open(path, disk::OpenHow::READ_ONLY.buffered())?;
@@ -195,6 +195,7 @@ fn pages_of(text: &[u8]) -> Vec<PageId> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -11,9 +11,9 @@ use super::transaction::Transaction;
 use crate::asynchronous;
 use crate::error::{Error, Result};
 use crate::extension::{ExtensionChange, ExtensionStatus};
+use crate::metrics::Figure;
 use crate::options::{Doublewrite, Options};
 use crate::report::OpenReport;
-use crate::status::Figure;
 use crate::table::Table;
 use crate::transact::Runs;
 

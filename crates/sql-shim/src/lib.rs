@@ -8,6 +8,7 @@ pub mod errors;
 pub mod extension;
 pub mod inspect;
 pub mod log;
+pub mod metrics;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;
 pub mod options;

@@ -45,13 +45,7 @@ impl Engine for Untorn {
                 set.map_err(|error| SqlError::new(1105, b"HY000", error.to_string()))
             }),
         );
-        let database = self.database.clone();
-        server.status.add_source(Box::new(move |rows| {
-            rows.extend(
-                database.status().into_iter().map(|(name, figure)| (name.into(), figure.to_string())),
-            );
-            rows.push(("Untorn_page_protection".into(), database.page_protection_summary().join("; ")));
-        }));
+        sql_shim::metrics::connect(server, &self.database);
         sql_shim::extension::connect(server, &self.database);
         Sessions::new(server.clone(), self.database.clone())
     }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::auth::accounts::{Accounts, WhenMissing};
+use crate::metrics::Endpoint;
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
 use crate::server::registry::Server;
@@ -131,12 +132,26 @@ fn serve_open<E: Engine>(
     if let Some(socket) = &options.listen.socket {
         say(&format!("listening on     {}", socket.display()));
     }
+    // Lives as long as the server runs.
+    let _metrics = start_metrics(&server)?;
     say("ready for connections");
     signals.connect(&server);
     let outcome = running.wait().map_err(|error| error.to_string());
     say(&format!("all connections have ended; the server ran for {} s", server.clock.advance() / 1000));
     let _ = std::fs::remove_file(&pid_file);
     outcome
+}
+
+fn start_metrics(server: &Arc<Server>) -> Result<Option<Endpoint>, String> {
+    let text = server.variables.text("metrics_address");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let shown = |error: &dyn std::fmt::Display| format!("metrics-address={text}: {error}");
+    let address = text.parse().map_err(|_| shown(&"give an IP address and a port, as in 127.0.0.1:9104"))?;
+    let endpoint = Endpoint::start(address, server).map_err(|error| shown(&error))?;
+    say(&format!("metrics at       http://{}/metrics", endpoint.address()));
+    Ok(Some(endpoint))
 }
 
 fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<(), String> {
@@ -264,6 +279,7 @@ usage: untorn [serve] [options]
   --bind-address ADDRESS  address to listen on; * for all (default 127.0.0.1; others need passwords first)
   --port, -P PORT         TCP port (default 3306)
   --socket, -S PATH       local socket (default DIR/untorn.sock)
+  --metrics-address A:P   figures for Prometheus at http://A:P/metrics, for anyone who reaches it (default: off)
   --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
   --NAME=VALUE            any system variable, with dashes or underscores; sizes take K, M, G
   --help --verbose        this text and every system variable with its default

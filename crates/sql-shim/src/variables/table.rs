@@ -349,6 +349,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("max_sp_recursion_depth", Kind::UInt(0, 255), "0").constant(),
     both("max_user_connections", Kind::UInt(0, 4_294_967_295), "0").constant(),
     global("max_write_lock_count", Kind::UInt(1, MAX), "18446744073709551615").without_effect(),
+    fixed("metrics_address", TEXT, ""),
     both("min_examined_row_limit", ANY, "0").without_effect(),
     both("net_buffer_length", Kind::UInt(1024, 1 << 20), "16384").without_effect(),
     both("net_read_timeout", SECONDS, "30").without_effect(),

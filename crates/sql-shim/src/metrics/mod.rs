@@ -1,0 +1,23 @@
+//! The server's figures over HTTP, for Prometheus.
+//!
+//! A scrape gets SHOW GLOBAL STATUS, every row that is a number: the engine's from the table in
+//! [`untorn::metrics`], the server's from [`status`](crate::status). There is no second count anywhere.
+
+mod endpoint;
+
+use std::sync::Arc;
+
+use untorn::asynchronous::Database;
+
+use crate::server::registry::Server;
+pub use endpoint::Endpoint;
+
+/// Adds the engine's figures to SHOW GLOBAL STATUS, and with it to what a scrape gets.
+pub fn connect(server: &Arc<Server>, database: &Database) {
+    let database = database.clone();
+    server.status.add_source(Box::new(move |rows| {
+        let figures = database.status().into_iter();
+        rows.extend(figures.map(|(name, figure)| (name.into(), figure.to_string())));
+        rows.push(("Untorn_page_protection".into(), database.page_protection_summary().join("; ")));
+    }));
+}

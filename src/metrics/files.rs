@@ -1,0 +1,118 @@
+//! Reads, writes and syncs of files, and the ways of page writes.
+
+use super::{Kind, Metric, Reading, Unit};
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "Innodb_data_reads",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Reads of files.",
+        read: |now: &Reading| now.files.reads,
+    },
+    Metric {
+        name: "Innodb_data_read",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes read from files.",
+        read: |now: &Reading| now.files.bytes_read,
+    },
+    Metric {
+        name: "Innodb_data_writes",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Writes of files.",
+        read: |now: &Reading| now.files.writes,
+    },
+    Metric {
+        name: "Innodb_data_written",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to files.",
+        read: |now: &Reading| now.files.bytes_written,
+    },
+    Metric {
+        name: "Innodb_data_fsyncs",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Syncs of files.",
+        read: |now: &Reading| now.files.syncs,
+    },
+    Metric {
+        name: "Innodb_dblwr_pages_written",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written through the doublewrite area.",
+        read: |now: &Reading| now.pages.doublewrite_pages,
+    },
+    Metric {
+        name: "Innodb_dblwr_writes",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Batches written to the doublewrite area.",
+        read: |now: &Reading| now.pages.doublewrite_writes,
+    },
+    Metric {
+        name: "Untorn_atomic_writes",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Page writes that the device or file system keeps whole, without a second copy.",
+        read: |now: &Reading| now.pages.atomic_writes,
+    },
+    Metric {
+        name: "Untorn_atomic_write_refusals",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Atomic writes that the kernel refused; doublewrite took the pages.",
+        read: |now: &Reading| now.pages.atomic_refusals,
+    },
+    Metric {
+        name: "Untorn_atomic_writes_without_room",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Atomic writes without room in the file system; doublewrite took the pages.",
+        read: |now: &Reading| now.pages.atomic_without_room,
+    },
+    Metric {
+        name: "Untorn_pages_written_without_copy",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written in place without a copy because redo can make them again.",
+        read: |now: &Reading| now.pages.recreatable_pages,
+    },
+    Metric {
+        name: "Untorn_bytes_written_data",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to data files.",
+        read: |now: &Reading| now.pages.bytes_data,
+    },
+    Metric {
+        name: "Untorn_bytes_written_doublewrite",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the doublewrite area.",
+        read: |now: &Reading| now.pages.bytes_doublewrite,
+    },
+    Metric {
+        name: "Untorn_bytes_written_redo",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the redo log.",
+        read: |now: &Reading| now.log.bytes_written,
+    },
+    Metric {
+        name: "Untorn_bytes_written_undo",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the undo tablespace.",
+        read: |now: &Reading| now.pages.bytes_undo,
+    },
+    Metric {
+        name: "Untorn_bytes_written_tier",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the buffer pool extension, its map included.",
+        read: |now: &Reading| now.tier.bytes_written + now.tier.bytes_written_map,
+    },
+];

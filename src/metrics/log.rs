@@ -1,0 +1,126 @@
+//! The redo log and its checkpoints.
+
+use super::milliseconds;
+use super::{Kind, Metric, Reading, Unit};
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "Innodb_lsn_current",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "End of the log.",
+        read: |now: &Reading| now.log.current.0,
+    },
+    Metric {
+        name: "Innodb_lsn_flushed",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "The log is durable up to here.",
+        read: |now: &Reading| now.log.flushed.0,
+    },
+    Metric {
+        name: "Innodb_lsn_last_checkpoint",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "Recovery would begin here.",
+        read: |now: &Reading| now.log.checkpoint.0,
+    },
+    Metric {
+        name: "Innodb_checkpoint_age",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Log that a recovery would read. Writers wait when it reaches the maximum.",
+        read: |now: &Reading| now.checkpoint_age(),
+    },
+    Metric {
+        name: "Innodb_checkpoint_max_age",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Most that the checkpoint age may be.",
+        read: |now: &Reading| now.log.capacity,
+    },
+    Metric {
+        name: "Innodb_redo_log_current_lsn",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "End of the log, by its newer name.",
+        read: |now: &Reading| now.log.current.0,
+    },
+    Metric {
+        name: "Innodb_redo_log_flushed_to_disk_lsn",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "The log is durable up to here, by its newer name.",
+        read: |now: &Reading| now.log.flushed.0,
+    },
+    Metric {
+        name: "Innodb_redo_log_checkpoint_lsn",
+        kind: Kind::Gauge,
+        unit: Unit::Lsn,
+        help: "Recovery would begin here, by its newer name.",
+        read: |now: &Reading| now.log.checkpoint.0,
+    },
+    Metric {
+        name: "Innodb_redo_log_logical_size",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "The checkpoint age, by its newer name.",
+        read: |now: &Reading| now.checkpoint_age(),
+    },
+    Metric {
+        name: "Innodb_log_write_requests",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Appends to the log.",
+        read: |now: &Reading| now.log.appends,
+    },
+    Metric {
+        name: "Innodb_log_writes",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Groups of appends written to the log file together.",
+        read: |now: &Reading| now.log.groups_written,
+    },
+    Metric {
+        name: "Innodb_log_waits",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Waits of writers for room in the log buffer or in the log.",
+        read: |now: &Reading| now.log.waits,
+    },
+    Metric {
+        name: "Innodb_os_log_written",
+        kind: Kind::Counter,
+        unit: Unit::Bytes,
+        help: "Bytes written to the log file.",
+        read: |now: &Reading| now.log.bytes_written,
+    },
+    Metric {
+        name: "Innodb_os_log_fsyncs",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Syncs of the log file. Fewer than commits when commits share them.",
+        read: |now: &Reading| now.log.syncs,
+    },
+    Metric {
+        name: "Untorn_checkpoints",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Checkpoints written.",
+        read: |now: &Reading| now.log.checkpoints,
+    },
+    Metric {
+        name: "Untorn_recovery_target_ms",
+        kind: Kind::Gauge,
+        unit: Unit::Milliseconds,
+        help: "How long a recovery may take.",
+        read: |now: &Reading| milliseconds(now.recovery_target),
+    },
+    Metric {
+        name: "Untorn_recovery_estimate_ms",
+        kind: Kind::Gauge,
+        unit: Unit::Milliseconds,
+        help: "How long a recovery would take now, by estimate.",
+        read: |now: &Reading| milliseconds(now.recovery_estimate),
+    },
+];
