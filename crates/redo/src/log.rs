@@ -15,7 +15,7 @@ use crate::layout::{CheckpointBlock, Layout};
 use crate::{Error, Flush, Interrupt, Lsn};
 use disk::{Environment, Event, File, Wait};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Settings of a log.
@@ -102,6 +102,8 @@ pub struct RedoLog {
     waits: AtomicU64,
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
+    /// Among those who wait for room is one for whom only a checkpoint makes it.
+    checkpoint_wanted: AtomicBool,
     pub(crate) state: Mutex<State>,
     /// Dropped last, see [`RedoLog::keep`].
     kept: Mutex<Vec<Box<dyn Send + Sync>>>,
@@ -242,6 +244,7 @@ impl RedoLog {
             waits: AtomicU64::new(0),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
+            checkpoint_wanted: AtomicBool::new(false),
             kept: Mutex::default(),
             state: Mutex::new(state),
             options,
@@ -282,12 +285,12 @@ impl RedoLog {
         let bytes = bytes_max as u64 + self.overhead.load(Ordering::Relaxed);
         match self.ends.ledger.promise(bytes) {
             Ok(()) => Ok(Admission { log: self, bytes }),
-            Err(refusal) => Err(self.refused(bytes_max, refusal)),
+            Err(refusal) => Err(self.refused(bytes_max, bytes, refusal)),
         }
     }
 
     #[cold]
-    fn refused(&self, bytes_max: usize, refusal: Refusal) -> Interrupt {
+    fn refused(&self, bytes_max: usize, bytes: u64, refusal: Refusal) -> Interrupt {
         let Refusal { short, notice, number } = refusal;
         let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
         // Left with the wait, or on the way out of here.
@@ -304,7 +307,15 @@ impl RedoLog {
             Short::File => {
                 self.space_wanted.lock().set();
                 self.hurry_mark();
-                let prepare = self.state.lock().prepare_wanted.clone();
+                let prepare = {
+                    let state = self.state.lock();
+                    let room_until = state.block.scan_start.plus(state.layout.usable());
+                    // Twice: others are promised room as well, and those who come get theirs before.
+                    if self.current().plus(2 * bytes) > room_until {
+                        self.checkpoint_wanted.store(true, Ordering::Relaxed);
+                    }
+                    state.prepare_wanted.clone()
+                };
                 if let Some(prepare) = prepare {
                     prepare.set();
                 }
@@ -424,7 +435,15 @@ impl RedoLog {
         self.space_wanted.lock().clone()
     }
 
+    /// Whether somebody waits for room that only a checkpoint makes, since the last block was in force: who
+    /// is refused again says so again. Room may also be missing until the log's end is marked, its file
+    /// prepared or a promise given back.
+    pub fn checkpoint_wanted(&self) -> bool {
+        self.checkpoint_wanted.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn renew_space_wanted(&self) {
+        self.checkpoint_wanted.store(false, Ordering::Relaxed);
         let mut event = self.space_wanted.lock();
         if event.is_set() {
             *event = Event::new();

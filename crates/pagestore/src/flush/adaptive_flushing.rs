@@ -27,8 +27,9 @@
 //!
 //! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
 //! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
-//! full. When the log has not grown for a second, the pool is drained gently, so that an idle server becomes
-//! clean.
+//! full: for a mini-transaction that may log a quarter of it, that is long before the goal. So whoever waits
+//! for room makes it sync as well. When the log has not grown for a second, the pool is drained gently, so
+//! that an idle server becomes clean.
 //!
 //! Pure: figures in, a number out. The cleaner feeds it every few milliseconds.
 
@@ -45,6 +46,8 @@ pub(crate) struct Load {
     pub(crate) lsn: u64,
     /// Bytes of log from the oldest unwritten change to the end; 0 when clean.
     pub(crate) age: u64,
+    /// Somebody waits for room in the log that only a checkpoint can make.
+    pub(crate) log_wanted: bool,
     /// The most the age may become, bytes.
     pub(crate) capacity: u64,
     /// Pages that must be written with each byte of log so that none grows older than
@@ -91,7 +94,7 @@ pub(crate) enum Urgency {
     Paced,
     /// Above 15/16: always a batch under way.
     Async,
-    /// Above 31/32: as much as the storage takes.
+    /// Above 31/32, or somebody waits for room in the log: as much as the storage takes.
     Sync,
 }
 
@@ -201,6 +204,7 @@ impl Controller {
 
     fn urgency(&self, load: &Load) -> Urgency {
         match load.age {
+            _ if load.log_wanted => Urgency::Sync,
             age if age >= load.capacity / 32 * 31 => Urgency::Sync,
             age if age >= async_age(load.capacity) => Urgency::Async,
             _ if self.quiet >= IDLE_AFTER => Urgency::Idle,

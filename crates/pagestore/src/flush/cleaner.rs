@@ -199,6 +199,7 @@ impl Cleaner {
         let capacity = store.redo.capacity();
         let batches = store.batches.lock().len();
         let ahead = self.ahead.may_start(now, batches == 0);
+        let log_wanted = store.redo.checkpoint_wanted();
         let load = {
             let list = store.flush_list.lock();
             let dirty = list.len();
@@ -212,6 +213,7 @@ impl Cleaner {
                 elapsed,
                 lsn,
                 age,
+                log_wanted,
                 capacity,
                 pressure: list.ages().pressure(listed, lsn, goal),
                 overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
