@@ -44,6 +44,8 @@ const BATCHES_MAX: usize = 8;
 
 /// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
+/// But no longer than this: a batch seems to take hours when others follow it without a break.
+const AHEAD_REST_MAX: Duration = Duration::from_secs(10);
 /// What writing ahead is believed to manage before it was tried, in pages per second.
 const AHEAD_RATE: f64 = 1000.0;
 
@@ -65,8 +67,8 @@ impl Ahead {
         }
         if let Some((started, pages)) = self.started.take() {
             let took = now.saturating_sub(started).max(Duration::from_millis(1));
-            self.next = now + AHEAD_REST * took;
-            self.rate += (pages as f64 / (took * (1 + AHEAD_REST)).as_secs_f64() - self.rate) / 4.0;
+            self.next = now + took.saturating_mul(AHEAD_REST).min(AHEAD_REST_MAX);
+            self.rate += (pages as f64 / took.saturating_mul(1 + AHEAD_REST).as_secs_f64() - self.rate) / 4.0;
         }
         (now >= self.next).then_some(self.rate)
     }
@@ -347,4 +349,19 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
         }
     }
     victims
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_ahead_that_seems_to_take_for_ever_is_no_reason_to_rest_for_ever() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let mut ahead =
+            Ahead { started: Some((Duration::ZERO, 100)), next: Duration::ZERO, rate: AHEAD_RATE };
+        // Others' batches went on without a break, or the machine was suspended.
+        assert_eq!(ahead.may_start(HOUR, true), None);
+        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true).is_some());
+    }
 }
