@@ -38,6 +38,7 @@ const HOT_MEMORY: f64 = 256.0;
 
 /// The counters. Under the flush list's mutex.
 pub(crate) struct AgeHistogram {
+    capacity: u64,
     /// A slot spans 2 to the power of this bytes of log.
     shift: u32,
     counts: [u32; SLOTS as usize],
@@ -50,11 +51,23 @@ impl AgeHistogram {
     /// For a log of this capacity.
     pub(crate) fn new(capacity: u64) -> AgeHistogram {
         AgeHistogram {
+            capacity,
             shift: (capacity / SPAN).max(1).ilog2(),
             counts: [0; SLOTS as usize],
             hot_within: capacity / HOT_WITHIN,
             hot: 0.0,
         }
+    }
+
+    /// The capacity of the log that the slots were made for.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The same pages, which began at these LSNs, in slots for a log of another capacity.
+    pub(crate) fn fit(&mut self, capacity: u64, starts: impl Iterator<Item = u64>) {
+        *self = AgeHistogram { hot: self.hot, ..AgeHistogram::new(capacity) };
+        starts.for_each(|start| *self.count(start) += 1);
     }
 
     fn count(&mut self, start: u64) -> &mut u32 {

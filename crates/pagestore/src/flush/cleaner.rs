@@ -203,7 +203,8 @@ impl Cleaner {
         let ahead = self.ahead.may_start(now, batches == 0);
         let log_wanted = store.redo.checkpoint_wanted();
         let load = {
-            let list = store.flush_list.lock();
+            let mut list = store.flush_list.lock();
+            list.fit_ages(capacity);
             let dirty = list.len();
             let allowed = store.restart_time.allowed(dirty);
             let goal = self.controller.goal(capacity, allowed);

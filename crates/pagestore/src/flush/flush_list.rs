@@ -248,6 +248,15 @@ impl FlushList {
         (self.tail != NONE).then(|| Lsn(self.nodes[self.tail as usize].start))
     }
 
+    /// Counts the pages by age for a log of this capacity. It is known when the list is made, but a log that
+    /// was closed in order gets another size at the next start, once it has been scanned.
+    pub(crate) fn fit_ages(&mut self, capacity: u64) {
+        if self.ages.capacity() != capacity {
+            let starts: Vec<u64> = self.oldest_first().map(|(_, start)| start.0).collect();
+            self.ages.fit(capacity, starts.into_iter());
+        }
+    }
+
     /// Pages by age, those under way not among them.
     pub(crate) fn ages(&self) -> &AgeHistogram {
         &self.ages

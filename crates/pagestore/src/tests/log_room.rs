@@ -1,4 +1,5 @@
-//! Who waits for room in the log gets it, however little the others log meanwhile.
+//! Who waits for room in the log gets it, however little the others log meanwhile; and pages are counted by
+//! age for the log there is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +8,10 @@ use std::time::Duration;
 
 use disk::{Environment, SimulatedEnvironment};
 use page::PageId;
+use redo::RedoLog;
 
-use super::support::{create_page, new_store, options, retry, update_page};
+use super::support::{PlainWriter, create_page, new_store, options, redo_options, retry, update_page};
+use crate::store::PageStore;
 
 const SPACE: u32 = 5;
 /// Few, so that they are hot: they grow as old as they may.
@@ -51,6 +54,43 @@ fn a_large_mini_transaction_finds_room_beside_small_ones() {
             env.sleep(Duration::from_millis(1)).await;
         }
         over.store(true, Ordering::Relaxed);
+        store.shutdown().await.unwrap();
+    });
+    simulated.shutdown();
+}
+
+/// The store is made before the log is scanned, and a log that was closed in order has its new size only from
+/// then on.
+#[test]
+fn ages_are_counted_for_a_log_that_was_given_another_size() {
+    let simulated = SimulatedEnvironment::new(12);
+    let env: Arc<dyn Environment> = simulated.clone();
+    let dir = Path::new("/data");
+    env.storage().create_dir_all(dir).unwrap();
+    simulated.run_until_complete(async {
+        let store = new_store(&env, dir, options(512, 4096), 1 << 20);
+        store.create_space(SPACE, &dir.join("t.ibd"), PAGES).unwrap();
+        retry(|| create_page(&store, PageId::new(SPACE, 1), 1)).await.unwrap();
+        store.shutdown().await.unwrap();
+        store.redo().close().await.unwrap();
+        drop(store);
+
+        let redo = RedoLog::open(&env, dir, redo_options(64 << 20)).unwrap();
+        let before = redo.capacity();
+        let writer = Arc::new(PlainWriter(env.clone()));
+        let store = PageStore::open(env.clone(), redo, options(512, 4096), writer).unwrap();
+        store.recover(&[(SPACE, dir.join("t.ibd"))]).unwrap();
+        let capacity = store.redo().capacity();
+        assert!(capacity > 32 * before, "the log has its new size");
+        for page in 2..PAGES {
+            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+        }
+        env.sleep(Duration::from_millis(200)).await;
+        let list = store.flush_list.lock();
+        assert_eq!(list.ages().capacity(), capacity);
+        let lsn = store.redo().current().0;
+        assert!(list.len() > 0 && list.ages().older_than(1, lsn, 0) == list.len());
+        drop(list);
         store.shutdown().await.unwrap();
     });
     simulated.shutdown();
