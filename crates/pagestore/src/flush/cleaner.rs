@@ -230,7 +230,8 @@ impl Cleaner {
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
         let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
-        if decision.urgency >= Urgency::Async || store.free.waiting() > 0 {
+        let frames_wanted = store.free.waiting() > 0 || store.free.limit() < store.free.end();
+        if decision.urgency >= Urgency::Async || frames_wanted {
             store.hurry_batches();
         }
         let room = batches_max.saturating_sub(batches) * store.batch_pages();

@@ -159,6 +159,7 @@ impl Cutting {
                 return Ok(0);
             }
             patience -= 1;
+            self.store.hurry_batches();
             self.store.env.sleep(pause).await;
         }
         self.store.refuse_when_poisoned()?;
