@@ -264,7 +264,7 @@ impl Database {
     }
 
     async fn close_in_turn(&self) -> Result<()> {
-        self.dump_buffer_pool_now_if_wanted();
+        let to_dump = self.buffer_pool_dump_wanted();
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
@@ -288,6 +288,7 @@ impl Database {
             provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
         }
         self.0.extension.close(self.0.redo.current()).await;
+        self.dump_buffer_pool_if_wanted(to_dump);
         if self.0.force_recovery == 6 {
             crate::forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
         }

@@ -5,6 +5,9 @@
 //! is missing or unreadable means a cold start. It is written when the database is closed, if that was asked
 //! for, and read in the background: the database works meanwhile, and pages that somebody asks for come
 //! first.
+//!
+//! A close writes it last, because nothing else may fail for the room it takes, and not when a load was still
+//! under way as the close began: the list of before is the better one.
 
 use crate::catalog::file::write_atomically;
 use crate::database::Database;
@@ -127,11 +130,23 @@ impl Database {
         self.0.warm_up.load.lock().clone()
     }
 
+    /// As a close begins: the percentage to be written when all else is, 0 for nothing.
+    pub(crate) fn buffer_pool_dump_wanted(&self) -> u8 {
+        let state = &self.0.warm_up;
+        if self.0.force_recovery > 0 {
+            return 0;
+        }
+        let percent = state.at_close.load(Ordering::Relaxed);
+        if percent > 0 && !state.loaded.lock().is_set() {
+            "Dumping of buffer pool not started as load was incomplete".clone_into(&mut state.dump.lock());
+            return 0;
+        }
+        percent
+    }
+
     /// As the database closes. A cold start is better than no stop: an error is only said.
-    pub(crate) fn dump_buffer_pool_now_if_wanted(&self) {
-        let percent = self.0.warm_up.at_close.load(Ordering::Relaxed);
+    pub(crate) fn dump_buffer_pool_if_wanted(&self, percent: u8) {
         if percent > 0
-            && self.0.force_recovery == 0
             && let Err(error) = self.dump_buffer_pool(percent)
         {
             tracing::warn!("the next start will be cold: {error}");

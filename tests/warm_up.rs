@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
-use untorn::asynchronous::Database;
+use untorn::asynchronous::{Database, block_on};
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
@@ -111,6 +111,75 @@ fn a_file_that_makes_no_sense_is_a_cold_start() {
         database.buffer_pool_load_status()
     });
     assert!(status.starts_with("Cannot read '/data/ib_buffer_pool'"), "{status}");
+}
+
+#[test]
+fn a_file_without_end_and_a_directory_do_no_harm() {
+    let directory = std::env::temp_dir().join(format!("untorn-warm-up-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let options = Options::new(&directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(8 << 20);
+    let path = directory.join("ib_buffer_pool");
+    block_on(async {
+        let database = Database::open(options).await.unwrap();
+        // 8 TiB of nothing.
+        std::fs::File::create(&path).unwrap().set_len(8 << 40).unwrap();
+        database.load_buffer_pool().wait().await;
+        let status = database.buffer_pool_load_status();
+        assert_eq!(status, "Buffer pool(s) load completed: 0 pages");
+        // And what is no file at all.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        database.load_buffer_pool().wait().await;
+        assert!(database.buffer_pool_load_status().starts_with("Cannot read"));
+        assert!(database.dump_buffer_pool(100).is_err());
+        database.dump_buffer_pool_at_close(100);
+        database.close().await.unwrap();
+    });
+    let left = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".new")).collect();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// What could not be written takes no room: a disk that is full needs all there is.
+#[test]
+fn a_dump_to_a_full_disk_leaves_nothing_and_the_close_goes_on() {
+    let environment = SimulatedEnvironment::with_storage(5, SimulatedStorage::new(5));
+    let shared: Arc<dyn Environment> = environment.clone();
+    environment.run_until_complete(async {
+        let options = Options::new("/data").buffer_pool_bytes(16 << 20).redo_capacity_bytes(8 << 20);
+        let database = Database::open_in(shared, options).await.unwrap();
+        fill(&database).await;
+        let names = || -> Vec<String> {
+            let entries = environment.disk().list(Path::new("/data")).unwrap();
+            entries.into_iter().map(|entry| entry.name).collect()
+        };
+        let before = names();
+        environment.disk().fill_up(true);
+        assert!(database.dump_buffer_pool(100).is_err());
+        assert_eq!(names(), before);
+        environment.disk().fill_up(false);
+        database.close().await.unwrap();
+    });
+    environment.shutdown();
+}
+
+/// The list of a load that was cut short is the better one.
+#[test]
+fn a_close_during_a_load_leaves_the_list_of_before() {
+    let (disk, ()) = run(SimulatedStorage::new(4), async |database| fill(database).await);
+    let before = disk.content(Path::new(FILE)).unwrap();
+    let (disk, ()) = run(disk, async |database| {
+        database.dump_buffer_pool_at_close(100);
+        drop(database.load_buffer_pool());
+    });
+    assert_eq!(disk.content(Path::new(FILE)).unwrap(), before);
+    // One that is over is no reason.
+    let (disk, ()) = run(disk, async |database| {
+        database.dump_buffer_pool_at_close(1);
+        database.load_buffer_pool().wait().await;
+    });
+    assert!(disk.content(Path::new(FILE)).unwrap().len() < before.len() / 10);
 }
 
 #[test]

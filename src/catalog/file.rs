@@ -11,7 +11,10 @@ use crate::error::Error;
 /// content is there.
 pub fn write_atomically(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fresh = write_beside(storage, path, bytes)?;
-    storage.rename(&fresh, path)?;
+    if let Err(error) = storage.rename(&fresh, path) {
+        give_up(storage, &fresh);
+        return Err(error.into());
+    }
     if let Some(parent) = path.parent() {
         storage.sync_dir(parent)?;
     }
@@ -28,9 +31,20 @@ fn write_beside(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> Result<Path
         storage.remove(&fresh)?;
     }
     let file = storage.open(&fresh, disk::OpenHow::CREATE_NEW.buffered())?;
-    file.write_at(bytes, 0)?;
-    file.sync_data()?;
+    if let Err(error) = file.write_at(bytes, 0).and_then(|()| file.sync_data()) {
+        drop(file);
+        give_up(storage, &fresh);
+        return Err(error.into());
+    }
     Ok(fresh)
+}
+
+/// What was not finished is of no use, and takes room that a full disk has not. If it cannot be removed
+/// either, the next attempt does it.
+fn give_up(storage: &dyn Storage, fresh: &Path) {
+    if let Err(error) = storage.remove(fresh) {
+        tracing::debug!(%error, "a file that was not finished stays");
+    }
 }
 
 /// A small file's content, whole.
