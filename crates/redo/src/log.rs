@@ -15,7 +15,7 @@ use crate::layout::{CheckpointBlock, Layout};
 use crate::{Error, Flush, Interrupt, Lsn};
 use disk::{Environment, Event, File, Wait};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Settings of a log.
@@ -102,8 +102,8 @@ pub struct RedoLog {
     waits: AtomicU64,
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
-    /// Among those who wait for room is one for whom only a checkpoint makes it.
-    checkpoint_wanted: AtomicBool,
+    /// The most that one of those who wait for it has asked for, in bytes.
+    space_short: AtomicU64,
     pub(crate) state: Mutex<State>,
     /// Dropped last, see [`RedoLog::keep`].
     kept: Mutex<Vec<Box<dyn Send + Sync>>>,
@@ -244,7 +244,7 @@ impl RedoLog {
             waits: AtomicU64::new(0),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
-            checkpoint_wanted: AtomicBool::new(false),
+            space_short: AtomicU64::new(0),
             kept: Mutex::default(),
             state: Mutex::new(state),
             options,
@@ -307,15 +307,8 @@ impl RedoLog {
             Short::File => {
                 self.space_wanted.lock().set();
                 self.hurry_mark();
-                let prepare = {
-                    let state = self.state.lock();
-                    let room_until = state.block.scan_start.plus(state.layout.usable());
-                    // Twice: others are promised room as well, and those who come get theirs before.
-                    if self.current().plus(2 * bytes) > room_until {
-                        self.checkpoint_wanted.store(true, Ordering::Relaxed);
-                    }
-                    state.prepare_wanted.clone()
-                };
+                self.space_short.fetch_max(bytes, Ordering::Relaxed);
+                let prepare = self.state.lock().prepare_wanted.clone();
                 if let Some(prepare) = prepare {
                     prepare.set();
                 }
@@ -435,15 +428,15 @@ impl RedoLog {
         self.space_wanted.lock().clone()
     }
 
-    /// Whether somebody waits for room that only a checkpoint makes, since the last block was in force: who
-    /// is refused again says so again. Room may also be missing until the log's end is marked, its file
-    /// prepared or a promise given back.
-    pub fn checkpoint_wanted(&self) -> bool {
-        self.checkpoint_wanted.load(Ordering::Relaxed)
+    /// The most that one of those who wait for room in the file has asked for, in bytes; 0 when nobody waits.
+    /// Begins anew with [`RedoLog::space_wanted`]: who is refused again says so again. Not always is it the
+    /// checkpoint that has to advance: the end of the log may have to be marked, or its file prepared.
+    pub fn space_short(&self) -> u64 {
+        self.space_short.load(Ordering::Relaxed)
     }
 
     pub(crate) fn renew_space_wanted(&self) {
-        self.checkpoint_wanted.store(false, Ordering::Relaxed);
+        self.space_short.store(0, Ordering::Relaxed);
         let mut event = self.space_wanted.lock();
         if event.is_set() {
             *event = Event::new();

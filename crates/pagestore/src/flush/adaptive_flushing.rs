@@ -46,8 +46,8 @@ pub(crate) struct Load {
     pub(crate) lsn: u64,
     /// Bytes of log from the oldest unwritten change to the end; 0 when clean.
     pub(crate) age: u64,
-    /// Somebody waits for room in the log that only a checkpoint can make.
-    pub(crate) log_wanted: bool,
+    /// The most that somebody who waits for room in the log asks for, bytes; 0 when nobody waits.
+    pub(crate) short: u64,
     /// The most the age may become, bytes.
     pub(crate) capacity: u64,
     /// Pages that must be written with each byte of log so that none grows older than
@@ -70,6 +70,15 @@ pub(crate) struct Load {
 /// From this age on a batch is always under way.
 pub(crate) fn async_age(capacity: u64) -> u64 {
     capacity / 16 * 15
+}
+
+/// Whether somebody waits for room in the log that begins with a dirty page. Where the age is too small for
+/// that, the room will come without another page being written: from a sync under way, say. Twice what was
+/// asked for, because others are promised room as well; and a checkpoint frees the log up to where a group
+/// begins, a 16th of it before the age at most.
+fn pages_are_in_the_way(load: &Load) -> bool {
+    let room = load.capacity.saturating_sub(load.age);
+    load.short > 0 && room < load.short.saturating_mul(2).saturating_add(load.capacity / 16)
 }
 
 /// What to do about it.
@@ -204,7 +213,7 @@ impl Controller {
 
     fn urgency(&self, load: &Load) -> Urgency {
         match load.age {
-            _ if load.log_wanted => Urgency::Sync,
+            _ if pages_are_in_the_way(load) => Urgency::Sync,
             age if age >= load.capacity / 32 * 31 => Urgency::Sync,
             age if age >= async_age(load.capacity) => Urgency::Async,
             _ if self.quiet >= IDLE_AFTER => Urgency::Idle,

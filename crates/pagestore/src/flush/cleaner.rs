@@ -201,7 +201,7 @@ impl Cleaner {
         let capacity = store.redo.capacity();
         let batches = store.batches.lock().len();
         let ahead = self.ahead.may_start(now, batches == 0);
-        let log_wanted = store.redo.checkpoint_wanted();
+        let short = store.redo.space_short();
         let load = {
             let mut list = store.flush_list.lock();
             list.fit_ages(capacity);
@@ -216,7 +216,7 @@ impl Cleaner {
                 elapsed,
                 lsn,
                 age,
-                log_wanted,
+                short,
                 capacity,
                 pressure: list.ages().pressure(listed, lsn, goal),
                 overdue: list.ages().older_than(listed, lsn, async_age(capacity)),

@@ -91,7 +91,7 @@ impl Pool {
             elapsed: LOOK,
             lsn,
             age: lsn - oldest,
-            log_wanted: false,
+            short: 0,
             capacity: self.capacity,
             pressure: self.ages.pressure(oldest, lsn, goal),
             overdue: self.ages.older_than(oldest, lsn, async_age(self.capacity)),
