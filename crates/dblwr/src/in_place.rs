@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) enum Cut {
     /// Neighbours together.
     Merged,
+    /// Neighbours together, this many pages at most.
+    Slices(usize),
     /// Each page by itself.
     Single,
 }
@@ -21,13 +23,15 @@ pub(crate) enum Cut {
 pub(crate) fn requests(batch: &WriteBatch, pages: &[usize], cut: Cut) -> Vec<(Arc<dyn File>, IoKind)> {
     let size = batch.page_size() as u64;
     let all = batch.pages();
+    let most = if let Cut::Slices(pages) = cut { pages.max(1) } else { usize::MAX };
     let goes_on = |page: usize, next: usize| {
-        cut == Cut::Merged
+        cut != Cut::Single
             && page + 1 == next
             && Arc::ptr_eq(&all[page].file, &all[next].file)
             && all[page].offset + size == all[next].offset
     };
     runs(pages, goes_on)
+        .flat_map(|run| run.chunks(most))
         .map(|run| {
             let (first, last) = (run[0], run[run.len() - 1]);
             let kind = IoKind::Write {

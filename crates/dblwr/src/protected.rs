@@ -230,7 +230,7 @@ impl Shared {
         };
         let mut requests = in_place::atomic_requests(batch, &plan.atomic);
         requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
-        requests.extend(in_place::requests(batch, &plan.plain, Cut::Merged));
+        requests.extend(in_place::requests(batch, &plan.plain, pace.cut(batch.page_size())));
         if let (Some(pages), Some(segment)) = (copied, &segment) {
             requests.extend(self.copies(batch, pages, segment, pace));
         }
@@ -372,7 +372,7 @@ impl Shared {
         unsynced: &mut Vec<Arc<dyn File>>,
         pace: &mut Pace<'_>,
     ) -> Result<()> {
-        let requests = in_place::requests(batch, pages, Cut::Merged);
+        let requests = in_place::requests(batch, pages, pace.cut(batch.page_size()));
         in_place::add_files(batch, pages.iter().copied(), unsynced);
         for outcome in pace.submit(requests).await {
             outcome?;

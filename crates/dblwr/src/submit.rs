@@ -1,5 +1,6 @@
 //! Requests of which each one's own outcome counts.
 
+use crate::in_place::Cut;
 use disk::{Environment, Error, Event, File, Io, IoKind, Result, Storage};
 use page::Spread;
 use parking_lot::Mutex;
@@ -35,6 +36,11 @@ impl<'e> Pace<'e> {
     /// Whether requests are spread at all.
     pub(crate) fn is_slow(&self) -> bool {
         !self.spread.time.is_zero()
+    }
+
+    /// How pages are cut that may be written in any pieces: so that a slice of them can go at a time.
+    pub(crate) fn cut(&self, page_size: usize) -> Cut {
+        if self.is_slow() { Cut::Slices(SLICE_BYTES / page_size) } else { Cut::Merged }
     }
 
     /// How long nothing was under way because there was time.

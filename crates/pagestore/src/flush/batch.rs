@@ -64,6 +64,14 @@ pub(crate) struct UnderWay {
     hurry: Event,
 }
 
+impl UnderWay {
+    /// Set when it is over.
+    #[cfg(test)]
+    pub(crate) fn over(&self) -> &Event {
+        &self.over
+    }
+}
+
 /// What to collect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which {

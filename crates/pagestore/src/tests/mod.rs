@@ -5,6 +5,7 @@ mod eviction;
 mod failed_sync;
 mod frames;
 mod golden;
+mod hurry;
 mod log_room;
 mod pool;
 mod reference_tier;
