@@ -50,6 +50,6 @@ fn nobody_waits_for_a_batch_that_takes_its_time() {
     at_once("checkpoint", waits(async |store| drop(store.checkpoint().await.unwrap())));
     at_once("shutdown", waits(async |store| store.shutdown().await.unwrap()));
     at_once("drop", waits(async |store| store.drop_space(SPACE).await.unwrap()));
-    let resize = async |store: &PageStore| store.resize(128 * PAGE_SIZE).unwrap().wait().await;
+    let resize = async |store: &PageStore| store.resize(64 * PAGE_SIZE).unwrap().wait().await;
     at_once("resize", waits(resize));
 }
