@@ -86,11 +86,13 @@ fn ages_are_counted_for_a_log_that_was_given_another_size() {
             retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
         }
         env.sleep(Duration::from_millis(200)).await;
-        let list = store.flush_list.lock();
-        assert_eq!(list.ages().capacity(), capacity);
         let lsn = store.redo().current().0;
-        assert!(list.len() > 0 && list.ages().older_than(1, lsn, 0) == list.len());
-        drop(list);
+        let (dirty, counted, fits) = {
+            let list = store.flush_list.lock();
+            (list.len(), list.ages().older_than(1, lsn, 0), list.ages().capacity())
+        };
+        assert_eq!(fits, capacity);
+        assert!(dirty > 0 && counted == dirty, "{dirty} dirty pages, {counted} counted");
         store.shutdown().await.unwrap();
     });
     simulated.shutdown();
