@@ -27,7 +27,7 @@
 //!
 //! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
 //! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
-//! full: for a mini-transaction that may log a quarter of it, that is long before the goal. So whoever waits
+//! full: for a mini-transaction that may log a quarter of it, that is long before the goal. So a waiter
 //! for room makes it sync as well. When the log has not grown for a second, the pool is drained gently, so
 //! that an idle server becomes clean.
 //!

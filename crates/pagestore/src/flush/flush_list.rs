@@ -249,7 +249,7 @@ impl FlushList {
     }
 
     /// Counts the pages by age for a log of this capacity. It is known when the list is made, but a log that
-    /// was closed in order gets another size at the next start, once it has been scanned.
+    /// was closed cleanly gets another size at the next start, once it has been scanned.
     pub(crate) fn fit_ages(&mut self, capacity: u64) {
         if self.ages.capacity() != capacity {
             let starts: Vec<u64> = self.oldest_first().map(|(_, start)| start.0).collect();

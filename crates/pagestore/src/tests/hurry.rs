@@ -1,4 +1,4 @@
-//! Whoever waits for a batch has it written at once, however long it was to be spread.
+//! A task that waits for a batch has it written at once, however long it was to be spread.
 
 use std::time::Duration;
 

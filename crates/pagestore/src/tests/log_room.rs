@@ -59,7 +59,7 @@ fn a_large_mini_transaction_finds_room_beside_small_ones() {
     simulated.shutdown();
 }
 
-/// The store is made before the log is scanned, and a log that was closed in order has its new size only from
+/// The store is made before the log is scanned, and a log that was closed cleanly has its new size only from
 /// then on.
 #[test]
 fn ages_are_counted_for_a_log_that_was_given_another_size() {
