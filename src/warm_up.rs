@@ -212,7 +212,6 @@ fn pages_of(text: &[u8]) -> Vec<PageId> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
