@@ -429,8 +429,8 @@ impl RedoLog {
     }
 
     /// The most that one of those who wait for room in the file has asked for, in bytes; 0 when nobody waits.
-    /// Starts again at 0 with a fresh [`RedoLog::space_wanted`]: who is refused again says so again. It is not
-    /// always the checkpoint that has to advance: the end of the log may have to be marked, or its file
+    /// Starts again at 0 with a fresh [`RedoLog::space_wanted`]: who is refused again says so again. Often it
+    /// is the checkpoint that has to advance; the end of the log may also have to be marked, or its file
     /// prepared.
     pub fn space_short(&self) -> u64 {
         self.space_short.load(Ordering::Relaxed)
