@@ -416,6 +416,9 @@ impl<'e> Executor<'e> {
         let mut changes = Changes::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
             let at = usize::from(*column);
+            if matches!(inserting.plan.defaults[at], ColumnDefault::Generated(_)) {
+                continue;
+            }
             let def = &table.def.columns[at];
             let encoded = {
                 let views = [RowView::Values(&old)];

@@ -262,7 +262,8 @@ impl Planner<'_> {
                 return Err(not_allowed(&source, *column));
             }
         }
-        drop_generated(&mut on_duplicate, &defaults, &source)?;
+        // `generated = DEFAULT` says nothing, but that a duplicate is no error.
+        refuse_generated(&on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
             source,
             columns,
@@ -312,7 +313,8 @@ impl Planner<'_> {
         let set: Vec<u16> = assignments.iter().map(|(column, _)| *column).chain(stamped.clone()).collect();
         let (defaults, rules) =
             self.defaults_and_rules(&table.def, std::slice::from_ref(&target.source), Some(&set))?;
-        drop_generated(&mut assignments, &defaults, &target.source)?;
+        refuse_generated(&assignments, &defaults, &target.source)?;
+        assignments.retain(|(column, _)| table.def.columns[usize::from(*column)].generated.is_none());
         let of_defaults: Vec<u16> = assignments
             .iter()
             .filter_map(|(column, assigned)| defaulted(*column, assigned, &defaults))
@@ -492,9 +494,9 @@ fn not_allowed(source: &Source, column: u16) -> SqlError {
     errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, &source.table])
 }
 
-/// Leaves out `generated column = DEFAULT`, which says nothing.
-fn drop_generated(
-    assignments: &mut Vec<(u16, Assigned)>,
+/// Error 3105 for a generated column that is assigned anything but DEFAULT.
+fn refuse_generated(
+    assignments: &[(u16, Assigned)],
     defaults: &[ColumnDefault],
     source: &Source,
 ) -> Result<(), SqlError> {
@@ -506,7 +508,6 @@ fn drop_generated(
     {
         return Err(not_allowed(source, *column));
     }
-    assignments.retain(|(column, _)| !is_generated(*column));
     Ok(())
 }
 

@@ -92,9 +92,9 @@ impl Planner<'_> {
         let mut changed = assigned.map(<[u16]>::to_vec);
         if let Some(changed) = &mut changed {
             computed.retain(|(column, reads)| {
-                let anew = generated(*column) && reads.iter().any(|read| changed.contains(read));
-                changed.extend(anew.then_some(*column));
-                anew
+                let recomputed = generated(*column) && reads.iter().any(|read| changed.contains(read));
+                changed.extend(recomputed.then_some(*column));
+                recomputed
             });
         }
         let mut needed = Vec::new();
