@@ -117,6 +117,9 @@ pub enum Error {
     /// There is one of this name already.
     #[error("table '{0}.{1}' already exists")]
     TableExists(String, String),
+    /// Another table of the database has a CHECK constraint of this name.
+    #[error("duplicate check constraint name '{0}'")]
+    CheckExists(String),
     /// The table has no tablespace: DISCARD TABLESPACE took it away.
     #[error("the tablespace of table '{0}.{1}' has been discarded: import one, or drop the table")]
     TablespaceDiscarded(String, String),

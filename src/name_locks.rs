@@ -22,7 +22,7 @@ use crate::table::{Table, file_name, table_file};
 use crate::timeout;
 
 /// MySQL's limit of a name, in characters.
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 /// Bytes of a file name at most, on every file system that matters.
 const FILE_NAME_MAX: usize = 255;
 

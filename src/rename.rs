@@ -7,7 +7,7 @@
 //! record of the catalog renames the tables: that is the moment it happens. Then the names for the time being
 //! are replaced, which a start does too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::name_locks::{WantedName, check_table_name};
+use crate::name_locks::{NAME_CHARS_MAX, WantedName, check_table_name};
 use crate::schema::TableDef;
 use crate::table::{Table, table_file};
 use crate::truncate::temporary_file;
@@ -126,7 +126,39 @@ impl Database {
             let def = table.def.renamed(&from.1, &to.1);
             moves.push(Move { table, def, from, to: to.clone(), old_path, path });
         }
+        self.refuse_taken_checks(&moves)?;
         Ok(moves)
+    }
+
+    /// Names of CHECK constraints are unique in a database, and those that were made of the table's name
+    /// follow it.
+    fn refuse_taken_checks(&self, moves: &[Move]) -> Result<()> {
+        let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
+        for step in moves {
+            for check in &step.def.checks {
+                if check.name.chars().count() > NAME_CHARS_MAX {
+                    return Err(Error::NameTooLong(check.name.clone()));
+                }
+                if !seen.insert((&step.to.0, check.name.to_lowercase())) {
+                    return Err(Error::CheckExists(check.name.clone()));
+                }
+            }
+        }
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let data = self.0.catalog.snapshot();
+        for (database, name, def) in data.tables() {
+            if moves.iter().any(|step| step.from.0 == database && step.from.1 == name) {
+                continue;
+            }
+            for check in &def.checks {
+                if seen.contains(&(database, check.name.to_lowercase())) {
+                    return Err(Error::CheckExists(check.name.clone()));
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn rename_locked(&self, moves: Vec<Move>) -> Result<()> {

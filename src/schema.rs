@@ -42,6 +42,11 @@ fn enforced() -> bool {
     true
 }
 
+/// Puts constraints into the order of their names: that is how they are checked and shown.
+pub fn sort_checks(checks: &mut [Check]) {
+    checks.sort_by_cached_key(|check| check.name.to_lowercase());
+}
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDef {
@@ -376,13 +381,12 @@ impl TableDef {
     pub(crate) fn renamed(&self, from: &str, to: &str) -> TableDef {
         let mut def = self.clone();
         for check in &mut def.checks {
-            let number = check.name.strip_prefix(from).and_then(|rest| rest.strip_prefix("_chk_"));
-            let number = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-            if let Some(number) = number {
-                check.name = format!("{to}_chk_{number}");
+            let rest = check.name.strip_prefix(from).and_then(|rest| rest.strip_prefix("_chk_"));
+            if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+                check.name = format!("{to}_chk_{rest}");
             }
         }
-        def.checks.sort_by_cached_key(|check| check.name.to_lowercase());
+        sort_checks(&mut def.checks);
         def
     }
 

@@ -292,6 +292,7 @@ impl Session {
                 for (at, check) in def.checks.iter_mut().enumerate() {
                     check.name = kept_expressions::generated_name(&create.name.name, at + 1);
                 }
+                schema::sort_checks(&mut def.checks);
                 (def, None)
             }
             None => self.table_definition(create, owner.collation)?,

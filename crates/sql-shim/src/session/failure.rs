@@ -106,6 +106,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::DatabaseExists(name) => error(errors::DB_CREATE_EXISTS, &[name]),
         Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),
         Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
+        Error::CheckExists(name) => error(errors::CHECK_DUPLICATE_NAME, &[name]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
         Error::NameTooLong(name) => error(errors::TOO_LONG_IDENT, &[name]),
         Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),

@@ -8,6 +8,7 @@ use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast::{self, Expr, Unkept};
 use crate::sql::expr::bind::Binder;
+use crate::sql::parser::check_length;
 use crate::sql::store::Storing;
 use crate::sql::value::Value;
 
@@ -21,7 +22,8 @@ pub(super) fn checks(table: &str, said: &[ast::Check]) -> Result<Vec<schema::Che
     let mut unnamed = 0;
     let mut checks: Vec<schema::Check> = Vec::with_capacity(said.len());
     for check in said {
-        let name = check.name.clone().unwrap_or_else(|| {
+        let said = check.name.clone().filter(|name| !name.is_empty());
+        let name = said.unwrap_or_else(|| {
             unnamed += 1;
             generated_name(table, unnamed)
         });
@@ -39,7 +41,7 @@ pub(super) fn checks(table: &str, said: &[ast::Check]) -> Result<Vec<schema::Che
             column: check.column.clone(),
         });
     }
-    checks.sort_by_cached_key(|check| check.name.to_lowercase());
+    schema::sort_checks(&mut checks);
     Ok(checks)
 }
 
@@ -129,11 +131,12 @@ impl Session {
         Ok(Some(schema::Default::Literal(text)))
     }
 
-    /// Names of CHECK constraints are unique in a database.
+    /// Names of CHECK constraints are as long as names may be, and unique in a database.
     pub(super) fn require_free_check_names(&self, database: &str, def: &TableDef) -> Result<(), SqlError> {
         if def.checks.is_empty() {
             return Ok(());
         }
+        def.checks.iter().try_for_each(|check| check_length(&check.name))?;
         for table in self.state.database.all_tables() {
             if !table.database.eq_ignore_ascii_case(database) {
                 continue;

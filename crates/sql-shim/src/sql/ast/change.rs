@@ -61,4 +61,6 @@ pub struct Delete {
     pub order_by: Vec<OrderItem>,
     /// `LIMIT`.
     pub limit: Option<Limit>,
+    /// `IGNORE`.
+    pub ignore: bool,
 }

@@ -347,9 +347,7 @@ impl Executor<'_> {
             matched += 1;
             let storing = Storing { state, row: matched, lenient };
             let mut changes = changes_of(plan, &table, view, cx, &storing)?;
-            let Some(rules) = plan.rules.as_deref().filter(|_| !changes.is_empty()) else {
-                return Ok(changes);
-            };
+            let Some(rules) = plan.rules.as_deref() else { return Ok(changes) };
             match apply_rules(rules, &plan.defaults, &table, view, &stamps, &mut changes, cx, &storing) {
                 Err(error) if plan.ignore && row_rules::is_refusal(&error) => {
                     state.warn(error);
@@ -376,7 +374,7 @@ impl Executor<'_> {
     pub async fn delete(&mut self, plan: &DeletePlan) -> Result<Changed, Failure> {
         let Some(table) = plan.target.source.engine_table().cloned() else { return Ok(Changed::default()) };
         self.check_safe_updates(&plan.target)?;
-        self.state.changes_strictly.set(self.state.is_strict());
+        self.state.changes_strictly.set(self.state.is_strict() && !plan.ignore);
         let mut writer = RowWriter::of_evaluated(table);
         let deleted = self.change_rows(&plan.target, &mut writer, false, false, &mut None).await?;
         writer.finish();

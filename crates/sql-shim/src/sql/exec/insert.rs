@@ -92,6 +92,8 @@ struct Inserting<'p, 'e> {
     lenient: bool,
     result: Changed,
     duplicates: u64,
+    /// Rows that a constraint refused, and IGNORE left out.
+    refused: usize,
 }
 
 impl<'e> Executor<'e> {
@@ -113,6 +115,7 @@ impl<'e> Executor<'e> {
             lenient,
             result: Changed::default(),
             duplicates: 0,
+            refused: 0,
             plan,
             table,
         };
@@ -146,7 +149,8 @@ impl<'e> Executor<'e> {
         inserting.writer.finish();
         if let Some(records) = records {
             inserting.result.info = format!(
-                "Records: {records}  Duplicates: {}  Warnings: {}",
+                "Records: {}  Duplicates: {}  Warnings: {}",
+                records.saturating_sub(inserting.refused),
                 inserting.duplicates,
                 self.state.warning_count.get()
             );
@@ -165,6 +169,7 @@ impl<'e> Executor<'e> {
         let generated = match self.encode_row(inserting, number, given, &mut row).await {
             Err(Failure::Sql(error)) if plan.ignore && row_rules::is_refusal(&error) => {
                 self.state.warn(error);
+                inserting.refused += 1;
                 return Ok(());
             }
             encoded => encoded?,
@@ -231,6 +236,9 @@ impl<'e> Executor<'e> {
         row.clear();
         let mut generated = None;
         let mut computed: SmallVec<[u16; 8]> = SmallVec::new();
+        // A row that the rules refuse uses no AUTO_INCREMENT value. They cannot read that column.
+        let rules = inserting.plan.rules.as_deref();
+        let (mut generates_late, mut used) = (None, None);
         let table = inserting.table.clone();
         let state = self.state;
         let held = state.held();
@@ -255,6 +263,11 @@ impl<'e> Executor<'e> {
                     None | Some(Value::Null) => true,
                     Some(value) => !keeps_zero && value.to_integer() == 0,
                 };
+                if generate && rules.is_some() {
+                    generates_late = Some(at);
+                    row.push_null();
+                    continue;
+                }
                 if generate {
                     let next = inserting.writer.generate().await?;
                     generated = Some(next);
@@ -281,30 +294,43 @@ impl<'e> Executor<'e> {
                 Some(value) => {
                     row.push(|out| storing.encode(&value, column, out))?;
                     if is_auto && value.to_integer() > 0 {
-                        let used = u64::try_from(value.to_integer()).unwrap_or(u64::MAX);
-                        inserting.writer.use_value(used).await?;
+                        used = Some(u64::try_from(value.to_integer()).unwrap_or(u64::MAX));
                     }
                 }
             }
         }
-        if let Some(rules) = &inserting.plan.rules {
+        if let Some(rules) = rules {
             let mut fields = row_rules::fields_of(row);
             let wanted = |column| computed.contains(&column);
-            let cx = self.context(&inserting.subqueries);
             let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
-            row_rules::apply(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
+            {
+                let cx = self.context(&inserting.subqueries);
+                row_rules::compute(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
+                row_rules::check(rules, &fields, columns, &cx)?;
+            }
+            if let Some(at) = generates_late {
+                let next = inserting.writer.generate().await?;
+                generated = Some(next);
+                let mut bytes = Vec::new();
+                storing.encode(&Value::UInt(next), &columns[at], &mut bytes)?;
+                fields[at] = Some(bytes);
+            }
             row_rules::set_fields(row, &fields);
+        }
+        if let Some(used) = used {
+            inserting.writer.use_value(used).await?;
         }
         state.release_to(held);
         Ok(generated)
     }
 
-    /// The row that stands in the way.
+    /// The row that stands in the way, also in storage encoding if that is wanted.
     async fn conflict(
         &mut self,
         table: &Arc<Table>,
         index: &str,
         entry: &[Option<Vec<u8>>],
+        encoded: bool,
     ) -> Result<Option<Conflict>, Failure> {
         let clustered = table.def.clustered_key().is_some_and(|key| key.name == index);
         let secondary = table.def.secondary_keys().iter().position(|key| key.name == index);
@@ -333,7 +359,7 @@ impl<'e> Executor<'e> {
                         None => key.clone_from(copied),
                     }
                     values = all.iter().map(|column| view.column(*column, zone).into_owned()).collect();
-                    if table.def.evaluates_rows() {
+                    if encoded {
                         let stored =
                             |column: &u16| stored_bytes(&view, *column).flatten().map(<[u8]>::to_vec);
                         fields = all.iter().map(stored).collect();
@@ -356,7 +382,8 @@ impl<'e> Executor<'e> {
         row: &EncodedRow,
     ) -> Result<Replaced, Failure> {
         let table = inserting.table.clone();
-        let Some(Conflict { key, values: old, .. }) = self.conflict(&table, index, entry).await? else {
+        let Some(Conflict { key, values: old, .. }) = self.conflict(&table, index, entry, false).await?
+        else {
             return Ok(Replaced::Gone);
         };
         if checked_last(&table.def).is_some_and(|last| last.name == index) {
@@ -378,7 +405,9 @@ impl<'e> Executor<'e> {
         row: &EncodedRow,
     ) -> Result<(), Failure> {
         let table = inserting.table.clone();
-        let Some(Conflict { key, values: mut old, mut fields }) = self.conflict(&table, index, entry).await?
+        let encoded = inserting.plan.rules.is_some();
+        let Some(Conflict { key, values: mut old, mut fields }) =
+            self.conflict(&table, index, entry, encoded).await?
         else {
             return Ok(());
         };
@@ -387,6 +416,9 @@ impl<'e> Executor<'e> {
         let mut changes = Changes::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
             let at = usize::from(*column);
+            if matches!(inserting.plan.defaults[at], ColumnDefault::Generated(_)) {
+                continue;
+            }
             let def = &table.def.columns[at];
             let encoded = {
                 let views = [RowView::Values(&old)];
@@ -425,7 +457,12 @@ impl<'e> Executor<'e> {
             changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
         let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await?;
         if let Written::Duplicate { index, entry } = written {
-            return Err(duplicate(&table, &index, &entry, self.state.time_zone_offset()).into());
+            let error = duplicate(&table, &index, &entry, self.state.time_zone_offset());
+            if !inserting.plan.ignore {
+                return Err(error.into());
+            }
+            self.state.warn(error);
+            return Ok(());
         }
         inserting.result.affected += 2;
         Ok(())
@@ -436,7 +473,7 @@ impl<'e> Executor<'e> {
 struct Conflict {
     key: OwnedKey,
     values: Vec<Value<'static>>,
-    /// In storage encoding, for a table whose rows are computed or checked.
+    /// In storage encoding, if it is wanted: for a table whose rows are computed or checked.
     fields: row_rules::Fields,
 }
 

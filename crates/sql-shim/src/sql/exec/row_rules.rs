@@ -14,11 +14,11 @@ use crate::sql::store::Storing;
 /// A row's fields in storage encoding; `None` is NULL.
 pub type Fields = Vec<Option<Vec<u8>>>;
 
-/// Computes the columns that `wanted` names, in the order in which they read each other, and checks the row.
+/// Computes the columns that `wanted` names, in the order in which they read each other.
 ///
 /// # Errors
-/// A value that its column does not take; 3819 for a row that a constraint refuses.
-pub fn apply(
+/// A value that its column does not take.
+pub fn compute(
     rules: &RowRules,
     defaults: &[ColumnDefault],
     wanted: impl Fn(u16) -> bool,
@@ -36,16 +36,37 @@ pub fn apply(
         let encoded = {
             let views = [RowView::Fields(fields, columns)];
             let value = expr.eval(&Context { rows: &views, ..*cx })?;
+            if rules.refuses_null && value.is_null() && !columns[at].nullable {
+                return Err(errors::error(errors::BAD_NULL, &[&columns[at].name]));
+            }
             encode_value(&value, &columns[at], storing, cx)?
         };
         cx.state.release_to(held);
         fields[at] = encoded;
     }
+    Ok(())
+}
+
+/// Checks a row.
+///
+/// # Errors
+/// 3819 if a constraint refuses it. As in MySQL that is also the error where the constraint has no value.
+pub fn check(
+    rules: &RowRules,
+    fields: &[Option<Vec<u8>>],
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
     let views = [RowView::Fields(fields, columns)];
     let cx = Context { rows: &views, ..*cx };
     for (name, condition) in &rules.checks {
-        // NULL is not false.
-        if condition.truth(&cx)? == Some(false) {
+        let refused = match condition.truth(&cx) {
+            // NULL is not false.
+            Ok(truth) => truth == Some(false),
+            Err(error) if [errors::DIVISION_BY_ZERO, errors::DATA_OUT_OF_RANGE].contains(&error.code) => true,
+            Err(error) => return Err(error),
+        };
+        if refused {
             return Err(errors::error(errors::CHECK_VIOLATED, &[name]));
         }
     }
@@ -53,10 +74,11 @@ pub fn apply(
 }
 
 /// Applies a statement's changes to the `fields` of a row, those that [`RowRules::needed`] names, then the
-/// rules. What the generated columns become is added to the changes.
+/// rules. What the generated columns become is added to the changes. A row that stays as it is is not
+/// checked.
 ///
 /// # Errors
-/// Those of [`apply`].
+/// Those of [`compute`] and [`check`].
 #[allow(clippy::too_many_arguments)]
 pub fn change(
     rules: &RowRules,
@@ -68,7 +90,8 @@ pub fn change(
     storing: &Storing<'_>,
     cx: &Context<'_>,
 ) -> Result<(), SqlError> {
-    for (column, bytes) in stamps {
+    // A row that does not change keeps its time.
+    for (column, bytes) in stamps.iter().filter(|_| !changes.is_empty()) {
         fields[usize::from(*column)] = Some(bytes.clone());
     }
     for (column, field) in changes.iter() {
@@ -81,14 +104,14 @@ pub fn change(
         .filter(|column| generated(**column))
         .map(|column| (*column, fields[usize::from(*column)].clone()))
         .collect();
-    apply(rules, defaults, generated, fields, columns, storing, cx)?;
+    compute(rules, defaults, generated, fields, columns, storing, cx)?;
     for (column, before) in before {
         let field = &fields[usize::from(column)];
         if *field != before {
             changes.push((column, field.clone()));
         }
     }
-    Ok(())
+    if changes.is_empty() { Ok(()) } else { check(rules, fields, columns, cx) }
 }
 
 /// Whether a row was refused by a CHECK constraint: IGNORE leaves such a row out.

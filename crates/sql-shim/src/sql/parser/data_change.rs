@@ -162,7 +162,10 @@ impl Parser<'_> {
 
     pub(crate) fn delete(&mut self) -> Parsed<Statement> {
         self.expect("DELETE")?;
-        while self.accept_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]).is_some() {}
+        let mut ignore = false;
+        while let Some(word) = self.accept_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
+            ignore |= word == "IGNORE";
+        }
         if !self.accept("FROM") {
             return Err(errors::unsupported("multi-table DELETE"));
         }
@@ -172,6 +175,6 @@ impl Parser<'_> {
         }
         let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
         let (order_by, limit) = self.order_and_limit()?;
-        Ok(Statement::Delete(Box::new(Delete { table, filter, order_by, limit })))
+        Ok(Statement::Delete(Box::new(Delete { table, filter, order_by, limit, ignore })))
     }
 }

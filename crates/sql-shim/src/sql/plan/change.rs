@@ -6,7 +6,7 @@ use untorn::schema::{ColumnDef, Default};
 
 use super::access::{Path, Question, order_of};
 use super::query::{push_conjuncts, without};
-use super::row_rules::RowRules;
+use super::row_rules::{self, RowRules};
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::auth::privilege::Privileges;
@@ -116,6 +116,8 @@ pub struct UpdatePlan {
 pub struct DeletePlan {
     /// Which rows.
     pub target: Target,
+    /// Errors of expressions are warnings.
+    pub ignore: bool,
 }
 
 fn push_tables(source: &Source, subqueries: &[SelectPlan], found: &mut Tables) {
@@ -243,10 +245,13 @@ impl Planner<'_> {
             on_duplicate.push((column, assigned(&mut binder, value)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
-        let (defaults, rules) = match sources[0].engine_table() {
-            Some(table) => self.defaults_and_rules(&table.def, &sources)?,
+        let (defaults, mut rules) = match sources[0].engine_table() {
+            Some(table) => self.defaults_and_rules(&table.def, &sources, None)?,
             None => (Vec::new(), None),
         };
+        if let Some(rules) = &mut rules {
+            rules.refuses_null = rows.len() == 1 && !insert.ignore;
+        }
         let [source] = sources;
         let given = |position: usize| {
             rows.iter().any(|row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_))))
@@ -257,7 +262,8 @@ impl Planner<'_> {
                 return Err(not_allowed(&source, *column));
             }
         }
-        drop_generated(&mut on_duplicate, &defaults, &source)?;
+        // `generated = DEFAULT` says nothing, but that a duplicate is no error.
+        refuse_generated(&on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
             source,
             columns,
@@ -303,16 +309,24 @@ impl Planner<'_> {
         let Some(table) = target.source.engine_table().cloned() else {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
         };
-        let (defaults, rules) = self.defaults_and_rules(&table.def, std::slice::from_ref(&target.source))?;
-        drop_generated(&mut assignments, &defaults, &target.source)?;
-        for column in rules.iter().flat_map(|rules| &rules.needed) {
+        let stamped: Vec<u16> = table.def.columns_on_update().collect();
+        let set: Vec<u16> = assignments.iter().map(|(column, _)| *column).chain(stamped.clone()).collect();
+        let (defaults, rules) =
+            self.defaults_and_rules(&table.def, std::slice::from_ref(&target.source), Some(&set))?;
+        refuse_generated(&assignments, &defaults, &target.source)?;
+        assignments.retain(|(column, _)| table.def.columns[usize::from(*column)].generated.is_none());
+        let of_defaults: Vec<u16> = assignments
+            .iter()
+            .filter_map(|(column, assigned)| defaulted(*column, assigned, &defaults))
+            .flat_map(row_rules::reads)
+            .collect();
+        for column in rules.iter().flat_map(|rules| &rules.needed).chain(&of_defaults) {
             if !target.needed.contains(column) {
                 target.needed.push(*column);
             }
         }
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
         let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
-        let stamped: Vec<u16> = table.def.columns_on_update().collect();
         let moves_rows = !target.path.unique && {
             let scanned = match target.path.index {
                 untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
@@ -324,7 +338,7 @@ impl Planner<'_> {
                 .clone()
                 .any(|part| changed(part.column) || stamped.contains(&part.column) || generated(part.column))
         };
-        let reads_assigned = self.reads_assigned(&assignments);
+        let reads_assigned = self.reads_assigned(&assignments, &defaults);
         self.outcome()?;
         Ok(UpdatePlan {
             defaults,
@@ -338,11 +352,15 @@ impl Planner<'_> {
     }
 
     /// Whether an assignment reads a column that one before it assigns.
-    fn reads_assigned(&self, assignments: &[(u16, Assigned)]) -> bool {
+    fn reads_assigned(&self, assignments: &[(u16, Assigned)], defaults: &[ColumnDefault]) -> bool {
         let mut assigned = HashSet::new();
         assignments.iter().any(|(column, value)| {
             let mut reads = false;
-            if let Assigned::Value(expr) = value {
+            let expr = match value {
+                Assigned::Value(expr) => Some(expr),
+                Assigned::Default => defaulted(*column, value, defaults),
+            };
+            if let Some(expr) = expr {
                 expr.visit(&mut |inner| {
                     reads |= matches!(inner, Expr::Column { column, .. } if assigned.contains(column));
                     !reads && self.walk()
@@ -360,7 +378,8 @@ impl Planner<'_> {
         let parts =
             self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
         drop(binder);
-        Ok(DeletePlan { target: self.target(sources, &hints, parts, vec![Vec::new()])? })
+        let target = self.target(sources, &hints, parts, vec![Vec::new()])?;
+        Ok(DeletePlan { target, ignore: delete.ignore })
     }
 
     #[allow(clippy::type_complexity)]
@@ -461,15 +480,23 @@ struct Conditions {
     subqueries: Vec<SelectPlan>,
 }
 
+/// The expression that `column = DEFAULT` stands for, if it stands for one.
+fn defaulted<'d>(column: u16, assigned: &Assigned, defaults: &'d [ColumnDefault]) -> Option<&'d Expr> {
+    match (assigned, defaults.get(usize::from(column))) {
+        (Assigned::Default, Some(ColumnDefault::Expression(expr))) => Some(expr),
+        _ => None,
+    }
+}
+
 /// Error 3105: only DEFAULT may be said of a generated column.
 fn not_allowed(source: &Source, column: u16) -> SqlError {
     let name = &source.columns[usize::from(column)].name;
     errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, &source.table])
 }
 
-/// Leaves out `generated column = DEFAULT`, which says nothing.
-fn drop_generated(
-    assignments: &mut Vec<(u16, Assigned)>,
+/// Error 3105 for a generated column that is assigned anything but DEFAULT.
+fn refuse_generated(
+    assignments: &[(u16, Assigned)],
     defaults: &[ColumnDefault],
     source: &Source,
 ) -> Result<(), SqlError> {
@@ -481,7 +508,6 @@ fn drop_generated(
     {
         return Err(not_allowed(source, *column));
     }
-    assignments.retain(|(column, _)| !is_generated(*column));
     Ok(())
 }
 

@@ -24,17 +24,21 @@ use crate::sql::parser;
 /// The rules of a table.
 #[derive(Debug)]
 pub struct RowRules {
-    /// Columns with a DEFAULT expression and generated ones, each behind those that its expression reads.
+    /// Columns with a DEFAULT expression and generated ones, each behind those that its expression reads. An
+    /// UPDATE has only the generated ones that read what it assigns: the others stay as they are, whatever
+    /// they would be now, in another time zone or SQL mode.
     pub order: Vec<u16>,
-    /// Constraints that are enforced, with their names.
+    /// Constraints that are enforced, with their names. An UPDATE has only those that read what it changes.
     pub checks: Vec<(String, Condition)>,
     /// Columns that a change of a row must have at hand: what generated columns and constraints read, and the
     /// generated ones themselves.
     pub needed: Vec<u16>,
+    /// NULL for a column that may not be NULL is an error in every SQL mode: the statement inserts one row.
+    pub refuses_null: bool,
 }
 
 /// The columns that an expression reads.
-fn reads(expr: &Expr) -> Vec<u16> {
+pub(super) fn reads(expr: &Expr) -> Vec<u16> {
     let mut found = Vec::new();
     expr.visit(&mut |inner| {
         if let Expr::Column { column, .. } = inner
@@ -60,11 +64,13 @@ fn ordered(mut open: Vec<(u16, Vec<u16>)>) -> Vec<u16> {
 }
 
 impl Planner<'_> {
-    /// The defaults of a table's columns, and its rules if it has any.
+    /// The defaults of a table's columns, and its rules if it has any. `assigned` are the columns that UPDATE
+    /// sets by itself.
     pub(super) fn defaults_and_rules(
         &self,
         def: &TableDef,
         sources: &[Source],
+        assigned: Option<&[u16]>,
     ) -> Result<(Vec<ColumnDefault>, Option<Box<RowRules>>), SqlError> {
         let defaults: Vec<ColumnDefault> =
             def.columns.iter().map(|column| self.default_of(column, sources)).collect::<Result<_, _>>()?;
@@ -72,13 +78,24 @@ impl Planner<'_> {
             ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr) => Some(reads(expr)),
             _ => None,
         };
-        let computed: Vec<(u16, Vec<u16>)> = defaults
+        let generated = |column: u16| matches!(defaults[usize::from(column)], ColumnDefault::Generated(_));
+        let mut computed: Vec<(u16, Vec<u16>)> = defaults
             .iter()
             .enumerate()
             .filter_map(|(at, default)| Some((at as u16, expression(default)?)))
             .collect();
         if computed.is_empty() && !def.evaluates_rows() {
             return Ok((defaults, None));
+        }
+        let order = ordered(computed.clone());
+        computed.sort_by_key(|(column, _)| order.iter().position(|ordered| ordered == column));
+        let mut changed = assigned.map(<[u16]>::to_vec);
+        if let Some(changed) = &mut changed {
+            computed.retain(|(column, reads)| {
+                let recomputed = generated(*column) && reads.iter().any(|read| changed.contains(read));
+                changed.extend(recomputed.then_some(*column));
+                recomputed
+            });
         }
         let mut needed = Vec::new();
         let mut need = |columns: &[u16]| {
@@ -89,7 +106,7 @@ impl Planner<'_> {
             }
         };
         for (column, reads) in &computed {
-            if matches!(defaults[usize::from(*column)], ColumnDefault::Generated(_)) {
+            if generated(*column) {
                 need(&[*column]);
                 need(reads);
             }
@@ -97,10 +114,16 @@ impl Planner<'_> {
         let mut checks = Vec::new();
         for check in def.checks.iter().filter(|check| check.enforced) {
             let expr = self.bind_kept(&check.expression, sources)?;
-            need(&reads(&expr));
-            checks.push((check.name.clone(), Condition::from(expr)));
+            let reads = reads(&expr);
+            if changed.as_ref().is_none_or(|changed| reads.iter().any(|read| changed.contains(read))) {
+                need(&reads);
+                checks.push((check.name.clone(), Condition::from(expr)));
+            }
         }
-        Ok((defaults, Some(Box::new(RowRules { order: ordered(computed), checks, needed }))))
+        let order: Vec<u16> = computed.into_iter().map(|(column, _)| column).collect();
+        let rules = RowRules { order, checks, needed, refuses_null: false };
+        let applies = assigned.is_none() || !rules.order.is_empty() || !rules.checks.is_empty();
+        Ok((defaults, applies.then(|| Box::new(rules))))
     }
 
     /// An expression that a definition keeps, bound to the table.
@@ -156,7 +179,8 @@ impl Planner<'_> {
             if other.auto_increment {
                 return Err(errors::error(errors::GENERATED_COLUMN_REF_AUTO_INC, &[&column.name]));
             }
-            if other.generated.is_some() && *read >= at {
+            let computed = other.generated.is_some() || matches!(other.default, Some(Default::Expression(_)));
+            if computed && *read >= at {
                 return Err(errors::error(errors::GENERATED_COLUMN_NON_PRIOR, &[]));
             }
         }
@@ -231,25 +255,36 @@ impl Planner<'_> {
 
 /// Whether an expression is a condition, as far as its outermost operator says.
 fn is_truth(expr: &ast::Expr) -> bool {
+    use ast::Expr;
     match expr {
-        ast::Expr::Column { .. }
-        | ast::Expr::Text { .. }
-        | ast::Expr::Binary(_)
-        | ast::Expr::Decimal(_)
-        | ast::Expr::Float(_)
-        | ast::Expr::Temporal { .. }
-        | ast::Expr::Chain(..) => false,
-        ast::Expr::Binary2(operator, ..) => !operator.is_arithmetic(),
-        _ => true,
+        Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Unary(ast::UnaryOperator::Not, _)
+        | Expr::IsNull { .. }
+        | Expr::IsTruth { .. }
+        | Expr::Between { .. }
+        | Expr::InList { .. }
+        | Expr::InConstants { .. }
+        | Expr::Like { .. }
+        | Expr::Regexp { .. } => true,
+        // TRUE and FALSE are read as numbers.
+        Expr::Integer(value) => *value <= 1,
+        Expr::Binary2(operator, ..) => !operator.is_arithmetic(),
+        Expr::Chain(_, links) => links.last().is_some_and(|(operator, _)| !operator.is_arithmetic()),
+        Expr::Function { name, .. } => {
+            const CONDITIONS: [&str; 5] = ["ISNULL", "STRCMP", "REGEXP_LIKE", "JSON_VALID", "IS_UUID"];
+            CONDITIONS.iter().any(|condition| condition.eq_ignore_ascii_case(name))
+        }
+        _ => false,
     }
 }
 
 fn first_call(expr: &Expr, wanted: impl Fn(&'static str, bool) -> bool) -> Option<String> {
     let mut found = None;
     expr.visit(&mut |inner| {
-        if let Expr::Call(function, arguments) = inner {
-            // Without an argument it is the time of the statement.
-            let clock = function.name == "UNIX_TIMESTAMP" && arguments.is_empty();
+        if let Expr::Call(function, _) = inner {
+            // It is the time of the statement, or depends on the time zone.
+            let clock = function.name == "UNIX_TIMESTAMP";
             if clock || wanted(function.name, function.volatile) {
                 found = Some(function.name.to_ascii_lowercase());
             }
@@ -264,9 +299,18 @@ fn function_of_moment(expr: &Expr) -> Option<String> {
     first_call(expr, |name, volatile| volatile || session_functions::is_of_session(name))
 }
 
-/// A function that waits, or changes the session.
+/// A function that waits, changes the session, or says what the last statement did or who the server is.
 fn waiting_function(expr: &Expr) -> Option<String> {
-    const WAITING: [&str; 5] = ["SLEEP", "GET_LOCK", "RELEASE_LOCK", "BENCHMARK", "LAST_INSERT_ID"];
+    const WAITING: [&str; 8] = [
+        "SLEEP",
+        "GET_LOCK",
+        "RELEASE_LOCK",
+        "BENCHMARK",
+        "LAST_INSERT_ID",
+        "ROW_COUNT",
+        "FOUND_ROWS",
+        "VERSION",
+    ];
     let mut found = None;
     expr.visit(&mut |inner| {
         if let Expr::Call(function, _) = inner
