@@ -70,6 +70,8 @@ pub struct ColumnDef {
     pub generated: Option<Generated>,
     /// `CHECK` behind the column.
     pub checks: Vec<Check>,
+    /// `REFERENCES` behind the column.
+    pub references: Option<ForeignKey>,
     /// `ON UPDATE CURRENT_TIMESTAMP`.
     pub on_update_now: bool,
     /// `AUTO_INCREMENT`.

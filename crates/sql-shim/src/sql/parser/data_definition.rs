@@ -159,6 +159,7 @@ impl Parser<'_> {
                 let name = self.name()?;
                 let mut column = self.column_definition(name)?;
                 table.checks.append(&mut column.checks);
+                table.foreign_keys.extend(column.references.take());
                 table.columns.push(column);
             }
         }
@@ -302,6 +303,7 @@ impl Parser<'_> {
             default: None,
             generated: None,
             checks: Vec::new(),
+            references: None,
             on_update_now: false,
             auto_increment: serial,
             primary: false,
@@ -344,7 +346,9 @@ impl Parser<'_> {
         } else if self.accept("COLUMN_FORMAT") || self.accept("STORAGE") {
             self.any_name()?;
         } else if self.is_word("REFERENCES") {
-            self.references()?;
+            let (references, referenced_columns) = self.references()?;
+            let columns = vec![column.name.clone()];
+            column.references = Some(ForeignKey { name: None, columns, references, referenced_columns });
         } else if self.is_word("GENERATED") || self.is_word("AS") && self.peek_is_symbol(b"(") {
             if self.accept("GENERATED") {
                 self.expect("ALWAYS")?;
