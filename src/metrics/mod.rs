@@ -1,7 +1,7 @@
 //! The engine's figures, described once.
 //!
 //! A [`Metric`] says what a figure is called, whether it only grows, its unit, how a person reads it, and how
-//! it is taken from a [`Reading`]. SHOW GLOBAL STATUS and the text that Prometheus scrapes come from this
+//! it is taken from a `Reading`. SHOW GLOBAL STATUS and the text that Prometheus scrapes come from this
 //! table, so neither can have a figure that the other lacks. Names are InnoDB's where it has the figure,
 //! `Untorn_` where it has not.
 //!
