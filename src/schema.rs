@@ -189,7 +189,7 @@ pub struct TableDef {
     /// Index id and root of the hidden clustered index of a table without primary key.
     #[serde(default)]
     pub hidden_clustered: Option<(u64, u32)>,
-    /// CHECK constraints, in the order given.
+    /// CHECK constraints, in the order of their names ([`sort_checks`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
     /// Default collation of the table's text columns.

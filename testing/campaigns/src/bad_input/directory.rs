@@ -28,14 +28,15 @@ pub fn newer_version(program: &Program, place: &Path, _seed: u64) -> Result<()> 
     server.stop()?;
     let catalog = data.join("untorn.catalog");
     let bytes = std::fs::read(&catalog)?;
+    // Written in front of the digits of the format of today: a newer one, whatever it is.
+    let format = b"{\"format\":";
+    ensure!(bytes.starts_with(format), "the catalog does not begin with its format");
     let mut newer = bytes.clone();
-    let format = b"{\"format\":2,";
-    ensure!(newer.starts_with(format), "the catalog does not begin with its format");
-    newer[format.len() - 2] = b'9';
+    newer.splice(format.len()..format.len(), *b"90");
     std::fs::write(&catalog, newer)?;
     let before = contents(&data)?;
     let told = refuses_to_start(program, place, &data)?;
-    ensure!(told.contains("format 9") && told.contains("newer version"), "it says:\n{told}");
+    ensure!(told.contains("format 90") && told.contains("newer version"), "it says:\n{told}");
     ensure!(contents(&data)? == before, "the refused start changed files");
     std::fs::write(&catalog, bytes)?;
     ServerProcess::start(program, place, &[]).context("with its own format again")?.stop()?;

@@ -17,6 +17,7 @@ use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast;
 use crate::sql::expr::bind::Binder;
+use crate::sql::expr::functions::Function;
 use crate::sql::expr::{Expr, session_functions};
 use crate::sql::lexer::LexicalModes;
 use crate::sql::parser;
@@ -129,8 +130,7 @@ impl Planner<'_> {
     /// An expression that a definition keeps, bound to the table.
     pub(super) fn bind_kept(&self, text: &str, sources: &[Source]) -> Result<Expr, SqlError> {
         self.work(text.len())?;
-        let expr = parser::parse_expression(text.as_bytes(), LexicalModes::default())?;
-        Ok(Binder::new(self, sources).bind(&expr)?.0)
+        self.bind_new(text, "field list", sources)
     }
 
     /// Whether the expressions of a table that is to be made are such as can be kept.
@@ -173,18 +173,10 @@ impl Planner<'_> {
         if let Some(function) = function_of_moment(&expr) {
             return Err(errors::error(errors::GENERATED_COLUMN_FUNCTION, &[&column.name, &function]));
         }
-        let reads = reads(&expr);
-        for read in &reads {
-            let other = &def.columns[usize::from(*read)];
-            if other.auto_increment {
-                return Err(errors::error(errors::GENERATED_COLUMN_REF_AUTO_INC, &[&column.name]));
-            }
-            let computed = other.generated.is_some() || matches!(other.default, Some(Default::Expression(_)));
-            if computed && *read >= at {
-                return Err(errors::error(errors::GENERATED_COLUMN_NON_PRIOR, &[]));
-            }
-        }
-        Ok(reads)
+        reads_in_reach(&expr, at, def, |refused| match refused {
+            Refused::AutoIncrement => errors::error(errors::GENERATED_COLUMN_REF_AUTO_INC, &[&column.name]),
+            Refused::Later => errors::error(errors::GENERATED_COLUMN_NON_PRIOR, &[]),
+        })
     }
 
     fn check_default(
@@ -199,18 +191,10 @@ impl Planner<'_> {
         if let Some(function) = waiting_function(&expr) {
             return Err(errors::error(errors::DEFAULT_EXPRESSION_FUNCTION, &[&column.name, &function]));
         }
-        let reads = reads(&expr);
-        for read in &reads {
-            let other = &def.columns[usize::from(*read)];
-            if other.auto_increment {
-                return Err(errors::error(errors::DEFAULT_EXPRESSION_REF_AUTO_INC, &[&column.name]));
-            }
-            let computed = other.generated.is_some() || matches!(other.default, Some(Default::Expression(_)));
-            if computed && *read >= at {
-                return Err(errors::error(errors::DEFAULT_EXPRESSION_NON_PRIOR, &[&column.name]));
-            }
-        }
-        Ok(reads)
+        reads_in_reach(&expr, at, def, |refused| match refused {
+            Refused::AutoIncrement => errors::error(errors::DEFAULT_EXPRESSION_REF_AUTO_INC, &[&column.name]),
+            Refused::Later => errors::error(errors::DEFAULT_EXPRESSION_NON_PRIOR, &[&column.name]),
+        })
     }
 
     fn check_constraint(
@@ -279,15 +263,42 @@ fn is_truth(expr: &ast::Expr) -> bool {
     }
 }
 
-fn first_call(expr: &Expr, wanted: impl Fn(&'static str, bool) -> bool) -> Option<String> {
+/// What a computed column may not read.
+enum Refused {
+    /// The AUTO_INCREMENT column: its value comes after all others.
+    AutoIncrement,
+    /// A computed column that is not defined before it.
+    Later,
+}
+
+/// The columns that the expression of column `at` reads.
+fn reads_in_reach(
+    expr: &Expr,
+    at: u16,
+    def: &TableDef,
+    error: impl Fn(Refused) -> SqlError,
+) -> Result<Vec<u16>, SqlError> {
+    let reads = reads(expr);
+    for read in &reads {
+        let other = &def.columns[usize::from(*read)];
+        if other.auto_increment {
+            return Err(error(Refused::AutoIncrement));
+        }
+        let computed = other.generated.is_some() || matches!(other.default, Some(Default::Expression(_)));
+        if computed && *read >= at {
+            return Err(error(Refused::Later));
+        }
+    }
+    Ok(reads)
+}
+
+fn first_call(expr: &Expr, wanted: impl Fn(&Function) -> bool) -> Option<String> {
     let mut found = None;
     expr.visit(&mut |inner| {
-        if let Expr::Call(function, _) = inner {
-            // It is the time of the statement, or depends on the time zone.
-            let clock = function.name == "UNIX_TIMESTAMP";
-            if clock || wanted(function.name, function.volatile) {
-                found = Some(function.name.to_ascii_lowercase());
-            }
+        if let Expr::Call(function, _) = inner
+            && wanted(function)
+        {
+            found = Some(function.name.to_ascii_lowercase());
         }
         found.is_none()
     });
@@ -296,7 +307,9 @@ fn first_call(expr: &Expr, wanted: impl Fn(&'static str, bool) -> bool) -> Optio
 
 /// A function whose value is not the same whenever and by whomever it is called.
 fn function_of_moment(expr: &Expr) -> Option<String> {
-    first_call(expr, |name, volatile| volatile || session_functions::is_of_session(name))
+    // UNIX_TIMESTAMP is the time of the statement, or depends on the time zone.
+    let clock = |name: &str| name == "UNIX_TIMESTAMP" || session_functions::is_of_session(name);
+    first_call(expr, |function| function.volatile || clock(function.name))
 }
 
 /// A function that waits, changes the session, or says what the last statement did or who the server is.
@@ -311,16 +324,7 @@ fn waiting_function(expr: &Expr) -> Option<String> {
         "FOUND_ROWS",
         "VERSION",
     ];
-    let mut found = None;
-    expr.visit(&mut |inner| {
-        if let Expr::Call(function, _) = inner
-            && WAITING.contains(&function.name)
-        {
-            found = Some(function.name.to_ascii_lowercase());
-        }
-        found.is_none()
-    });
-    found
+    first_call(expr, |function| WAITING.contains(&function.name))
 }
 
 impl Source {
