@@ -7,9 +7,10 @@
 mod engine;
 mod support;
 
+use sql::lexer::LexicalModes;
+use sql::parser::{self, STACK_BYTES};
+
 use engine::Engine;
-use sql_shim::sql::lexer::LexicalModes;
-use sql_shim::sql::parser::{self, STACK_BYTES};
 use support::{Client, error_code};
 
 /// Makes a statement of `n` levels or links.
