@@ -1,6 +1,6 @@
 //! What statements are read, planned and executed in: clock, zone, mode, warnings, memory, variables.
 //!
-//! SQL knows no session and no socket. Whoever runs statements keeps an [`SqlContext`] from one to the next,
+//! SQL knows no session and no socket. A session keeps an [`SqlContext`] from one to the next,
 //! says when each begins ([`SqlContext::begin_statement`]), and hands it to the planner and the executor
 //! beside a transaction. What rows look at is in it: settings decoded ([`Settings`]), a kill switch, an
 //! account of memory, a slice of time. What is known around it and asked for at most a few times in a
@@ -75,6 +75,7 @@ pub struct Settings {
     pub tmp_table_size: u64,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
+    pub cte_max_recursion_depth: u64,
     /// Rows of its outer tables that a join may look at.
     pub max_join_size: u64,
     /// Bytes a statement may have; 0 is half of the server's limit.

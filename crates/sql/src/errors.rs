@@ -146,6 +146,7 @@ error_table! {
     INVALID_CHARACTER_STRING = 1300, b"HY000", "Invalid % character string: '%'";
     SP_DOES_NOT_EXIST = 1305, b"42000", "% % does not exist";
     QUERY_INTERRUPTED = 1317, b"70100", "Query execution was interrupted";
+    VIEW_WRONG_LIST = 1353, b"HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
     FIELD_HAS_NO_DEFAULT = 1364, b"HY000", "Field '%' doesn't have a default value";
     DIVISION_BY_ZERO = 1365, b"22012", "Division by 0";
     TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366, b"HY000", "Incorrect % value: '%' for column '%' at row %";
@@ -187,6 +188,9 @@ error_table! {
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
+    CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
+    CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
+    CTE_MAX_RECURSION_DEPTH = 3636, b"HY000", "Recursive query aborted after % iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     GENERATED_COLUMN_FUNCTION = 3763, b"HY000", "Expression of generated column '%' contains a disallowed function: %.";
     DEFAULT_EXPRESSION_NON_PRIOR = 3767, b"HY000", "Default value expression of column '%' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
     DEFAULT_EXPRESSION_REF_AUTO_INC = 3768, b"HY000", "Default value expression of column '%' cannot refer to an auto-increment column.";

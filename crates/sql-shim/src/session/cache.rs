@@ -227,7 +227,8 @@ impl Fingerprint {
 /// Whether the answer's shape does not depend on the literals.
 fn is_shapely(statement: &Statement) -> bool {
     fn query(query: &Query) -> bool {
-        query.selects.len() == 1
+        query.with.is_empty()
+            && query.selects.len() == 1
             && query.selects.iter().all(|(_, select)| {
                 select.into.is_empty()
                     && select.from.as_ref().is_none_or(plain)

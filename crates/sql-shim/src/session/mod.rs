@@ -443,7 +443,7 @@ impl Session {
             .evaluation
             .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
         let (state, transaction) = (&self.state, &mut self.transaction);
-        let mut executor = Executor { state, transaction, parameters, outer: &[] };
+        let mut executor = Executor::new(state, transaction, parameters);
         let timed_out = &self.state.timed_out;
         let work = pin!(execute(&mut executor, plan, out));
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;

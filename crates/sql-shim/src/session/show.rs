@@ -422,7 +422,7 @@ impl Session {
         let columns = match &source.kind {
             SourceKind::Table(table) => columns_of_table(&table.0),
             SourceKind::View(view) => columns_of_view(view),
-            SourceKind::Derived(_) | SourceKind::Definition => Vec::new(),
+            SourceKind::Derived(_) | SourceKind::Recursion(_) | SourceKind::Definition => Vec::new(),
         };
         let wanted: &'static [usize] =
             if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] };

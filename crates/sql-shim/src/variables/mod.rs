@@ -138,6 +138,7 @@ fn decode(values: &[Value]) -> SessionSettings {
             tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
             auto_increment_increment: number("auto_increment_increment"),
             auto_increment_offset: number("auto_increment_offset"),
+            cte_max_recursion_depth: number("cte_max_recursion_depth"),
             max_join_size: number("max_join_size"),
             statement_memory_limit: number("untorn_statement_memory_limit"),
             time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),

@@ -14,9 +14,24 @@ pub struct TableName {
     pub name: String,
 }
 
+/// A common table expression: `name [(columns)] AS (query)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommonTable {
+    /// Its name.
+    pub name: String,
+    /// Names of its columns; empty: those of the query.
+    pub columns: Vec<String>,
+    /// What it is.
+    pub query: Query,
+    /// It may name itself.
+    pub recursive: bool,
+}
+
 /// A query expression: SELECTs connected by UNION, then what applies to the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
+    /// `WITH`.
+    pub with: Vec<CommonTable>,
     /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW
     /// are not supported.
     pub selects: Vec<(bool, Select)>,

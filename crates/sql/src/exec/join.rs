@@ -168,7 +168,16 @@ impl<'e> Executor<'e> {
         let mut levels = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             let input = match &plan.sources[step.source].kind {
-                SourceKind::Derived(inner) => Input::Memory { rows: self.rows(inner).await?, at: 0 },
+                SourceKind::Derived(inner) => {
+                    let rows = match &inner.recursion {
+                        Some(recursion) => self.recursive_rows(inner, recursion).await?,
+                        None => self.rows(inner).await?,
+                    };
+                    Input::Memory { rows, at: 0 }
+                }
+                SourceKind::Recursion(number) => {
+                    Input::Memory { rows: self.working_rows(*number).await?, at: 0 }
+                }
                 SourceKind::View(view) => {
                     let mut rows = KeptRows::new(state, usize::MAX);
                     for row in view.rows(state) {

@@ -14,6 +14,7 @@ pub mod insert;
 pub(crate) mod join;
 pub(crate) mod keys;
 pub mod output;
+mod recursion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
 pub(crate) mod sort;
@@ -51,7 +52,9 @@ pub struct Executor<'e> {
     /// The statement's parameters.
     pub parameters: &'e [Value<'e>],
     /// What a subquery reads of the row of the query around it.
-    pub outer: &'e [Value<'e>],
+    outer: &'e [Value<'e>],
+    /// The recursive common tables that are being computed, the innermost first.
+    working: Option<&'e recursion::Working<'e>>,
 }
 
 /// Who takes rows of a SELECT that do not go to the client.
@@ -218,6 +221,15 @@ impl Deref for Subqueries<'_> {
 }
 
 impl<'e> Executor<'e> {
+    /// Executes a statement with these parameters in a transaction.
+    pub fn new(
+        state: &'e SqlContext,
+        transaction: &'e mut untorn::asynchronous::Transaction,
+        parameters: &'e [Value<'e>],
+    ) -> Self {
+        Executor { state, transaction, parameters, outer: &[], working: None }
+    }
+
     /// How long the statement has kept its thread.
     pub fn slice(&self) -> &TimeSlice {
         self.transaction.state().slice()
@@ -354,8 +366,8 @@ impl<'e> Executor<'e> {
         plan: &SelectPlan,
         outer: &[Value<'static>],
     ) -> Result<SubqueryResult<'e>, Failure> {
-        let (state, parameters) = (self.state, self.parameters);
-        let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer };
+        let (state, parameters, working) = (self.state, self.parameters, self.working);
+        let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer, working };
         let mut kept = inner.rows(plan).await?;
         let mut values = Vec::with_capacity(kept.rows.len());
         let columns = if plan.whole_rows { usize::MAX } else { 1 };

@@ -226,7 +226,8 @@ impl Parser<'_> {
                     }
                     token = lexer.next_token();
                 }
-                token.kind == TokenKind::Word && lexer.slice(token).eq_ignore_ascii_case(b"SELECT")
+                let begins = |word: &str| lexer.slice(token).eq_ignore_ascii_case(word.as_bytes());
+                token.kind == TokenKind::Word && (begins("SELECT") || begins("WITH"))
             })
     }
 

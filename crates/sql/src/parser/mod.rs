@@ -111,6 +111,8 @@ pub(crate) struct Parser<'a> {
     depth: u32,
     /// Height of the highest tree that was read by the rule at work, see [`Parser::grow`].
     height: u32,
+    /// Common tables that may be named here, with the heights of their trees.
+    common_tables: Vec<(String, u32)>,
     /// Tables of the FROM at work.
     tables: u32,
 }
@@ -119,7 +121,16 @@ impl<'a> Parser<'a> {
     pub(crate) fn new(text: &'a [u8], modes: LexicalModes) -> Self {
         let mut lexer = Lexer::new(text, modes);
         let current = lexer.next_token();
-        Self { lexer, current, previous_end: 0, parameters: 0, depth: 0, height: 0, tables: 0 }
+        Self {
+            lexer,
+            current,
+            previous_end: 0,
+            parameters: 0,
+            depth: 0,
+            height: 0,
+            common_tables: Vec::new(),
+            tables: 0,
+        }
     }
 
     pub(crate) fn modes(&self) -> LexicalModes {

@@ -1,7 +1,8 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem, TableRef,
+    CommonTable, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem,
+    TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -21,7 +22,7 @@ const SELECT_OPTIONS: &[&str] = &[
 
 /// Whether the query has nothing that a part of a UNION cannot have.
 fn is_plain(query: &Query) -> bool {
-    query.order_by.is_empty() && query.limit.is_none() && query.locking.is_none()
+    query.with.is_empty() && query.order_by.is_empty() && query.limit.is_none() && query.locking.is_none()
 }
 
 /// A query expression in parentheses as a part of another: what it sorts and limits is its own.
@@ -34,9 +35,49 @@ fn whole(query: Query) -> Select {
 impl Parser<'_> {
     /// `SELECT … [UNION [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
     pub(crate) fn query(&mut self) -> Parsed<Query> {
-        if self.is_word("WITH") {
-            return Err(errors::unsupported("WITH"));
+        let known = self.common_tables.len();
+        let with = if self.accept("WITH") { self.common_tables()? } else { Vec::new() };
+        let mut query = self.query_body()?;
+        self.common_tables.truncate(known);
+        if !with.is_empty() {
+            if !query.with.is_empty() {
+                query = single(whole(query));
+            }
+            query.with = with;
         }
+        Ok(query)
+    }
+
+    /// `name [(columns)] AS (query), …`
+    fn common_tables(&mut self) -> Parsed<Vec<CommonTable>> {
+        let recursive = self.accept("RECURSIVE");
+        let known = self.common_tables.len();
+        self.list(|parser| {
+            let name = parser.name()?;
+            if parser.common_tables[known..].iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+                return Err(errors::error(errors::NONUNIQ_TABLE, &[&name]));
+            }
+            let columns = match parser.accept_symbol(b"(") {
+                true => {
+                    let columns = parser.list(Self::name)?;
+                    parser.expect_symbol(b")")?;
+                    columns
+                }
+                false => Vec::new(),
+            };
+            parser.expect("AS")?;
+            parser.expect_symbol(b"(")?;
+            let before = std::mem::take(&mut parser.height);
+            let query = parser.nested(Self::query)?;
+            parser.expect_symbol(b")")?;
+            // Whoever names it has its tree inside of its own.
+            parser.common_tables.push((name.to_ascii_lowercase(), parser.height));
+            parser.height = parser.height.max(before);
+            Ok(CommonTable { name, columns, query, recursive })
+        })
+    }
+
+    fn query_body(&mut self) -> Parsed<Query> {
         let mut query = self.query_term()?;
         while self.accept("UNION") {
             let all = self.accept("ALL");
@@ -289,6 +330,14 @@ impl Parser<'_> {
         }
         self.count_table()?;
         let name = self.table_name()?;
+        if name.database.is_none() && !self.common_tables.is_empty() {
+            let common = self.common_tables.iter().rev();
+            let mut named = common.filter(|(common, _)| common.eq_ignore_ascii_case(&name.name));
+            if let Some((_, height)) = named.next() {
+                self.height = self.height.max(*height);
+                self.grow()?;
+            }
+        }
         if self.is_word("PARTITION") {
             return Err(errors::unsupported("PARTITION"));
         }
@@ -388,7 +437,13 @@ fn cut_name(mut text: String) -> String {
 }
 
 fn single(select: Select) -> Query {
-    Query { selects: vec![(true, select)], order_by: Vec::new(), limit: None, locking: None }
+    Query {
+        with: Vec::new(),
+        selects: vec![(true, select)],
+        order_by: Vec::new(),
+        limit: None,
+        locking: None,
+    }
 }
 
 fn join(left: TableRef, right: TableRef, kind: JoinKind) -> TableRef {

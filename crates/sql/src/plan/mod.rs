@@ -8,9 +8,11 @@ pub mod access;
 pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
+mod from;
 mod query;
 pub(crate) mod row_rules;
 pub mod source;
+pub(crate) mod with;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use access::Path;
 use aggregate::Aggregate;
 use apply::Apply;
 use source::Source;
+use with::Recursion;
 
 /// A condition of a query. It may be megabytes, and stands in several places of a plan.
 pub type Condition = Arc<Expr>;
@@ -103,6 +106,8 @@ pub struct SelectPlan {
     pub counts_all: bool,
     /// INTO variables.
     pub into: Vec<String>,
+    /// Of a recursive common table: the parts that read it.
+    pub recursion: Option<Box<Recursion>>,
     /// The other SELECTs of a UNION (true: ALL).
     pub unions: Vec<(bool, SelectPlan)>,
     /// Source columns of the items, when all are plain columns of one stored table.
@@ -131,6 +136,7 @@ impl SelectPlan {
             whole_rows: false,
             counts_all: false,
             into: Vec::new(),
+            recursion: None,
             unions: Vec::new(),
             plain_columns: None,
         }
@@ -147,9 +153,12 @@ impl SelectPlan {
             match &source.kind {
                 source::SourceKind::Table(table) => found.push(table.0.clone()),
                 source::SourceKind::Derived(plan) => plan.tables(found),
-                source::SourceKind::View(_) | source::SourceKind::Definition => {}
+                source::SourceKind::View(_)
+                | source::SourceKind::Definition
+                | source::SourceKind::Recursion(_) => {}
             }
         }
+        self.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| plan.tables(found));
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));
     }
@@ -251,6 +260,8 @@ pub struct Planner<'a> {
     stopped: RefCell<Option<SqlError>>,
     /// Bytes that the plan has grown by and that are not charged yet.
     expanded: Cell<usize>,
+    /// Recursive common tables so far.
+    recursions: Cell<u32>,
     /// Bytes charged for it.
     charged: Cell<usize>,
     /// The charge, as long as no plan has it.
@@ -266,6 +277,7 @@ impl<'a> Planner<'a> {
             pace: Pace::InOneGo,
             stopped: RefCell::new(None),
             expanded: Cell::new(0),
+            recursions: Cell::new(0),
             charged: Cell::new(0),
             charge: RefCell::new(None),
         }

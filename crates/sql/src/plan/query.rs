@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::{Path, Question, use_index_order};
-use super::source::{Source, SourceColumn, SourceKind};
+use super::from::{From, Shown};
+use super::source::Source;
+use super::with::{Around, With};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, apply};
-use crate::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
-use crate::catalog_views;
+use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
 use crate::expr::bind::scope::Scope;
@@ -28,27 +28,8 @@ const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
 /// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
 const SELECT_BYTES: usize = size_of::<SelectPlan>() + 512;
 
-/// What an equality of USING or NATURAL takes.
-const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
-
 /// Columns of one SELECT are numbered with 16 bits.
 const ITEMS_MAX: usize = u16::MAX as usize;
-
-/// FROM, flattened.
-#[derive(Default)]
-struct From<'q> {
-    sources: Vec<Source>,
-    hints: Vec<Vec<(HintKind, Vec<String>)>>,
-    /// ON of inner joins, with how many sources it may see.
-    conditions: Vec<(&'q ast::Expr, usize)>,
-    /// LEFT JOINs: source and ON.
-    outer: Vec<(usize, Option<&'q ast::Expr>)>,
-    /// Equalities of USING and NATURAL.
-    equalities: Vec<(Expr, Option<usize>)>,
-    straight: bool,
-    /// FOR UPDATE.
-    locks: bool,
-}
 
 /// The bound conditions of a SELECT.
 struct JoinedConditions {
@@ -58,31 +39,35 @@ struct JoinedConditions {
     outer: Vec<(usize, Vec<Condition>)>,
 }
 
-/// Columns (source and number) in the order in which `*` shows them.
-type Shown = Vec<(u16, u16)>;
-
 impl Planner<'_> {
     /// Plans a query expression.
     pub fn select(&self, query: &ast::Query) -> Result<SelectPlan, SqlError> {
-        self.query(query, None)
+        self.query(query, Around::default())
     }
 
     /// Plans a query expression inside of another.
-    pub fn subquery(&self, query: &ast::Query, outer: &Scope<'_>) -> Result<SelectPlan, SqlError> {
-        self.query(query, Some(outer))
+    pub fn subquery(
+        &self,
+        query: &ast::Query,
+        outer: &Scope<'_>,
+        with: Option<&With<'_>>,
+    ) -> Result<SelectPlan, SqlError> {
+        self.query(query, Around { outer: Some(outer), with })
     }
 
-    fn query(&self, query: &ast::Query, outer: Option<&Scope<'_>>) -> Result<SelectPlan, SqlError> {
+    pub(super) fn query(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
+        let with = With::new(&query.with, around);
+        let around = if query.with.is_empty() { around } else { Around { with: Some(&with), ..around } };
         let Some(((_, first), rest)) = query.selects.split_first() else {
             return Err(errors::error(errors::EMPTY_QUERY, &[]));
         };
         if rest.is_empty() {
-            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, outer);
+            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, around);
         }
-        let mut plan = self.single(first, &[], None, None, outer)?;
+        let mut plan = self.single(first, &[], None, None, around)?;
         let mut types = plan.types.clone();
         for (all, select) in rest {
-            let next = self.single(select, &[], None, None, outer)?;
+            let next = self.single(select, &[], None, None, around)?;
             if next.items.len() != plan.items.len() {
                 return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
             }
@@ -164,7 +149,7 @@ impl Planner<'_> {
         order_by: &[ast::OrderItem],
         limit: Option<&ast::Limit>,
         locking: Option<ast::Locking>,
-        outer: Option<&Scope<'_>>,
+        around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
         if select.rollup {
@@ -173,11 +158,11 @@ impl Planner<'_> {
         let locks = locking.is_some_and(|locking| locking.exclusive);
         let mut from = From { locks, ..From::default() };
         let shown = match &select.from {
-            Some(table) => self.from(table, &mut from, outer)?,
+            Some(table) => self.from(table, &mut from, around)?,
             None => Shown::new(),
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
-        let mut binder = Binder { outer, ..Binder::new(self, &sources) };
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let JoinedConditions { mut conjuncts, outer } =
             self.joined_conditions(&mut binder, &mut from, select)?;
         // Output.
@@ -424,198 +409,6 @@ impl Planner<'_> {
         items.metas.push(source.meta(number, &column.name));
         Ok(())
     }
-
-    /// All columns of a source.
-    fn shown(&self, source: usize, from: &From<'_>) -> Shown {
-        let columns = from.sources.get(source).map_or(0, |source| source.columns.len());
-        (0..columns).map(|column| (source as u16, column as u16)).collect()
-    }
-
-    /// Adds what FROM names to the sources; what `*` shows of it.
-    fn from<'q>(
-        &self,
-        table: &'q TableRef,
-        from: &mut From<'q>,
-        outer: Option<&Scope<'_>>,
-    ) -> Result<Shown, SqlError> {
-        let first = from.sources.len();
-        Ok(match table {
-            TableRef::Table { name, alias, hints } => {
-                self.require_reading(name, from.locks)?;
-                let source = self.named_source(name, alias.as_deref())?;
-                self.check_hints(&source, hints)?;
-                self.add_source(source, from)?;
-                if let Some(last) = from.hints.last_mut() {
-                    *last = hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect();
-                }
-                self.shown(first, from)
-            }
-            TableRef::Derived { query, alias } => {
-                let plan = self.query(query, outer)?;
-                let bytes = plan.columns.metas().iter().map(|meta| SourceColumn::bytes(&meta.name)).sum();
-                self.expand_by(plan.types.len(), bytes)?;
-                let mut names = HashSet::with_capacity(plan.types.len());
-                for ColumnMeta { name, .. } in plan.columns.metas() {
-                    // One without a name is a part of the statement: nobody names its columns.
-                    if !alias.is_empty() && !names.insert(name.to_ascii_lowercase()) {
-                        return Err(errors::error(errors::DUP_FIELDNAME, &[name]));
-                    }
-                }
-                let columns = plan.columns.metas().iter().zip(&plan.types);
-                let columns = columns
-                    .map(|(meta, ty)| SourceColumn {
-                        name: meta.name.clone(),
-                        ty: *ty,
-                        flags: 0,
-                        merged: false,
-                    })
-                    .collect();
-                let kind = SourceKind::Derived(Box::new(plan));
-                let source = Source::new(String::new(), alias.clone(), alias.clone(), columns, kind);
-                self.add_source(source, from)?;
-                self.shown(first, from)
-            }
-            TableRef::Join { left, right, kind, on, using, natural } => {
-                let swapped = *kind == JoinKind::Right;
-                let (left, right) = if swapped { (right, left) } else { (left, right) };
-                let mut outer_shown = self.from(left, from, outer)?;
-                let middle = from.sources.len();
-                let mut inner_shown = self.from(right, from, outer)?;
-                let single = from.sources.len() == middle + 1;
-                from.straight |= *kind == JoinKind::Straight;
-                let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
-                if is_outer && !single {
-                    return Err(errors::unsupported("outer join with a join on its inner side"));
-                }
-                let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
-                match (is_outer, on) {
-                    (true, on) => from.outer.push((middle, on.as_ref())),
-                    (false, Some(on)) => from.conditions.push((on, from.sources.len())),
-                    (false, None) => {}
-                }
-                // Merged columns come first, in the order of the table that gives their values; then the rest
-                // of that one.
-                self.work((outer_shown.len() + inner_shown.len()) * NODE_BYTES / 4)?;
-                let gone: HashSet<(u16, u16)> =
-                    merged.iter().flat_map(|(left, right)| [*left, *right]).collect();
-                // Without them the table that is written first is shown first, also by a RIGHT JOIN.
-                if swapped && merged.is_empty() {
-                    std::mem::swap(&mut outer_shown, &mut inner_shown);
-                }
-                let kept: HashSet<(u16, u16)> = merged.iter().map(|(left, _)| *left).collect();
-                let common = outer_shown.iter().filter(|column| kept.contains(column)).copied();
-                let rest = outer_shown.iter().chain(&inner_shown).filter(|column| !gone.contains(column));
-                common.chain(rest.copied()).collect()
-            }
-        })
-    }
-
-    /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged
-    /// into those of `left`.
-    fn join_columns(
-        &self,
-        from: &mut From<'_>,
-        left: Range<usize>,
-        using: &[String],
-        natural: bool,
-        outer: bool,
-    ) -> Result<Vec<((u16, u16), (u16, u16))>, SqlError> {
-        let mut merged = Vec::new();
-        let middle = left.end;
-        let mut names = using.to_vec();
-        if natural {
-            for source in &from.sources[middle..] {
-                for column in source.columns.iter().filter(|column| !column.merged) {
-                    self.work(middle * NODE_BYTES)?;
-                    let in_left = from.sources[left.clone()]
-                        .iter()
-                        .any(|left| left.column_number(&column.name).is_some());
-                    if in_left {
-                        names.push(column.name.clone());
-                    }
-                }
-            }
-        }
-        let mut seen = HashSet::new();
-        for name in names.iter().filter(|name| seen.insert(name.to_ascii_lowercase())) {
-            self.work(from.sources.len() * NODE_BYTES)?;
-            self.expand(1, EQUALITY_BYTES)?;
-            let find = |range: Range<usize>| {
-                let mut meaning = Meaning::Nothing;
-                for at in range {
-                    let source = &from.sources[at];
-                    match source.column_number(name) {
-                        Some(column) if !source.is_merged(column) => meaning.add((at, column)),
-                        _ => {}
-                    }
-                }
-                match meaning {
-                    Meaning::One(found) => Ok(found),
-                    Meaning::Nothing => Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"])),
-                    Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[name, &"from clause"])),
-                }
-            };
-            let (left_source, left_column) = find(left.clone())?;
-            let (right, right_column) = find(middle..from.sources.len())?;
-            from.sources[right].columns[usize::from(right_column)].merged = true;
-            let column = |source: usize, column| Box::new(Expr::Column { source: source as u16, column });
-            let equality = Expr::Compare(
-                ast::BinaryOperator::Equal,
-                column(left_source, left_column),
-                column(right, right_column),
-            );
-            from.equalities.push((equality, outer.then_some(middle)));
-            merged.push(((left_source as u16, left_column), (right as u16, right_column)));
-        }
-        Ok(merged)
-    }
-
-    fn add_source(&self, source: Source, from: &mut From<'_>) -> Result<(), SqlError> {
-        let same = |other: &Source| {
-            other.alias.eq_ignore_ascii_case(&source.alias) && other.database == source.database
-        };
-        if from.sources.iter().any(same) {
-            return Err(errors::error(errors::NONUNIQ_TABLE, &[&source.alias]));
-        }
-        from.sources.push(source);
-        from.hints.push(Vec::new());
-        Ok(())
-    }
-
-    /// A table or view by name.
-    pub fn named_source(&self, name: &ast::TableName, alias: Option<&str>) -> Result<Source, SqlError> {
-        let database = self.database_of(name)?;
-        if catalog_views::is_view_database(&database) {
-            let Some(view) = catalog_views::find(&database, &name.name) else {
-                return Err(errors::error(errors::UNKNOWN_TABLE, &[&name.name.to_uppercase(), &database]));
-            };
-            view.require_reading(self.state)?;
-            return Ok(view.source(alias.unwrap_or(&name.name)));
-        }
-        self.table_source(name, alias)
-    }
-
-    /// A table of the engine as a source.
-    pub(super) fn table_source(
-        &self,
-        name: &ast::TableName,
-        alias: Option<&str>,
-    ) -> Result<Source, SqlError> {
-        let table = self.engine_table(name)?;
-        let bytes = table.def.columns.iter().map(|column| SourceColumn::bytes(&column.name)).sum::<usize>();
-        self.expand_by(table.def.columns.len(), bytes + alias.map_or(0, str::len))?;
-        Ok(Source::table(table, alias))
-    }
-
-    fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
-        let Some(table) = source.engine_table() else { return Ok(()) };
-        for name in hints.iter().flat_map(|hint| &hint.indexes) {
-            if table.def.key_named(name).is_none() {
-                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
-            }
-        }
-        Ok(())
-    }
 }
 
 fn is_name(expr: &ast::Expr) -> bool {
@@ -639,7 +432,7 @@ pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
 
 impl SelectPlan {
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
-    fn convert_items(&mut self, own: &[Type]) {
+    pub(super) fn convert_items(&mut self, own: &[Type]) {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
             if let Some(target) = from.conversion(*to) {
                 let expr = std::mem::replace(item, Expr::Literal(Value::Null));

@@ -40,6 +40,8 @@ pub enum SourceKind {
     View(&'static View),
     /// `(SELECT …) alias`.
     Derived(Box<SelectPlan>),
+    /// The rows that came new in the recursive common table of this number.
+    Recursion(u32),
     /// A table that is to be made: its expressions are bound to it, nothing is read from it.
     Definition,
 }

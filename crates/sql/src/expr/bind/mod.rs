@@ -19,6 +19,7 @@ use crate::discard::Elsewhere;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
 use crate::plan::source::Source;
+use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
 use crate::value::Value;
@@ -70,8 +71,8 @@ pub struct Binder<'p, 'a> {
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
     pub inserted: Option<&'p Source>,
-    /// The query around this one.
-    pub outer: Option<&'p Scope<'p>>,
+    /// The queries and common tables around this one.
+    pub around: Around<'p>,
 }
 
 impl<'p, 'a> Binder<'p, 'a> {
@@ -90,7 +91,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             rule: NameRule::Tables,
             clause: "field list",
             inserted: None,
-            outer: None,
+            around: Around::default(),
         }
     }
 
@@ -387,8 +388,9 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
-        let scope = Scope::new(self.sources, self.visible, self.outer);
-        let mut plan = self.planner.subquery(query, &scope)?;
+        let Around { outer, with } = self.around;
+        let scope = Scope::new(self.sources, self.visible, outer);
+        let mut plan = self.planner.subquery(query, &scope, with)?;
         plan.captures = scope.into_captures();
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns

@@ -43,7 +43,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             NameRule::Having => self.having_column(database, table, name)?,
         };
-        if let (None, Some(outer)) = (&found, self.outer) {
+        if let (None, Some(outer)) = (&found, self.around.outer) {
             let written = WrittenName { database, table, name };
             if let Some(captured) = outer.capture(self.planner, written, self.clause)? {
                 return Ok(captured);
