@@ -243,7 +243,7 @@ impl SqlContext {
         self.statement_time.set(None);
     }
 
-    /// The statement's time in the session's zone.
+    /// The statement's time in the zone set.
     pub fn now_local(&self) -> DateTime {
         let now = self.now_utc();
         match self.time_zone_offset() {
@@ -257,7 +257,7 @@ impl SqlContext {
         StatementTime { utc: self.now_utc(), zone: self.time_zone_offset() }
     }
 
-    /// Seconds east of UTC of the session's zone.
+    /// Seconds east of UTC of the zone set.
     #[inline]
     pub fn time_zone_offset(&self) -> i32 {
         self.settings().time_zone_offset_seconds.unwrap_or(0)
@@ -415,7 +415,7 @@ impl SqlContext {
         Ok(())
     }
 
-    /// GET_LOCK without waiting; named locks of one session never clash with each other.
+    /// GET_LOCK without waiting; named locks of one context never clash with each other.
     pub fn get_lock(&self, name: &str) -> Result<bool, SqlError> {
         self.memory.keep(0, LOCK_BYTES + name.len())?;
         self.named_locks.borrow_mut().push(name.to_ascii_lowercase());

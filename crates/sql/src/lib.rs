@@ -11,13 +11,13 @@
 // Callbacks and pairs that are used once are spelled out where they are used.
 #![allow(clippy::type_complexity)]
 
-pub mod access;
+mod access;
 pub mod ast;
 pub mod catalog_views;
 pub mod context;
 pub mod discard;
 pub mod errors;
-pub mod evaluation;
+mod evaluation;
 pub mod exec;
 pub mod expr;
 pub mod facts;

@@ -1,6 +1,6 @@
 //! Who has how much memory.
 //!
-//! Every buffer of a statement that grows with data is charged to the [`Account`] of its session, and all
+//! Every buffer of a statement that grows with data is charged to the [`Account`] of its context, and all
 //! accounts draw on the [`ServerMemory`]. What is refused is error 1041 for that statement, long before an
 //! allocation fails. An account takes from the server in portions, so that a row costs an addition; what it
 //! has left goes back when nothing is charged any more. A [`Charge`] is what one buffer has been charged;
@@ -58,7 +58,7 @@ impl ServerMemory {
     }
 }
 
-/// Memory of one session.
+/// Memory of the statements of one context.
 #[derive(Debug)]
 pub struct Account {
     server: Arc<ServerMemory>,

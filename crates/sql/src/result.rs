@@ -11,7 +11,7 @@
 //! Values arrive in the order of the columns, one call for each; the sink decides between the text and the
 //! binary encoding, so integers and temporal values stay typed up to the last moment. A value whose call does
 //! not match the declared column type is converted by the sink where MySQL's protocol needs it (binary rows),
-//! so that a session may answer any column with `bytes`, but typed calls are the fast way.
+//! so that any column may be answered with `bytes`, but typed calls are the fast way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -275,7 +275,7 @@ pub struct Time {
     pub microseconds: u32,
 }
 
-/// Where a session writes its answer. See the module text for the order of calls.
+/// Where a statement's answer is written. See the module text for the order of calls.
 pub trait ResultSink {
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);

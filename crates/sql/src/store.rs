@@ -38,7 +38,7 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)]
 }
 
-/// The value of stored bytes. TIMESTAMP moves to the session's zone. Bytes that are no value of the type
+/// The value of stored bytes. TIMESTAMP moves to the zone given. Bytes that are no value of the type
 /// (damage) read as NULL.
 pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'a> {
     match kind {
@@ -93,7 +93,7 @@ pub fn fraction(kind: &ColumnType) -> u8 {
 
 /// What storing needs to know beside the value.
 pub struct Storing<'a> {
-    /// The session: its SQL mode, clock and warnings.
+    /// SQL mode, clock and warnings.
     pub state: &'a SqlContext,
     /// Row number in the statement, from 1, for messages.
     pub row: u64,

@@ -1,21 +1,21 @@
 //! Executing plans.
 //!
 //! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
-//! work, gives way to other connections and sees a kill; what grows with data is charged to the session's
+//! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
 //! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
 //! Rows flow: they stop for the client as soon as it has enough to take.
 
-pub mod change;
-pub mod cursor;
+pub(crate) mod change;
+pub(crate) mod cursor;
 mod distinct;
 mod group;
 pub mod insert;
-pub mod join;
-pub mod keys;
+pub(crate) mod join;
+pub(crate) mod keys;
 pub mod output;
-pub mod row_rules;
-pub mod select;
-pub mod sort;
+pub(crate) mod row_rules;
+pub(crate) mod select;
+pub(crate) mod sort;
 mod spool;
 mod stored_values;
 mod tail;
@@ -43,7 +43,7 @@ use crate::value::Value;
 
 /// Executes one statement.
 pub struct Executor<'e> {
-    /// The session.
+    /// What it runs in.
     pub state: &'e SqlContext,
     /// Its transaction.
     pub transaction: &'e mut untorn::asynchronous::Transaction,

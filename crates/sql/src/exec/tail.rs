@@ -315,7 +315,7 @@ fn send_values<S: ResultSink>(values: &[Value<'static>], plan: &SelectPlan, sink
 pub struct ValueRow<'r> {
     /// The plan it belongs to.
     pub plan: &'r SelectPlan,
-    /// The session.
+    /// What its statement runs in.
     pub state: &'r SqlContext,
     /// Its values.
     pub values: &'r [Value<'static>],

@@ -7,12 +7,12 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-pub mod arithmetic;
+pub(crate) mod arithmetic;
 pub mod bind;
-pub mod functions;
+pub(crate) mod functions;
 mod member;
-pub mod select_list;
-pub mod session_functions;
+pub(crate) mod select_list;
+pub(crate) mod session_functions;
 pub mod types;
 mod value_set;
 
@@ -165,7 +165,7 @@ pub struct Context<'a> {
     pub rows: &'a [RowView<'a>],
     /// Parameters of the statement.
     pub parameters: &'a [Value<'a>],
-    /// The session.
+    /// What the statement runs in.
     pub state: &'a SqlContext,
     /// Aggregates of the current group.
     pub aggregates: &'a [Value<'static>],

@@ -5,10 +5,10 @@
 //! the scan through the plan's filter and output; joins are nested loops over index look-ups.
 
 pub mod access;
-pub mod aggregate;
-pub mod change;
+pub(crate) mod aggregate;
+pub(crate) mod change;
 mod query;
-pub mod row_rules;
+pub(crate) mod row_rules;
 pub mod source;
 
 use std::cell::{Cell, RefCell};
@@ -222,7 +222,7 @@ pub enum Pace<'a> {
 
 /// Makes plans.
 pub struct Planner<'a> {
-    /// The session.
+    /// What the statement runs in.
     pub state: &'a SqlContext,
     /// Types of parameters that are known (literals lifted from a text statement).
     pub parameter_types: &'a [Type],
@@ -239,7 +239,7 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Plans for this session, in one go.
+    /// Plans in one go.
     pub fn new(state: &'a SqlContext) -> Planner<'a> {
         Planner {
             state,

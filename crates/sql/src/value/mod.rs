@@ -5,11 +5,11 @@
 //! comparison depends on it.
 
 pub mod collation;
-pub mod compare;
-pub mod convert;
+pub(crate) mod compare;
+pub(crate) mod convert;
 pub mod decimal;
 pub mod like;
-pub mod temporal;
+pub(crate) mod temporal;
 
 use std::borrow::Cow;
 

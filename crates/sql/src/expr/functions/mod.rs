@@ -1,7 +1,7 @@
-//! Built-in functions that need nothing but the values of their arguments and the session.
+//! Built-in functions that need nothing but the values of their arguments and the context.
 //!
 //! A table for each kind of argument: name, how many arguments, the result's type, the code. NULL arguments
-//! give NULL unless the function says otherwise. Functions of a session that wait (SLEEP, GET_LOCK) are the
+//! give NULL unless the function says otherwise. Functions that wait (SLEEP, GET_LOCK) are the
 //! executor's.
 
 mod numeric;
