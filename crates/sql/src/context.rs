@@ -73,6 +73,8 @@ pub struct Settings {
     pub sort_buffer_size: u64,
     /// Bytes that groups, or keys of rows seen, keep in memory.
     pub tmp_table_size: u64,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
     /// Rows of its outer tables that a join may look at.
     pub max_join_size: u64,
     /// Bytes a statement may have; 0 is half of the server's limit.

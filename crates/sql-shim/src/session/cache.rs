@@ -46,7 +46,7 @@ enum Literal {
 /// A statement without its literals.
 #[derive(Debug, Default)]
 pub struct Fingerprint {
-    /// The statement with `?` for literals, then the kinds of the literals.
+    /// The statement with `?` for literals, then the kinds of the literals, then the sql_mode.
     pub key: Vec<u8>,
     /// Length of the statement in `key`.
     text_length: usize,
@@ -58,8 +58,9 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of `sql`; `false` when it is not a statement for the cache.
-    pub fn of(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
+    /// Takes the fingerprint of `sql` under a `sql_mode`, which has a say in plans; `false` when it is not a
+    /// statement for the cache.
+    pub fn of(&mut self, sql: &[u8], modes: LexicalModes, sql_mode: u64) -> bool {
         self.key.clear();
         self.copied = 0;
         self.literals.clear();
@@ -83,6 +84,7 @@ impl Fingerprint {
             LiteralKind::Float => b'f',
             LiteralKind::Text => b't',
         }));
+        self.key.extend(sql_mode.to_le_bytes());
         true
     }
 
@@ -340,8 +342,10 @@ mod tests {
 
     fn key(sql: &str) -> Option<String> {
         let mut fingerprint = Fingerprint::default();
-        let found = fingerprint.of(sql.as_bytes(), LexicalModes::default());
-        found.then(|| String::from_utf8_lossy(&fingerprint.key).into_owned())
+        let found = fingerprint.of(sql.as_bytes(), LexicalModes::default(), 0);
+        let text =
+            fingerprint.key.len().checked_sub(size_of::<u64>()).and_then(|end| fingerprint.key.get(..end));
+        text.filter(|_| found).map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
     #[test]

@@ -442,7 +442,8 @@ impl Session {
         self.state
             .evaluation
             .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
-        let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
+        let (state, transaction) = (&self.state, &mut self.transaction);
+        let mut executor = Executor { state, transaction, parameters, outer: &[] };
         let timed_out = &self.state.timed_out;
         let work = pin!(execute(&mut executor, plan, out));
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;

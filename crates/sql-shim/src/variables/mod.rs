@@ -69,8 +69,6 @@ pub struct SessionSettings {
     pub innodb_lock_wait_timeout_seconds: u64,
     /// Milliseconds, 0 is no limit.
     pub max_execution_time_ms: u64,
-    pub auto_increment_increment: u64,
-    pub auto_increment_offset: u64,
     /// Seconds.
     pub wait_timeout_seconds: u64,
     /// Seconds.
@@ -138,6 +136,8 @@ fn decode(values: &[Value]) -> SessionSettings {
             group_concat_max_len: number("group_concat_max_len"),
             sort_buffer_size: number("sort_buffer_size"),
             tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
+            auto_increment_increment: number("auto_increment_increment"),
+            auto_increment_offset: number("auto_increment_offset"),
             max_join_size: number("max_join_size"),
             statement_memory_limit: number("untorn_statement_memory_limit"),
             time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
@@ -148,8 +148,6 @@ fn decode(values: &[Value]) -> SessionSettings {
         lock_wait_timeout_seconds: number("lock_wait_timeout"),
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),
-        auto_increment_increment: number("auto_increment_increment"),
-        auto_increment_offset: number("auto_increment_offset"),
         wait_timeout_seconds: number("wait_timeout"),
         interactive_timeout_seconds: number("interactive_timeout"),
     }

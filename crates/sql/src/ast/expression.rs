@@ -61,6 +61,8 @@ pub enum Expr {
     InConstants { operand: Box<Expr>, constants: Arc<ValueSet>, negated: bool },
     /// `x [NOT] IN (SELECT …)`.
     InQuery { operand: Box<Expr>, query: Box<Query>, negated: bool },
+    /// `operand > ALL (query)` and its like.
+    Quantified { operator: BinaryOperator, operand: Box<Expr>, query: Box<Query>, all: bool },
     /// `x [NOT] LIKE pattern [ESCAPE c]`.
     Like { operand: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, negated: bool },
     /// `x [NOT] REGEXP pattern`.

@@ -43,6 +43,8 @@ pub struct Select {
     pub group_by: Vec<Expr>,
     /// `WITH ROLLUP`.
     pub rollup: bool,
+    /// SQL_CALC_FOUND_ROWS.
+    pub counts_all: bool,
     /// `HAVING`.
     pub having: Option<Expr>,
     /// `INTO @a, @b`.

@@ -11,6 +11,7 @@ use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, TimeSlice, WaitPol
 use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
+use super::apply::Applied;
 use super::cursor::{Cursor, Flow};
 use super::insert::{Changed, duplicate, implicit_default};
 use super::select::all_true;
@@ -25,7 +26,6 @@ use crate::failure::{Failure, engine as engine_error};
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::plan::row_rules::RowRules;
-use crate::plan::source::Source;
 use crate::result::SqlError;
 use crate::store::{Storing, decode};
 use crate::value::{Value, compare};
@@ -237,7 +237,8 @@ struct Found<'e> {
 
 impl<'e> Found<'e> {
     fn new(state: &'e SqlContext, target: &'e Target, gather: bool, limit: u64) -> Self {
-        let gathered = match (gather, target.order.is_empty()) {
+        let gathered = match (gather || target.apply.is_some(), target.order.is_empty()) {
+            (_, false) if target.apply.is_some() => Some(RowSorter::new(state)),
             (_, false) => Some(RowSorter::of_first(state, limit)),
             (true, true) => Some(RowSorter::new(state)),
             (false, true) => None,
@@ -254,9 +255,12 @@ impl<'e> Found<'e> {
         cx: &Context<'_>,
         compute: &mut Option<&mut Compute<'_>>,
     ) -> Result<Flow, Failure> {
-        let sorts = !self.target.order.is_empty();
+        // Whether it is one of those that LIMIT counts, and what becomes of it, is known later.
+        let applies = self.target.apply.is_some();
+        let sorts = !self.target.order.is_empty() || applies;
         let held = self.state.held();
         let todo = match compute {
+            None if applies => Todo::Compute(columns_of(view, &self.target.needed)),
             None => Todo::Delete,
             Some(_) if sorts => Todo::Compute(columns_of(view, &self.target.needed)),
             Some(compute) => Todo::Change(compute(view, cx)?),
@@ -318,7 +322,7 @@ impl<'e> Found<'e> {
     }
 }
 
-impl Executor<'_> {
+impl<'e> Executor<'e> {
     fn check_safe_updates(&self, target: &Target) -> Result<(), SqlError> {
         let safe = self.state.settings().sql_safe_updates;
         if safe && target.limit.is_none() && target.path.is_full_scan() {
@@ -392,6 +396,8 @@ impl Executor<'_> {
     ) -> Result<u64, Failure> {
         let table = &writer.table().clone();
         let subqueries = self.subqueries(&target.subqueries).await?;
+        let (mut applied, subqueries) =
+            Applied::split(&target.subqueries, target.apply.as_deref(), subqueries);
         let (state, parameters) = (self.state, self.parameters);
         let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
         let limit = match &target.limit {
@@ -437,7 +443,7 @@ impl Executor<'_> {
                 break;
             }
         }
-        changed += self.change_gathered(found, writer, ignore, compute, &cx).await?;
+        changed += self.change_gathered(found, writer, ignore, compute, &mut applied, &cx).await?;
         Ok(changed)
     }
 
@@ -448,13 +454,14 @@ impl Executor<'_> {
         writer: &mut RowWriter,
         ignore: bool,
         compute: &mut Option<&mut Compute<'_>>,
+        applied: &mut Option<Applied<'_, 'e>>,
         cx: &Context<'_>,
     ) -> Result<u64, Failure> {
         let Found { target, limit, gathered, mut charge, state, .. } = found;
         let Some(gathered) = gathered else { return Ok(0) };
         let table = &writer.table().clone();
         let mut rows = gathered.finish().await?;
-        let mut left = if target.order.is_empty() { u64::MAX } else { limit };
+        let mut left = if target.order.is_empty() && applied.is_none() { u64::MAX } else { limit };
         let mut changed = 0;
         while left > 0 {
             let Some((_, packed)) = rows.next().await? else { break };
@@ -464,21 +471,32 @@ impl Executor<'_> {
                     errors::error(errors::INTERNAL_ERROR, &[&"a gathered change is too short"]).into()
                 );
             };
-            left -= 1;
             // Unpacked it is in memory twice for a moment: as it was, and as it will be.
             if !charge.reach(2 * packed_bytes) {
                 return Err(refused().into());
             }
             let held = state.held();
-            if let (Todo::Compute(columns), Some(compute)) = (&mut item.todo, compute.as_mut()) {
+            if let Todo::Compute(columns) = &mut item.todo {
                 self.tick(1).await?;
                 let mut fields = vec![None; table.def.columns.len()];
                 for (column, bytes) in columns.drain(..) {
                     fields[usize::from(column)] = bytes;
                 }
                 let views = [RowView::Fields(&fields, &table.def.columns)];
-                item.todo = Todo::Change(compute(&views[0], &Context { rows: &views, ..*cx })?);
+                let mut row = Context { rows: &views, ..*cx };
+                if let Some(applied) = applied {
+                    if !applied.meets_conditions(self, &row).await? {
+                        state.release_to(held);
+                        continue;
+                    }
+                    row.subqueries = &applied.results;
+                }
+                item.todo = match compute {
+                    Some(compute) => Todo::Change(compute(&views[0], &row)?),
+                    None => Todo::Delete,
+                };
             }
+            left -= 1;
             if !item.todo.is_nothing() {
                 changed += self.apply(writer, item, ignore).await?;
             }
@@ -568,11 +586,6 @@ fn apply_rules(
         fields[usize::from(*column)] = stored_bytes(view, *column).flatten().map(<[u8]>::to_vec);
     }
     row_rules::change(rules, defaults, &mut fields, stamps, changes, columns, storing, cx)
-}
-
-/// The source a statement changes, for messages.
-pub fn name_of(source: &Source) -> &str {
-    &source.table
 }
 
 impl Cursor {

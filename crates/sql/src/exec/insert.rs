@@ -218,6 +218,8 @@ impl<'e> Executor<'e> {
     /// The writer of a statement's rows, and of those that it changes instead.
     fn writer(&self, plan: &InsertPlan, table: &Arc<Table>) -> Result<RowWriter, Failure> {
         let mut writer = RowWriter::of_evaluated(table.clone());
+        let settings = self.state.settings();
+        writer.number_by(settings.auto_increment_increment, settings.auto_increment_offset);
         if !plan.on_duplicate.is_empty() {
             let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
             writer.assigns(assigned, || self.state.statement_time())?;

@@ -5,6 +5,7 @@
 //! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
 //! single path: batches begin with one row and double.
 
+use super::apply::Applied;
 use super::cursor::{Cursor, Flow};
 use super::select::{Consumer, all_true};
 use super::{Executor, KeptRows, Target};
@@ -27,7 +28,7 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 /// A row of a source.
 type Row = Vec<Value<'static>>;
 /// One row of each source.
-type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
+pub(super) type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
 
 /// What a step reads.
 enum Input<'e> {
@@ -121,6 +122,7 @@ impl<'e> Executor<'e> {
         plan: &SelectPlan,
         consumer: &mut Consumer<'_>,
         cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         let mut levels = self.levels(plan).await?;
@@ -133,7 +135,7 @@ impl<'e> Executor<'e> {
             if std::mem::take(&mut opens) {
                 self.open(plan, &mut levels, depth, cx).await?;
             }
-            if depth == last {
+            if depth == last && applied.is_none() {
                 if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
                     return Ok(());
                 }
@@ -142,8 +144,15 @@ impl<'e> Executor<'e> {
                 if examined > examined_max {
                     return Err(errors::error(errors::TOO_BIG_SELECT, &[]).into());
                 }
-                depth += 1;
-                opens = true;
+                if depth < last {
+                    depth += 1;
+                    opens = true;
+                } else if let Some(applied) = applied {
+                    let views = views(&levels, levels.len(), plan.sources.len());
+                    if self.applied_row(&views, applied, consumer, cx, target).await? == Flow::Stop {
+                        return Ok(());
+                    }
+                }
                 continue;
             }
             match depth.checked_sub(1) {

@@ -5,6 +5,7 @@
 //! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
 //! Rows flow: they stop for the client as soon as it has enough to take.
 
+mod apply;
 pub(crate) mod change;
 pub(crate) mod cursor;
 mod distinct;
@@ -49,6 +50,8 @@ pub struct Executor<'e> {
     pub transaction: &'e mut untorn::asynchronous::Transaction,
     /// The statement's parameters.
     pub parameters: &'e [Value<'e>],
+    /// What a subquery reads of the row of the query around it.
+    pub outer: &'e [Value<'e>],
 }
 
 /// Who takes rows of a SELECT that do not go to the client.
@@ -195,9 +198,16 @@ impl RowTaker for KeptRows<'_> {
 }
 
 /// Results of subqueries, charged to the statement.
+#[derive(Default)]
 pub struct Subqueries<'e> {
     results: Vec<ValueSet>,
     _charges: Vec<Charge<'e>>,
+}
+
+/// The result of a subquery.
+struct SubqueryResult<'e> {
+    values: ValueSet,
+    charge: Charge<'e>,
 }
 
 impl Deref for Subqueries<'_> {
@@ -257,7 +267,7 @@ impl<'e> Executor<'e> {
 
     /// The context of expressions without rows.
     pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
-        Context { subqueries, ..Context::constant(self.state, self.parameters) }
+        Context { subqueries, outer: self.outer, ..Context::constant(self.state, self.parameters) }
     }
 
     /// How a SELECT with this locking clause reads.
@@ -317,24 +327,50 @@ impl<'e> Executor<'e> {
         })
     }
 
-    /// Executes the subqueries of a statement.
+    /// Executes the subqueries of a statement, but for those that follow its rows.
     pub async fn subqueries(&mut self, plans: &[SelectPlan]) -> Result<Subqueries<'e>, Failure> {
         let mut results = Vec::with_capacity(plans.len());
         let mut charges = Vec::new();
         for plan in plans {
-            let mut kept = self.rows(plan).await?;
-            let rows = std::mem::take(&mut kept.rows);
-            let mut charge = std::mem::replace(&mut kept.charge, self.state.memory.charge());
-            let mut values = Vec::with_capacity(rows.len());
-            for row in rows {
-                self.tick(1).await?;
-                values.extend(row.into_iter().next());
+            if plan.follows_rows() {
+                results.push(ValueSet::default());
+                continue;
             }
-            let mut result = ValueSet::new(values);
-            result.index(|bytes| charge.grow(bytes))?;
+            let cx = self.context(&[]);
+            let mut captured = Vec::with_capacity(plan.captures.len());
+            for capture in &plan.captures {
+                captured.push(capture.eval(&cx)?.into_owned());
+            }
+            let SubqueryResult { values, charge } = self.subquery(plan, &captured).await?;
             charges.push(charge);
-            results.push(result);
+            results.push(values);
         }
         Ok(Subqueries { results, _charges: charges })
+    }
+
+    /// Executes a subquery that reads these values of the query around it.
+    async fn subquery(
+        &mut self,
+        plan: &SelectPlan,
+        outer: &[Value<'static>],
+    ) -> Result<SubqueryResult<'e>, Failure> {
+        let (state, parameters) = (self.state, self.parameters);
+        let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer };
+        let mut kept = inner.rows(plan).await?;
+        let mut values = Vec::with_capacity(kept.rows.len());
+        let columns = if plan.whole_rows { usize::MAX } else { 1 };
+        for row in std::mem::take(&mut kept.rows) {
+            inner.tick(1).await?;
+            values.extend(row.into_iter().take(columns));
+        }
+        // Charged as long as the result lives, which is longer than what made it.
+        let mut charge = state.memory.charge();
+        drop(kept);
+        charge.grow(values.iter().map(memory::weight).sum())?;
+        let mut values = ValueSet::new(values);
+        if !plan.whole_rows {
+            values.index(|bytes| charge.grow(bytes))?;
+        }
+        Ok(SubqueryResult { values, charge })
     }
 }

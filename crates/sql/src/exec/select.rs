@@ -3,6 +3,7 @@
 
 use untorn::engine::FieldRef;
 
+use super::apply::Applied;
 use super::cursor::{self, Cursor, Flow};
 use super::group::Groups;
 use super::sort::push_key;
@@ -25,6 +26,7 @@ pub struct Consumer<'p> {
     plan: &'p SelectPlan,
     state: &'p SqlContext,
     parameters: &'p [Value<'p>],
+    outer: &'p [Value<'p>],
     subqueries: &'p [ValueSet],
     time_zone: i32,
     groups: Option<Box<Groups<'p>>>,
@@ -135,18 +137,15 @@ fn plain<S: ResultSink>(columns: &[u16], view: &RowView<'_>, time_zone: i32, sin
 
 impl<'p> Consumer<'p> {
     /// A consumer at the start.
-    pub fn new(
-        plan: &'p SelectPlan,
-        state: &'p SqlContext,
-        parameters: &'p [Value<'p>],
-        subqueries: &'p [ValueSet],
-    ) -> Result<Self, SqlError> {
-        let cx = Context { subqueries, ..Context::constant(state, parameters) };
-        let (mut skip, mut left) = (0, state.settings().sql_select_limit);
+    ///
+    /// Without a LIMIT it hands on `most` rows.
+    pub fn new(plan: &'p SelectPlan, cx: &Context<'p>, most: u64) -> Result<Self, SqlError> {
+        let Context { state, parameters, outer, subqueries, .. } = *cx;
+        let (mut skip, mut left) = (0, most);
         if let Some((count, offset)) = &plan.limit {
-            left = as_count(&count.eval(&cx)?);
+            left = as_count(&count.eval(cx)?);
             if let Some(offset) = offset {
-                skip = as_count(&offset.eval(&cx)?);
+                skip = as_count(&offset.eval(cx)?);
             }
         }
         let unions = !plan.unions.is_empty();
@@ -159,6 +158,7 @@ impl<'p> Consumer<'p> {
             plan,
             state,
             parameters,
+            outer,
             subqueries,
             time_zone: state.time_zone_offset(),
             groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
@@ -168,7 +168,14 @@ impl<'p> Consumer<'p> {
 
     /// The context for a row.
     pub fn context<'c>(&'c self, rows: &'c [RowView<'c>]) -> Context<'c> {
-        Context { rows, subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) }
+        Context { rows, ..self.constant() }
+    }
+
+    /// The context without a row.
+    #[inline]
+    fn constant(&self) -> Context<'_> {
+        let (subqueries, outer) = (self.subqueries, self.outer);
+        Context { subqueries, outer, ..Context::constant(self.state, self.parameters) }
     }
 
     /// Whether no further row can matter.
@@ -183,9 +190,20 @@ impl<'p> Consumer<'p> {
         rows: &[RowView<'_>],
         target: &mut Target<'_, S>,
     ) -> Result<Flow, Failure> {
+        self.row_with(rows, self.subqueries, target)
+    }
+
+    /// Takes a row, with the results of subqueries for it.
+    #[inline]
+    pub fn row_with<S: ResultSink>(
+        &mut self,
+        rows: &[RowView<'_>],
+        subqueries: &[ValueSet],
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
         let (plan, time_zone) = (self.plan, self.time_zone);
-        let cx = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
-        let cx = Context { rows, ..shorten(&cx) };
+        let cx = Context { outer: self.outer, ..Context::constant(self.state, self.parameters) };
+        let cx = Context { rows, subqueries, ..shorten(&cx) };
         let held = self.state.held();
         let flow = if let Some(groups) = &mut self.groups {
             groups.add(&cx)?;
@@ -209,7 +227,11 @@ impl<'p> Consumer<'p> {
             self.row(&[], target)?;
             return self.relieve(executor, target).await;
         }
-        let cx = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
+        let cx = Context {
+            subqueries: self.subqueries,
+            outer: self.outer,
+            ..Context::constant(self.state, self.parameters)
+        };
         let held = self.state.held();
         let mut values = Vec::with_capacity(self.plan.items.len());
         for item in &self.plan.items {
@@ -242,27 +264,33 @@ impl<'p> Consumer<'p> {
     }
 
     /// Hands on what was gathered or sorted. Returns how many rows were sent.
-    pub async fn finish<S: ResultSink>(
+    pub async fn finish<'e, S: ResultSink>(
         &mut self,
-        executor: &Executor<'_>,
+        executor: &mut Executor<'e>,
+        applied: &mut Option<Applied<'_, 'e>>,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
         if let Some(groups) = self.groups.take() {
-            self.finish_groups(*groups, executor, target).await?;
+            self.finish_groups(*groups, executor, applied, target).await?;
         }
         self.tail.finish(executor, target).await
     }
 
-    async fn finish_groups<S: ResultSink>(
+    async fn finish_groups<'e, S: ResultSink>(
         &mut self,
         groups: Groups<'p>,
-        executor: &Executor<'_>,
+        executor: &mut Executor<'e>,
+        applied: &mut Option<Applied<'_, 'e>>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         let limit = self.state.settings().group_concat_max_len;
         let plan = self.plan;
         let Some(grouping) = &plan.grouping else { return Ok(()) };
-        let base = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
+        let base = Context {
+            subqueries: self.subqueries,
+            outer: self.outer,
+            ..Context::constant(self.state, self.parameters)
+        };
         let mut groups = groups.finish().await?;
         let mut key = Vec::new();
         while let Some(group) = groups.next(executor, &base).await? {
@@ -275,7 +303,11 @@ impl<'p> Consumer<'p> {
                 .map(|(accumulator, aggregate)| accumulator.finish(aggregate, limit))
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
-            let cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
+            let mut cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
+            if let Some(applied) = applied {
+                applied.run(executor, &applied.apply.groups, &cx).await?;
+                cx.subqueries = &applied.results;
+            }
             if let Some(having) = &grouping.having
                 && having.truth(&cx)? != Some(true)
             {
@@ -338,6 +370,15 @@ impl Executor<'_> {
         self.select_part(plan, target).await
     }
 
+    /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not
+    /// for what a statement reads.
+    pub(super) fn rows_max<S: ResultSink>(&self, target: &Target<'_, S>) -> u64 {
+        match target {
+            Target::Sink(_) => self.state.settings().sql_select_limit,
+            Target::Taker(_) => u64::MAX,
+        }
+    }
+
     /// Executes a SELECT that is no union, or the first of one.
     pub(super) async fn select_part<S: ResultSink>(
         &mut self,
@@ -346,8 +387,10 @@ impl Executor<'_> {
     ) -> Result<u64, Failure> {
         let subqueries = self.subqueries(&plan.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
-        let mut consumer = Consumer::new(plan, state, parameters, &subqueries)?;
-        let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
+        let (mut applied, subqueries) = Applied::split(&plan.subqueries, plan.apply.as_deref(), subqueries);
+        let cx =
+            Context { subqueries: &subqueries, outer: self.outer, ..Context::constant(state, parameters) };
+        let mut consumer = Consumer::new(plan, &cx, self.rows_max(target))?;
         let possible = all_true(&plan.constant_conditions, &cx)? && !consumer.is_done();
         match (&plan.steps[..], possible) {
             (_, false) => {}
@@ -355,12 +398,12 @@ impl Executor<'_> {
                 self.sleep(plan, &cx).await?;
                 consumer.only_row(self, target).await?;
             }
-            ([step], true) if plan.sources[step.source].engine_table().is_some() => {
+            ([step], true) if applied.is_none() && plan.sources[step.source].engine_table().is_some() => {
                 self.stream(plan, step, &mut consumer, &cx, target).await?;
             }
-            (_, true) => self.join(plan, &mut consumer, &cx, target).await?,
+            (_, true) => self.join(plan, &mut consumer, &cx, &mut applied, target).await?,
         }
-        consumer.finish(self, target).await
+        consumer.finish(self, &mut applied, target).await
     }
 
     /// Runs the SLEEP of a SELECT without tables.

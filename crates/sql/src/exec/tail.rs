@@ -38,7 +38,8 @@ pub struct Tail<'p> {
     sorter: Option<Box<RowSorter<'p>>>,
     skip: u64,
     left: u64,
-    sent: u64,
+    /// Rows that the LIMIT lets pass or skips, and those behind it as far as they are counted.
+    seen: u64,
     key: Vec<u8>,
 }
 
@@ -52,17 +53,33 @@ impl<'p> Tail<'p> {
         sorts: bool,
         (skip, left): (u64, u64),
     ) -> Tail<'p> {
-        let sorter = sorts.then(|| match distinct_by_sort {
+        let sorter = sorts.then(|| match distinct_by_sort || plan.counts_all {
             true => Box::new(RowSorter::new(state)),
             false => Box::new(RowSorter::of_first(state, skip.saturating_add(left))),
         });
         let distinct = distinct.then(|| Box::new(Distinct::new(state)));
-        Tail { plan, state, distinct, distinct_by_sort, sorter, skip, left, sent: 0, key: Vec::new() }
+        Tail { plan, state, distinct, distinct_by_sort, sorter, skip, left, seen: 0, key: Vec::new() }
     }
 
     /// Whether no further row can matter.
     pub fn is_done(&self) -> bool {
-        self.left == 0
+        self.left == 0 && !self.plan.counts_all
+    }
+
+    /// Counts a row that is about to be handed on. Whether it is among those wanted.
+    #[inline]
+    fn count(&mut self) -> bool {
+        if self.left == 0 {
+            self.seen += u64::from(self.plan.counts_all);
+            return false;
+        }
+        self.seen += 1;
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.left -= 1;
+        true
     }
 
     /// Whether something is to be spilled.
@@ -109,18 +126,11 @@ impl<'p> Tail<'p> {
             sorter.add(|out| row.sort_key(out), |out| row.pack(out))?;
             return Ok(if sorter.is_full() { Flow::Pause } else { Flow::Next });
         }
-        if self.left == 0 {
-            return Ok(Flow::Stop);
+        if self.count() {
+            row.emit(target)?;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return Ok(Flow::Next);
-        }
-        row.emit(target)?;
-        self.left -= 1;
-        self.sent += 1;
-        Ok(match self.left {
-            0 => Flow::Stop,
+        Ok(match self.is_done() {
+            true => Flow::Stop,
             _ if target.is_done() => Flow::Stop,
             _ if target.is_full() => Flow::Pause,
             _ => Flow::Next,
@@ -186,12 +196,12 @@ impl<'p> Tail<'p> {
         if self.distinct.is_some() {
             self.end_distinct(executor, target).await?;
         }
-        let Some(sorter) = self.sorter.take() else { return Ok(self.sent) };
+        let Some(sorter) = self.sorter.take() else { return Ok(self.seen) };
         let mut rows = sorter.finish().await?;
         let mut before: Option<Vec<u8>> = None;
         loop {
             executor.tick(1).await?;
-            let Some((key, row)) = rows.next().await? else { return Ok(self.sent) };
+            let Some((key, row)) = rows.next().await? else { return Ok(self.seen) };
             if self.distinct_by_sort {
                 if before.as_deref() == Some(key) {
                     continue;
@@ -201,7 +211,7 @@ impl<'p> Tail<'p> {
                 before.extend_from_slice(key);
             }
             if !self.send(row, target)? {
-                return Ok(self.sent);
+                return Ok(self.seen);
             }
             target.flush(executor).await?;
         }
@@ -209,17 +219,10 @@ impl<'p> Tail<'p> {
 
     /// Counts a packed row, and hands it on if it is among those wanted; false when no more are.
     fn send<S: ResultSink>(&mut self, row: &[u8], target: &mut Target<'_, S>) -> Result<bool, Failure> {
-        if self.left == 0 {
-            return Ok(false);
+        if self.count() {
+            hand_on(row, self.plan, self.state, target)?;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return Ok(true);
-        }
-        hand_on(row, self.plan, self.state, target)?;
-        self.left -= 1;
-        self.sent += 1;
-        Ok(self.left > 0 && !target.is_done())
+        Ok(!self.is_done() && !target.is_done())
     }
 }
 

@@ -19,6 +19,7 @@ struct Part<'a, 't, 'p, S> {
     plan: &'p SelectPlan,
     state: &'p SqlContext,
     parameters: &'p [Value<'p>],
+    outer: &'p [Value<'p>],
     tail: &'a mut Tail<'p>,
     target: &'a mut Target<'t, S>,
     key: Vec<u8>,
@@ -29,7 +30,8 @@ impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
         self.key.clear();
         if !self.plan.order.is_empty() {
             let views = [RowView::Values(&row)];
-            let cx = Context { rows: &views, ..Context::constant(self.state, self.parameters) };
+            let cx =
+                Context { rows: &views, outer: self.outer, ..Context::constant(self.state, self.parameters) };
             for (expr, descending) in &self.plan.order {
                 push_key(&expr.eval(&cx)?, *descending, &mut self.key);
             }
@@ -65,9 +67,9 @@ impl<'e> Executor<'e> {
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        let (state, parameters) = (self.state, self.parameters);
-        let cx = Context::constant(state, parameters);
-        let (mut skip, mut left) = (0, u64::MAX);
+        let (state, parameters, outer) = (self.state, self.parameters, self.outer);
+        let cx = Context { outer, ..Context::constant(state, parameters) };
+        let (mut skip, mut left) = (0, self.rows_max(target));
         if let Some((count, offset)) = &plan.limit {
             left = as_count(&count.eval(&cx)?);
             skip = offset.as_ref().map(|offset| offset.eval(&cx)).transpose()?.map_or(0, |v| as_count(&v));
@@ -76,12 +78,12 @@ impl<'e> Executor<'e> {
         let last_distinct = plan.unions.iter().rposition(|(all, _)| !all);
         let distinct = last_distinct.is_some();
         let mut tail = Tail::new(plan, state, distinct, false, !plan.order.is_empty(), (skip, left));
-        if left == 0 {
+        if tail.is_done() {
             return Ok(0);
         }
         let parts = std::iter::once(None).chain(plan.unions.iter().map(|(_, part)| Some(part)));
         for (number, part) in parts.enumerate() {
-            let mut taker = Part { plan, state, parameters, tail: &mut tail, target, key: Vec::new() };
+            let mut taker = Part { plan, state, parameters, outer, tail: &mut tail, target, key: Vec::new() };
             match part {
                 None => self.first_part(plan, &mut taker).await?,
                 Some(part) => self.select_into(part, &mut taker).await?,

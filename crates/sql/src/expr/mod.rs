@@ -51,6 +51,8 @@ pub enum Expr {
     Parameter(u16),
     /// Column `column` of source `source`.
     Column { source: u16, column: u16 },
+    /// The n-th column that a subquery reads of the query around it.
+    Outer(u16),
     /// The n-th aggregate of the query.
     Aggregate(u16),
     /// The n-th subquery as a scalar.
@@ -59,6 +61,8 @@ pub enum Expr {
     Exists(u16),
     /// `operand [NOT] IN (n-th subquery)`.
     InSubquery { operand: Box<Expr>, subquery: u16, negated: bool },
+    /// `operand > ALL (n-th subquery)` and its like.
+    Quantified { operator: BinaryOperator, operand: Box<Expr>, subquery: u16, all: bool },
     /// `@name`.
     UserVariable(String),
     /// `@name := value`.
@@ -165,6 +169,8 @@ pub struct Context<'a> {
     pub rows: &'a [RowView<'a>],
     /// Parameters of the statement.
     pub parameters: &'a [Value<'a>],
+    /// Values that a subquery reads of the query around it.
+    pub outer: &'a [Value<'a>],
     /// What the statement runs in.
     pub state: &'a SqlContext,
     /// Aggregates of the current group.
@@ -178,7 +184,7 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context without rows.
     pub fn constant(state: &'a SqlContext, parameters: &'a [Value<'a>]) -> Self {
-        Context { rows: &[], parameters, state, aggregates: &[], subqueries: &[], inserted: &[] }
+        Context { rows: &[], parameters, outer: &[], state, aggregates: &[], subqueries: &[], inserted: &[] }
     }
 
     /// The same context with other rows.
@@ -229,6 +235,7 @@ impl Expr {
             Expr::Parameter(index) => {
                 Ok(cx.parameters.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v)))
             }
+            Expr::Outer(index) => Ok(cx.outer.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v))),
             Expr::Column { source, column } => Ok(match cx.rows.get(usize::from(*source)) {
                 Some(row) => row.column(*column, cx.state.time_zone_offset()),
                 None => Value::Null,
@@ -379,12 +386,23 @@ impl Expr {
             }
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
             Expr::InSubquery { operand, subquery, negated } => {
-                let value = operand.eval(cx)?;
                 let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
                     return Ok(Some(*negated));
                 };
+                if let Expr::Row(operand) = &**operand {
+                    let inside = row_among(operand, found, cx)?;
+                    return Ok(inside.map(|inside| inside != *negated));
+                }
+                let value = operand.eval(cx)?;
                 let inside = found.contains(&value, &|bytes| cx.state.work(bytes))?;
                 Ok(inside.map(|inside| inside != *negated))
+            }
+            Expr::Quantified { operator, operand, subquery, all } => {
+                let value = operand.eval(cx)?;
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
+                    return Ok(Some(*all));
+                };
+                quantified(*operator, &value, found, *all, cx)
             }
             Expr::InConstants { operand, constants, negated } => {
                 let value = operand.eval(cx)?;
@@ -447,6 +465,7 @@ impl Expr {
         let leaf = match self {
             Expr::Literal(value) => !matches!(value, Value::Text(..)),
             Expr::Parameter(_)
+            | Expr::Outer(_)
             | Expr::Column { .. }
             | Expr::Aggregate(_)
             | Expr::Subquery(_)
@@ -476,6 +495,20 @@ impl Expr {
             && !matches!(self, Expr::Call(function, _) if function.volatile)
     }
 
+    /// Calls `see` with the number of each subquery in it.
+    pub fn visit_subqueries(&self, see: &mut dyn FnMut(u16)) {
+        self.visit(&mut |inner| {
+            if let Expr::Subquery(number)
+            | Expr::Exists(number)
+            | Expr::InSubquery { subquery: number, .. }
+            | Expr::Quantified { subquery: number, .. } = inner
+            {
+                see(*number);
+            }
+            true
+        });
+    }
+
     /// Whether it reads a column of `source`.
     pub fn reads(&self, source: u16) -> bool {
         !self.visit(&mut |expr| !matches!(expr, Expr::Column { source: s, .. } if *s == source))
@@ -489,6 +522,7 @@ impl Expr {
         match self {
             Expr::Literal(_)
             | Expr::Parameter(_)
+            | Expr::Outer(_)
             | Expr::Column { .. }
             | Expr::Aggregate(_)
             | Expr::Subquery(_)
@@ -497,6 +531,7 @@ impl Expr {
             | Expr::SystemVariable { .. }
             | Expr::Inserted(_) => true,
             Expr::InSubquery { operand, .. }
+            | Expr::Quantified { operand, .. }
             | Expr::InConstants { operand, .. }
             | Expr::Assign(_, operand)
             | Expr::Not(operand)
@@ -567,6 +602,15 @@ fn compare_expressions(
     if let (Expr::Row(left), Expr::Row(right)) = (left, right) {
         return compare_rows(operator, left, right, cx);
     }
+    match (left, right) {
+        (Expr::Row(row), Expr::Subquery(number)) => {
+            return compare_with_only_row(operator, row, *number, cx, |pair| pair);
+        }
+        (Expr::Subquery(number), Expr::Row(row)) => {
+            return compare_with_only_row(operator, row, *number, cx, |(row, found)| (found, row));
+        }
+        _ => {}
+    }
     let (left, right) = (left.eval(cx)?, right.eval(cx)?);
     cx.state.work_on(&left)?;
     if operator == BinaryOperator::NullSafeEqual {
@@ -585,9 +629,19 @@ fn compare_rows(
     if left.len() != right.len() {
         return Err(errors::error(errors::OPERAND_COLUMNS, &[&left.len()]));
     }
+    let pairs = left.iter().zip(right).map(|(left, right)| Ok((left.eval(cx)?, right.eval(cx)?)));
+    compare_pairs(operator, pairs, cx)
+}
+
+/// The values of two rows, side by side.
+fn compare_pairs<'v>(
+    operator: BinaryOperator,
+    pairs: impl Iterator<Item = Result<(Value<'v>, Value<'v>), SqlError>>,
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
     let mut unknown = false;
-    for (left, right) in left.iter().zip(right) {
-        let (left, right) = (left.eval(cx)?, right.eval(cx)?);
+    for pair in pairs {
+        let (left, right) = pair?;
         cx.state.work_on(&left)?;
         if operator == BinaryOperator::NullSafeEqual {
             if !compare::null_safe_equal(&left, &right) {
@@ -606,6 +660,65 @@ fn compare_rows(
         }
     }
     Ok(if unknown { None } else { Some(decide(operator, Ordering::Equal)) })
+}
+
+/// A row beside the only row of a subquery; `sides` puts both where they are written.
+fn compare_with_only_row<'v>(
+    operator: BinaryOperator,
+    row: &'v [Expr],
+    subquery: u16,
+    cx: &Context<'v>,
+    sides: impl Fn((Value<'v>, Value<'v>)) -> (Value<'v>, Value<'v>),
+) -> Result<Option<bool>, SqlError> {
+    let values = cx.subqueries.get(usize::from(subquery)).map_or(&[][..], |result| &result.values);
+    // No row is a row of NULLs.
+    let found = |at: usize| values.get(at).map_or(Value::Null, Value::borrowed);
+    if values.len() > row.len() {
+        return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
+    }
+    let pairs = row.iter().enumerate().map(|(at, expr)| Ok(sides((expr.eval(cx)?, found(at)))));
+    compare_pairs(operator, pairs, cx)
+}
+
+/// Whether a row is among those of a subquery.
+fn row_among(operand: &[Expr], found: &ValueSet, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+    let held = cx.state.held();
+    let row = operand.iter().map(|expr| expr.eval(cx)).collect::<Result<Vec<_>, _>>()?;
+    let mut among = Some(false);
+    for other in found.values.chunks(row.len().max(1)) {
+        cx.state.work(NODE_BYTES)?;
+        let pairs = row.iter().zip(other).map(|(left, right)| Ok((borrowed(left), right.borrowed())));
+        match compare_pairs(BinaryOperator::Equal, pairs, cx)? {
+            Some(true) => {
+                among = Some(true);
+                break;
+            }
+            None => among = None,
+            Some(false) => {}
+        }
+    }
+    cx.state.give_back_to(held);
+    Ok(among)
+}
+
+/// `value > ALL (…)`, `value > ANY (…)`.
+fn quantified(
+    operator: BinaryOperator,
+    value: &Value<'_>,
+    found: &ValueSet,
+    all: bool,
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for other in &found.values {
+        cx.state.work(NODE_BYTES)?;
+        match compare::compare(value, other).map(|ordering| decide(operator, ordering)) {
+            Some(holds) if holds != all => return Ok(Some(holds)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { None } else { Some(all) })
 }
 
 fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {

@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `= ANY (query)` is IN, `<> ALL (query)` is NOT IN; the other quantified comparisons are not supported.
+    /// `= ANY (query)` is IN, `<> ALL (query)` is NOT IN.
     fn quantified(&mut self, left: Expr, operator: BinaryOperator, all: bool) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
         let query = Box::new(self.query()?);
@@ -139,7 +139,8 @@ impl Parser<'_> {
             (BinaryOperator::NotEqual, true) => {
                 Ok(Expr::InQuery { operand: Box::new(left), query, negated: true })
             }
-            _ => Err(errors::unsupported("ALL/ANY comparison")),
+            (BinaryOperator::NullSafeEqual, _) => Err(self.unexpected()),
+            _ => Ok(Expr::Quantified { operator, operand: Box::new(left), query, all }),
         }
     }
 

@@ -17,8 +17,19 @@ const SELECT_OPTIONS: &[&str] = &[
     "SQL_BUFFER_RESULT",
     "SQL_NO_CACHE",
     "SQL_CACHE",
-    "SQL_CALC_FOUND_ROWS",
 ];
+
+/// Whether the query has nothing that a part of a UNION cannot have.
+fn is_plain(query: &Query) -> bool {
+    query.order_by.is_empty() && query.limit.is_none() && query.locking.is_none()
+}
+
+/// A query expression in parentheses as a part of another: what it sorts and limits is its own.
+fn whole(query: Query) -> Select {
+    let derived = TableRef::Derived { query: Box::new(query), alias: String::new() };
+    let items = vec![SelectItem::Star { database: None, table: None }];
+    Select { items, from: Some(derived), ..Select::default() }
+}
 
 impl Parser<'_> {
     /// `SELECT … [UNION [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
@@ -31,15 +42,19 @@ impl Parser<'_> {
             let all = self.accept("ALL");
             let _ = !all && self.accept("DISTINCT");
             let next = self.query_term()?;
-            if next.limit.is_some() && next.selects.len() == 1 || query.limit.is_some() {
-                return Err(errors::unsupported("LIMIT inside of a UNION"));
+            if !is_plain(&query) {
+                query = single(whole(query));
             }
-            for (index, (inner_all, select)) in next.selects.into_iter().enumerate() {
-                query.selects.push((if index == 0 { all } else { inner_all }, select));
+            match is_plain(&next) && next.selects.len() == 1 {
+                true => query.selects.extend(next.selects.into_iter().map(|(_, select)| (all, select))),
+                false => query.selects.push((all, whole(next))),
             }
         }
         if self.is_any_word(&["EXCEPT", "INTERSECT"]) {
             return Err(errors::unsupported("EXCEPT and INTERSECT"));
+        }
+        if (self.is_word("ORDER") || self.is_word("LIMIT")) && !is_plain(&query) {
+            query = single(whole(query));
         }
         if self.accept("ORDER") {
             self.expect("BY")?;
@@ -89,6 +104,8 @@ impl Parser<'_> {
         loop {
             if self.accept("DISTINCT") || self.accept("DISTINCTROW") {
                 select.distinct = true;
+            } else if self.accept("SQL_CALC_FOUND_ROWS") {
+                select.counts_all = true;
             } else if self.accept_any(SELECT_OPTIONS).is_none() {
                 break;
             }

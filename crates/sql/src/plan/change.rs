@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use untorn::schema::{ColumnDef, Default};
 
 use super::access::{Path, Question, order_of};
+use super::apply::{self, Apply};
 use super::query::{push_conjuncts, without};
 use super::row_rules::{self, RowRules};
 use super::source::Source;
@@ -90,6 +91,8 @@ pub struct Target {
     pub limit: Option<Expr>,
     /// Subqueries.
     pub subqueries: Vec<SelectPlan>,
+    /// Subqueries that are executed for each row.
+    pub apply: Option<Box<Apply>>,
 }
 
 /// UPDATE.
@@ -245,6 +248,9 @@ impl Planner<'_> {
             on_duplicate.push((column, assigned(&mut binder, value)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
+        if subqueries.iter().any(SelectPlan::follows_rows) {
+            return Err(errors::unsupported("a correlated subquery in ON DUPLICATE KEY UPDATE"));
+        }
         let (defaults, mut rules) = match sources[0].engine_table() {
             Some(table) => self.defaults_and_rules(&table.def, &sources, None)?,
             None => (Vec::new(), None),
@@ -291,9 +297,26 @@ impl Planner<'_> {
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
             assignments.push((column, assigned(&mut binder, value)?));
         }
-        let parts =
+        let mut parts =
             self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
         drop(binder);
+        let mut before = HashSet::new();
+        for (column, value) in &assignments {
+            if let Assigned::Value(expr) = value {
+                for number in apply::following(expr, &parts.subqueries) {
+                    let captures = &parts.subqueries[usize::from(number)].captures;
+                    let reads =
+                        |column| matches!(column, &Expr::Column { column, .. } if before.contains(&column));
+                    if captures.iter().any(reads) {
+                        return Err(errors::unsupported(
+                            "a correlated subquery that reads a column assigned before",
+                        ));
+                    }
+                    parts.applied.push(number);
+                }
+            }
+            before.insert(*column);
+        }
         let mut needed = vec![Vec::new()];
         for (_, value) in &assignments {
             if let Assigned::Value(expr) = value {
@@ -417,17 +440,34 @@ impl Planner<'_> {
             order.push((binder.bind(&item.expr)?.0, item.descending));
         }
         let limit = self.limit(limit)?.map(|(count, _)| count);
-        Ok(Conditions { conjuncts, order, limit, subqueries: std::mem::take(&mut binder.subqueries) })
+        let subqueries = std::mem::take(&mut binder.subqueries);
+        if order.iter().any(|(expr, _)| !apply::following(expr, &subqueries).is_empty()) {
+            return Err(errors::unsupported("a correlated subquery in ORDER BY of a change"));
+        }
+        Ok(Conditions { conjuncts, order, limit, subqueries, applied: Vec::new() })
     }
 
     fn target(
         &self,
         sources: [Source; 1],
         hints: &[(HintKind, Vec<String>)],
-        parts: Conditions,
+        mut parts: Conditions,
         mut needed: Vec<Vec<u16>>,
     ) -> Result<Target, SqlError> {
         let [source] = sources;
+        parts
+            .subqueries
+            .iter()
+            .flat_map(|plan| &plan.captures)
+            .for_each(|expr| self.note_columns(expr, &mut needed));
+        let (mut applied, others) = apply::split(parts.conjuncts, &parts.subqueries);
+        parts.conjuncts = others;
+        for (_, condition) in applied.iter().flat_map(|apply| &apply.conditions) {
+            self.note_columns(condition, &mut needed);
+        }
+        if !parts.applied.is_empty() {
+            applied.get_or_insert_default().rows = parts.applied;
+        }
         let conjuncts = parts.conjuncts.iter().map(|condition| &**condition);
         for expr in conjuncts.chain(parts.order.iter().map(|(expr, _)| expr)) {
             self.note_columns(expr, &mut needed);
@@ -469,6 +509,7 @@ impl Planner<'_> {
             order,
             limit: parts.limit,
             subqueries: parts.subqueries,
+            apply: applied,
         })
     }
 }
@@ -478,6 +519,8 @@ struct Conditions {
     order: Vec<(Expr, bool)>,
     limit: Option<Expr>,
     subqueries: Vec<SelectPlan>,
+    /// Correlated subqueries of the assignments.
+    applied: Vec<u16>,
 }
 
 /// The expression that `column = DEFAULT` stands for, if it stands for one.

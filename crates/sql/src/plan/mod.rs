@@ -6,6 +6,7 @@
 
 pub mod access;
 pub(crate) mod aggregate;
+pub(crate) mod apply;
 pub(crate) mod change;
 mod query;
 pub(crate) mod row_rules;
@@ -29,6 +30,7 @@ use crate::privilege::Privileges;
 use crate::result::{ResultColumns, SqlError};
 use access::Path;
 use aggregate::Aggregate;
+use apply::Apply;
 use source::Source;
 
 /// A condition of a query. It may be megabytes, and stands in several places of a plan.
@@ -89,8 +91,16 @@ pub struct SelectPlan {
     pub limit: Option<(Expr, Option<Expr>)>,
     /// Locking clause.
     pub locking: Option<ast::Locking>,
-    /// Subqueries, executed first.
+    /// Subqueries, executed first, but for those that [`SelectPlan::apply`] names.
     pub subqueries: Vec<SelectPlan>,
+    /// Subqueries that are executed for each row.
+    pub apply: Option<Box<Apply>>,
+    /// Of a subquery: what it reads of the query around it, as that one finds it ([`Expr::Outer`]).
+    pub captures: Vec<Expr>,
+    /// Of a subquery: it is compared with rows, so that all its columns matter.
+    pub whole_rows: bool,
+    /// SQL_CALC_FOUND_ROWS: the rows behind the LIMIT are counted.
+    pub counts_all: bool,
     /// INTO variables.
     pub into: Vec<String>,
     /// The other SELECTs of a UNION (true: ALL).
@@ -116,10 +126,19 @@ impl SelectPlan {
             limit: None,
             locking: None,
             subqueries: Vec::new(),
+            apply: None,
+            captures: Vec::new(),
+            whole_rows: false,
+            counts_all: false,
             into: Vec::new(),
             unions: Vec::new(),
             plain_columns: None,
         }
+    }
+
+    /// Whether it is a subquery whose result depends on the row of the query around it.
+    pub fn follows_rows(&self) -> bool {
+        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. }))
     }
 
     /// All tables it reads, for metadata locks.

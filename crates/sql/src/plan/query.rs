@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use super::access::{Path, Question, use_index_order};
 use super::source::{Source, SourceColumn, SourceKind};
-use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, apply};
 use crate::ast::{self, HintKind, JoinKind, SelectItem, TableRef};
 use crate::catalog_views;
 use crate::discard::Elsewhere;
 use crate::errors;
+use crate::expr::bind::scope::Scope;
 use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::select_list::{Meaning, SelectList};
 use crate::expr::types::Type;
@@ -63,16 +64,25 @@ type Shown = Vec<(u16, u16)>;
 impl Planner<'_> {
     /// Plans a query expression.
     pub fn select(&self, query: &ast::Query) -> Result<SelectPlan, SqlError> {
+        self.query(query, None)
+    }
+
+    /// Plans a query expression inside of another.
+    pub fn subquery(&self, query: &ast::Query, outer: &Scope<'_>) -> Result<SelectPlan, SqlError> {
+        self.query(query, Some(outer))
+    }
+
+    fn query(&self, query: &ast::Query, outer: Option<&Scope<'_>>) -> Result<SelectPlan, SqlError> {
         let Some(((_, first), rest)) = query.selects.split_first() else {
             return Err(errors::error(errors::EMPTY_QUERY, &[]));
         };
         if rest.is_empty() {
-            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking);
+            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, outer);
         }
-        let mut plan = self.single(first, &[], None, None)?;
+        let mut plan = self.single(first, &[], None, None, outer)?;
         let mut types = plan.types.clone();
         for (all, select) in rest {
-            let next = self.single(select, &[], None, None)?;
+            let next = self.single(select, &[], None, None, outer)?;
             if next.items.len() != plan.items.len() {
                 return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
             }
@@ -154,6 +164,7 @@ impl Planner<'_> {
         order_by: &[ast::OrderItem],
         limit: Option<&ast::Limit>,
         locking: Option<ast::Locking>,
+        outer: Option<&Scope<'_>>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
         if select.rollup {
@@ -162,11 +173,11 @@ impl Planner<'_> {
         let locks = locking.is_some_and(|locking| locking.exclusive);
         let mut from = From { locks, ..From::default() };
         let shown = match &select.from {
-            Some(table) => self.from(table, &mut from)?,
+            Some(table) => self.from(table, &mut from, outer)?,
             None => Shown::new(),
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
-        let mut binder = Binder::new(self, &sources);
+        let mut binder = Binder { outer, ..Binder::new(self, &sources) };
         let JoinedConditions { mut conjuncts, outer } =
             self.joined_conditions(&mut binder, &mut from, select)?;
         // Output.
@@ -208,6 +219,7 @@ impl Planner<'_> {
             locking,
             subqueries,
             into: select.into.clone(),
+            counts_all: select.counts_all,
             ..SelectPlan::of_items(items, types, columns)
         };
         self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
@@ -299,7 +311,10 @@ impl Planner<'_> {
                 Some((expr, _)) => expr,
                 None => binder.bind(&item.expr)?.0,
             };
-            let constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
+            let mut constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
+            expr.visit_subqueries(&mut |number| {
+                constant &= !binder.subqueries.get(usize::from(number)).is_some_and(SelectPlan::follows_rows);
+            });
             self.outcome()?;
             if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
                 order.push((expr, item.descending));
@@ -417,7 +432,12 @@ impl Planner<'_> {
     }
 
     /// Adds what FROM names to the sources; what `*` shows of it.
-    fn from<'q>(&self, table: &'q TableRef, from: &mut From<'q>) -> Result<Shown, SqlError> {
+    fn from<'q>(
+        &self,
+        table: &'q TableRef,
+        from: &mut From<'q>,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Shown, SqlError> {
         let first = from.sources.len();
         Ok(match table {
             TableRef::Table { name, alias, hints } => {
@@ -431,12 +451,13 @@ impl Planner<'_> {
                 self.shown(first, from)
             }
             TableRef::Derived { query, alias } => {
-                let plan = self.select(query)?;
+                let plan = self.query(query, outer)?;
                 let bytes = plan.columns.metas().iter().map(|meta| SourceColumn::bytes(&meta.name)).sum();
                 self.expand_by(plan.types.len(), bytes)?;
                 let mut names = HashSet::with_capacity(plan.types.len());
                 for ColumnMeta { name, .. } in plan.columns.metas() {
-                    if !names.insert(name.to_ascii_lowercase()) {
+                    // One without a name is a part of the statement: nobody names its columns.
+                    if !alias.is_empty() && !names.insert(name.to_ascii_lowercase()) {
                         return Err(errors::error(errors::DUP_FIELDNAME, &[name]));
                     }
                 }
@@ -457,9 +478,9 @@ impl Planner<'_> {
             TableRef::Join { left, right, kind, on, using, natural } => {
                 let swapped = *kind == JoinKind::Right;
                 let (left, right) = if swapped { (right, left) } else { (left, right) };
-                let mut outer_shown = self.from(left, from)?;
+                let mut outer_shown = self.from(left, from, outer)?;
                 let middle = from.sources.len();
-                let mut inner_shown = self.from(right, from)?;
+                let mut inner_shown = self.from(right, from, outer)?;
                 let single = from.sources.len() == middle + 1;
                 from.straight |= *kind == JoinKind::Straight;
                 let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
@@ -649,6 +670,15 @@ impl Planner<'_> {
         found
     }
 
+    /// Whether it has another value for each row, whatever columns it reads.
+    fn is_volatile(&self, expr: &Expr) -> bool {
+        !expr.visit(&mut |inner| {
+            !matches!(inner, Expr::Assign(..))
+                && !matches!(inner, Expr::Call(function, _) if function.volatile)
+                && self.walk()
+        })
+    }
+
     /// Adds the columns that an expression reads to those needed of each source.
     pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
         expr.visit(&mut |inner| {
@@ -672,7 +702,12 @@ impl Planner<'_> {
         straight: bool,
     ) -> Result<(), SqlError> {
         plan.needed = self.needed_columns(plan, &conjuncts, &outer);
-        let read = conjuncts.into_iter().map(|condition| (self.read_sources(&condition), condition));
+        let conjuncts = apply::take_conditions(plan, conjuncts, &outer)?;
+        let all = plan.sources.iter().enumerate().fold(0, |all, (source, _)| all | only(source as u16));
+        let read = conjuncts.into_iter().map(|condition| {
+            let volatile = self.is_volatile(&condition);
+            (if volatile { all } else { self.read_sources(&condition) }, condition)
+        });
         let (constant, mut conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
         self.outcome()?;
         plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
@@ -750,6 +785,7 @@ impl Planner<'_> {
         let mut note = |expr: &Expr| self.note_columns(expr, &mut needed);
         conjuncts.iter().for_each(|expr| note(expr));
         outer.iter().flat_map(|(_, on)| on).for_each(|expr| note(expr));
+        plan.subqueries.iter().flat_map(|subquery| &subquery.captures).for_each(&mut note);
         plan.items.iter().for_each(&mut note);
         plan.order.iter().for_each(|(expr, _)| note(expr));
         if let Some(grouping) = &plan.grouping {
@@ -772,7 +808,12 @@ pub(super) fn without(list: &[Condition], consumed: &[usize]) -> Vec<Condition> 
 /// Notes when the output is nothing but columns of one stored table.
 fn plain_output(plan: &mut SelectPlan) {
     let stored = plan.sources.len() == 1 && plan.sources[0].engine_table().is_some();
-    if !stored || plan.grouping.is_some() || !plan.unions.is_empty() || !plan.into.is_empty() {
+    if !stored
+        || plan.grouping.is_some()
+        || !plan.unions.is_empty()
+        || !plan.into.is_empty()
+        || plan.apply.is_some()
+    {
         return;
     }
     let columns: Option<Vec<u16>> = plan

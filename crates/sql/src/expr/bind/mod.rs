@@ -4,6 +4,7 @@
 mod literals;
 mod names;
 mod operators;
+pub mod scope;
 
 use std::collections::HashSet;
 
@@ -24,6 +25,7 @@ use crate::value::Value;
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal, text_literal};
 use operators::{open_and, open_or};
+use scope::Scope;
 
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
@@ -68,6 +70,8 @@ pub struct Binder<'p, 'a> {
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
     pub inserted: Option<&'p Source>,
+    /// The query around this one.
+    pub outer: Option<&'p Scope<'p>>,
 }
 
 impl<'p, 'a> Binder<'p, 'a> {
@@ -86,6 +90,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             rule: NameRule::Tables,
             clause: "field list",
             inserted: None,
+            outer: None,
         }
     }
 
@@ -149,8 +154,14 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::InQuery { operand, query, negated } => {
                 let operand = Box::new(self.bind(operand)?.0);
-                let (subquery, _) = self.subquery(query, Some(1))?;
+                let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
+                let (subquery, _) = self.subquery(query, Some(columns))?;
                 (Expr::InSubquery { operand, subquery, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::Quantified { operator, operand, query, all } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let (subquery, _) = self.subquery(query, Some(1))?;
+                (Expr::Quantified { operator: *operator, operand, subquery, all: *all }, Type::BOOL)
             }
             ast::Expr::Like { operand, pattern, escape, negated } => {
                 self.like(operand, pattern, escape.as_deref(), *negated)?
@@ -174,12 +185,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
             }
             ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
-            ast::Expr::Subquery(query) => {
-                let (index, ty) = self.subquery(query, Some(1))?;
-                // A second row is enough for error 1242.
-                self.limit_subquery(index, 2);
-                (Expr::Subquery(index), Type { nullable: true, ..ty })
-            }
+            ast::Expr::Subquery(query) => self.only_row(query, 1)?,
             ast::Expr::Exists(query) => {
                 let index = self.subquery(query, None)?.0;
                 self.limit_subquery(index, 1);
@@ -341,6 +347,13 @@ impl<'p, 'a> Binder<'p, 'a> {
             };
             order.push((expr, item.descending));
         }
+        let reads = |wanted: fn(&Expr) -> bool| {
+            bound.iter().any(|argument| !argument.visit(&mut |inner| !wanted(inner)))
+        };
+        if reads(|expr| matches!(expr, Expr::Outer(_))) && !reads(|expr| matches!(expr, Expr::Column { .. }))
+        {
+            return Err(errors::unsupported("an aggregate of the outer query in a subquery"));
+        }
         self.aggregates_allowed = true;
         self.rule = rule;
         let ty = kind.result_type(types.first().copied());
@@ -365,8 +378,19 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
     }
 
+    /// A subquery that has one row of this many columns, or none.
+    pub(super) fn only_row(&mut self, query: &ast::Query, columns: usize) -> Result<Bound, SqlError> {
+        let (index, ty) = self.subquery(query, Some(columns))?;
+        // A second row is enough for error 1242.
+        self.limit_subquery(index, 2);
+        Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
+    }
+
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
-        let plan = self.planner.select(query).map_err(|error| self.explain_outer_column(error))?;
+        let scope = Scope::new(self.sources, self.visible, self.outer);
+        let mut plan = self.planner.subquery(query, &scope)?;
+        plan.captures = scope.into_captures();
+        plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
         {

@@ -1,5 +1,6 @@
 //! Which column a name means, by the rule of its clause ([`NameRule`]).
 
+use super::scope::WrittenName;
 use super::{Binder, Bound, NameRule};
 use crate::ast;
 use crate::errors;
@@ -42,6 +43,12 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             NameRule::Having => self.having_column(database, table, name)?,
         };
+        if let (None, Some(outer)) = (&found, self.outer) {
+            let written = WrittenName { database, table, name };
+            if let Some(captured) = outer.capture(self.planner, written, self.clause)? {
+                return Ok(captured);
+            }
+        }
         found.ok_or_else(|| {
             let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
             errors::error(errors::BAD_FIELD, &[&shown, &self.clause])
@@ -133,22 +140,6 @@ impl<'p, 'a> Binder<'p, 'a> {
         };
         let grouped = self.only(grouped, name)?.map(|place| self.at(place));
         Ok(grouped.or(listed))
-    }
-
-    /// A subquery that does not know a column which this query has is correlated: say so instead.
-    pub(super) fn explain_outer_column(&self, error: SqlError) -> SqlError {
-        let quoted = (error.code == errors::BAD_FIELD).then(|| error.message.split('\'').nth(1)).flatten();
-        let Some(shown) = quoted else { return error };
-        let mut parts = shown.rsplit('.');
-        let (name, table, database) = (parts.next().unwrap_or(shown), parts.next(), parts.next());
-        let outer = self
-            .sources
-            .iter()
-            .any(|source| source.answers_to(database, table) && source.column_number(name).is_some());
-        if !outer {
-            return error;
-        }
-        errors::unsupported(&format!("correlated subqueries (column {shown} belongs to the outer query)"))
     }
 
     pub(super) fn inserted_value(&mut self, name: &str) -> Result<Bound, SqlError> {

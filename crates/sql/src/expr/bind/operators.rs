@@ -74,7 +74,15 @@ impl Binder<'_, '_> {
             }
             _ => {}
         }
-        let (mut left, mut right) = (self.bind(left)?, self.bind(right)?);
+        let (mut left, mut right) = match (left, right) {
+            (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
+                (self.bind(left)?, self.only_row(query, row.len())?)
+            }
+            (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
+                (self.only_row(query, row.len())?, self.bind(right)?)
+            }
+            _ => (self.bind(left)?, self.bind(right)?),
+        };
         if operator == Xor {
             return Ok((Expr::Xor(Box::new(left.0), Box::new(right.0)), Type::BOOL));
         }
