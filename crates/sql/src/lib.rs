@@ -1,11 +1,11 @@
 //! SQL over the storage engine Untorn: from the bytes of a statement to calls on the engine.
 //!
 //! [`lexer`] and [`parser`] make a syntax tree of it, [`plan`] resolves names and chooses access paths,
-//! [`exec`] runs the plan against the engine and hands rows to a sink ([`result`]). [`expr`] and [`value`] are
-//! what conditions and outputs are computed with, [`catalog_views`] is `information_schema`.
+//! [`exec`] runs the plan against the engine and hands rows to a sink ([`result`]). [`expr`] and [`value`]
+//! are what conditions and outputs are computed with, [`catalog_views`] is `information_schema`.
 //!
-//! All of it happens in a [`context`]: clock, zone, mode, warnings, memory, time. There is no session here, no
-//! socket and no runtime. What a server knows beyond that (accounts, connections, the table of system
+//! All of it happens in a [`context`]: clock, zone, mode, warnings, memory, time. There is no session here,
+//! no socket and no runtime. What a server knows beyond that (accounts, connections, the table of system
 //! variables) is asked for through [`facts`].
 
 // Callbacks and pairs that are used once are spelled out where they are used.

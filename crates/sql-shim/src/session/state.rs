@@ -1,7 +1,7 @@
 //! What a session carries from statement to statement beside its transaction: SQL's context, and the server
 //! around it.
 //!
-//! [`SessionState`] is a [`SqlContext`] to whoever plans and executes. The context asks for what the server
+//! [`SessionState`] is a [`SqlContext`] to the planner and the executor. The context asks for what the server
 //! knows through [`ConnectionFacts`], which the state shares with it. System variables live there; those that
 //! SQL looks at for every row are copied into the context whenever any changes
 //! ([`SessionState::change_variables`]).
