@@ -1,11 +1,11 @@
 //! What statements are read, planned and executed in: clock, zone, mode, warnings, memory, variables.
 //!
-//! SQL knows no session and no socket. A session keeps an [`SqlContext`] from one to the next,
-//! says when each begins ([`SqlContext::begin_statement`]), and hands it to the planner and the executor
-//! beside a transaction. What rows look at is in it: settings decoded ([`Settings`]), a kill switch, an
-//! account of memory, a slice of time. What is known around it and asked for at most a few times in a
-//! statement (accounts, connections, the table of system variables) is behind [`ServerFacts`]; an embedder
-//! without accounts answers there with all rights and one client.
+//! SQL knows no session and no socket. The program that runs statements keeps an [`SqlContext`] from one to
+//! the next, says when each begins ([`SqlContext::begin_statement`]), and hands it to the planner and the
+//! executor beside a transaction. What rows look at is in it: settings decoded ([`Settings`]), a kill switch,
+//! an account of memory, a slice of time. What is known around it and seldom asked for (accounts,
+//! connections, the table of system variables) is behind [`ServerFacts`]; a program without accounts answers
+//! there with all rights and one client.
 //!
 //! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is
 //! borrowed by the scan. It lives on one thread: cells are enough.

@@ -1,7 +1,7 @@
 //! What only the server knows: who is connected, what accounts may do, the table of system variables.
 //!
-//! SQL asks for it while it plans (rights), for rows of `information_schema`, and for `@@name`; nothing here
-//! is asked for every row of a table. What is, the server puts into the context itself.
+//! SQL asks for it while it plans (rights), for rows of `information_schema`, for `@@name` and for USER().
+//! What rows of a table look at (settings, the kill switch) the server puts into the context itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
