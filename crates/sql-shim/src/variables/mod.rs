@@ -62,6 +62,7 @@ pub struct SessionSettings {
     /// Bits of [`sql_mode`].
     pub sql_mode: u64,
     pub sql_safe_updates: bool,
+    pub foreign_key_checks: bool,
     pub sql_notes: bool,
     /// Rows; `u64::MAX` is no limit.
     pub sql_select_limit: u64,
@@ -148,6 +149,7 @@ fn decode(values: &[Value]) -> SessionSettings {
         read_only: flag("transaction_read_only"),
         sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
         sql_safe_updates: flag("sql_safe_updates"),
+        foreign_key_checks: flag("foreign_key_checks"),
         sql_notes: flag("sql_notes"),
         sql_select_limit: number("sql_select_limit"),
         lock_wait_timeout_seconds: number("lock_wait_timeout"),

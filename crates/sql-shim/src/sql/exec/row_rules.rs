@@ -6,6 +6,8 @@ use untorn::write::EncodedRow;
 use super::change::{Changes, encode_value};
 use crate::errors;
 use crate::result::SqlError;
+use crate::session::failure::Failure;
+use crate::session::state::SessionState;
 use crate::sql::expr::{Context, RowView};
 use crate::sql::plan::change::ColumnDefault;
 use crate::sql::plan::row_rules::RowRules;
@@ -114,9 +116,28 @@ pub fn change(
     if changes.is_empty() { Ok(()) } else { check(rules, fields, columns, cx) }
 }
 
-/// Whether a row was refused by a CHECK constraint: IGNORE leaves such a row out.
+/// Whether a row was refused by a CHECK constraint or a foreign key: IGNORE leaves such a row out.
 pub fn is_refusal(error: &SqlError) -> bool {
-    error.code == errors::CHECK_VIOLATED
+    [errors::CHECK_VIOLATED, errors::NO_REFERENCED_ROW, errors::ROW_IS_REFERENCED].contains(&error.code)
+}
+
+/// The outcome of a write; `None` for a row that is refused and left out because of IGNORE, which warns.
+///
+/// # Errors
+/// Those of the write.
+pub fn ignoring<T>(
+    written: Result<T, untorn::Error>,
+    ignore: bool,
+    state: &SessionState,
+) -> Result<Option<T>, Failure> {
+    match written.map_err(Failure::from) {
+        Ok(written) => Ok(Some(written)),
+        Err(Failure::Sql(error)) if ignore && is_refusal(&error) => {
+            state.warn(error);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The fields of a row, to be changed.
