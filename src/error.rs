@@ -131,11 +131,13 @@ pub enum Error {
     ForeignKeyChildExists(Box<BrokenForeignKey>),
     /// A cascade would give two rows the same unique key.
     #[error(
-        "foreign key constraint for table '{parent}' would lead to a duplicate entry in table '{child}', key '{index}'"
+        "foreign key constraint for table '{parent}', record '{record}' would lead to a duplicate entry in table '{child}', key '{index}'"
     )]
     ForeignKeyDuplicate {
         /// The table whose row changes.
         parent: String,
+        /// The key that it would get.
+        record: String,
         /// The table that the cascade would change.
         child: String,
         /// Its unique index.

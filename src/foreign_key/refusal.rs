@@ -74,13 +74,23 @@ pub enum ForeignKeyRefusal {
         /// The foreign key.
         key: String,
     },
-    /// An action would change a column that an expression reads, which the engine does not evaluate.
-    #[error("foreign key '{key}' would change column '{column}', which a generated column or a check reads")]
-    ReadByExpression {
+    /// An action would change a column that a generated column reads, or is: the engine evaluates none.
+    #[error("foreign key '{key}' would change column '{column}', which a generated column reads or is")]
+    Generated {
         /// The foreign key.
         key: String,
         /// The column.
         column: String,
+    },
+    /// An action would change a column that a CHECK constraint reads: the engine evaluates none.
+    #[error("foreign key '{key}' would change column '{column}', which the check constraint '{check}' reads")]
+    Checked {
+        /// The foreign key.
+        key: String,
+        /// The column.
+        column: String,
+        /// The CHECK constraint.
+        check: String,
     },
     /// Another foreign key of the database has the name.
     #[error("duplicate foreign key constraint name '{0}'")]

@@ -65,14 +65,14 @@ fn check_child(def: &TableDef, key: &ForeignKey) -> Result<(), ForeignKeyRefusal
         if !sets_null && key.on_update != ReferentialAction::Cascade {
             continue;
         }
-        let mut expressions = def
-            .columns
-            .iter()
-            .filter_map(|column| column.generated.as_deref())
-            .chain(def.checks.iter().map(|check| check.expression.as_str()));
-        if column.generated.is_some() || expressions.any(|expression| reads(expression, name)) {
+        let mut generated = def.columns.iter().filter_map(|column| column.generated.as_deref());
+        if column.generated.is_some() || generated.any(|expression| reads(expression, name)) {
             let (column, key) = (name.clone(), key.name.clone());
-            return Err(ForeignKeyRefusal::ReadByExpression { key, column });
+            return Err(ForeignKeyRefusal::Generated { key, column });
+        }
+        if let Some(check) = def.checks.iter().find(|check| reads(&check.expression, name)) {
+            let (column, key, check) = (name.clone(), key.name.clone(), check.name.clone());
+            return Err(ForeignKeyRefusal::Checked { key, column, check });
         }
     }
     Ok(())
@@ -136,9 +136,10 @@ pub(crate) fn validate(
     if !seen.is_empty() {
         let others = data.databases.get(database).into_iter().flat_map(|owner| owner.tables.iter());
         for (_, other) in others.filter(|(other, _)| *other != name) {
-            if let Some(taken) = other.foreign_keys.iter().find(|key| seen.contains(&key.name.to_lowercase()))
-            {
-                return Err(ForeignKeyRefusal::Exists(taken.name.clone()).into());
+            for taken in other.foreign_keys.iter().map(|key| key.name.to_lowercase()) {
+                if let Some(key) = def.foreign_keys.iter().find(|key| key.name.to_lowercase() == taken) {
+                    return Err(ForeignKeyRefusal::Exists(key.name.clone()).into());
+                }
             }
         }
     }

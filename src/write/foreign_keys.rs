@@ -12,8 +12,8 @@
 //! statement had, with their own parents and children. The lock on the parent's row closes the race with an
 //! insert of a child at every level: who inserts one needs that row.
 //!
-//! As in InnoDB: a row with NULL in a column of the key refers to nothing; a cascade does not go deeper than
-//! [`DEPTH_MAX`] tables; one that would update a table which an update further up has changed is refused like
+//! As in InnoDB: a row with NULL in a column of the key refers to nothing; a cascade does not become
+//! [`DEPTH_MAX`] rows deep; one that would update a table which an update further up has changed is refused like
 //! RESTRICT, so that updates end; ON UPDATE CURRENT_TIMESTAMP does not see cascades, nor do counts of rows.
 //!
 //! Whatever fails midway is undone to where the row's change began. What waits keeps no latch and no state of
@@ -35,9 +35,9 @@ use crate::foreign_key::{Child, Parent, Relations};
 use crate::schema::{BrokenForeignKey, ReferentialAction};
 use crate::table::Table;
 use crate::transaction::Transaction;
-use crate::types::ColumnType;
+use crate::types::{self, ColumnType, Value};
 
-/// Tables that a cascade may go through, as in InnoDB.
+/// A cascade ends before it is so many rows deep, as in InnoDB.
 pub(crate) const DEPTH_MAX: usize = 15;
 /// Children gathered before they are changed.
 const BATCH_ROWS: usize = 64;
@@ -372,7 +372,7 @@ impl ForeignKeys {
                 if !keys.is_empty() && !deletes && above.updates(&child.table) {
                     return Err(refused());
                 }
-                if !keys.is_empty() && depth > DEPTH_MAX {
+                if !keys.is_empty() && depth >= DEPTH_MAX {
                     return Err(Error::ForeignKeyDepth(DEPTH_MAX));
                 }
                 for key in keys {
@@ -436,6 +436,7 @@ impl ForeignKeys {
             Written::Done => Ok(()),
             Written::Duplicate { index, .. } => Err(Error::ForeignKeyDuplicate {
                 parent: chain.above.map_or_else(String::new, |above| above.table.name.clone()),
+                record: shown(&child.table, &values),
                 child: child.table.name.clone(),
                 index,
             }),
@@ -448,6 +449,20 @@ impl ForeignKeys {
             table.note_rows(-count);
         }
     }
+}
+
+/// A key as an error shows it.
+fn shown(table: &Table, values: &[(u16, Option<Vec<u8>>)]) -> String {
+    let one = |(column, value): &(u16, Option<Vec<u8>>)| {
+        let kind = &table.def.columns[usize::from(*column)].kind;
+        match value.as_ref().map(|bytes| (types::decode(bytes, kind), bytes)) {
+            None => "NULL".to_owned(),
+            Some((Some(Value::Int(number)), _)) => number.to_string(),
+            Some((Some(Value::UInt(number)), _)) => number.to_string(),
+            Some((_, bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    };
+    values.iter().map(one).collect::<Vec<_>>().join("-")
 }
 
 /// All columns of these lists, once.

@@ -167,7 +167,7 @@ error_table! {
     NO_REFERENCED_ROW = 1452, b"23000", "Cannot add or update a child row: a foreign key constraint fails (%)";
     DROP_INDEX_FK = 1553, b"HY000", "Cannot drop index '%': needed in a foreign key constraint";
     TRUNCATE_ILLEGAL_FK = 1701, b"42000", "Cannot truncate a table referenced in a foreign key constraint (%)";
-    FOREIGN_DUPLICATE_KEY = 1762, b"23000", "Foreign key constraint for table '%' would lead to a duplicate entry in a child table";
+    FOREIGN_DUPLICATE_KEY = 1761, b"23000", "Foreign key constraint for table '%', record '%' would lead to a duplicate entry in table '%', key '%'";
     FK_CANNOT_OPEN_PARENT = 1824, b"HY000", "Failed to open the referenced table '%'";
     FK_NO_INDEX_PARENT = 1822, b"HY000", "Failed to add the foreign key constraint. Missing index for constraint '%' in the referenced table '%'";
     FK_DUP_NAME = 1826, b"HY000", "Duplicate foreign key constraint name '%'";
@@ -175,6 +175,7 @@ error_table! {
     FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";
     FK_NO_COLUMN_PARENT = 3734, b"HY000", "Failed to add the foreign key constraint. Missing column '%' for constraint '%' in the referenced table '%'";
     FK_CANNOT_DROP_PARENT = 3730, b"HY000", "Cannot drop table '%' referenced by a foreign key constraint '%' on table '%'.";
+    FK_CHECK_COLUMN = 3823, b"HY000", "Column '%' cannot be used in a check constraint '%': needed in a foreign key constraint '%' referential action.";
     FK_INCOMPATIBLE_COLUMNS = 3780, b"HY000", "Referencing column '%' and referenced column '%' in foreign key constraint '%' are incompatible.";
     MAX_PREPARED_STMT_COUNT = 1461, b"42000", "Can't create more than max_prepared_stmt_count statements (current value: %)";
     AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";

@@ -111,7 +111,9 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::ForeignKeyRefused(why) => foreign_key::refused(why),
         Error::ForeignKeyParentMissing(broken) => error(errors::NO_REFERENCED_ROW, &[broken]),
         Error::ForeignKeyChildExists(broken) => error(errors::ROW_IS_REFERENCED, &[broken]),
-        Error::ForeignKeyDuplicate { parent, .. } => error(errors::FOREIGN_DUPLICATE_KEY, &[parent]),
+        Error::ForeignKeyDuplicate { parent, record, child, index } => {
+            error(errors::FOREIGN_DUPLICATE_KEY, &[parent, record, child, index])
+        }
         Error::ForeignKeyDepth(most) => error(errors::FK_DEPTH_EXCEEDED, &[most]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
         Error::NameTooLong(name) => error(errors::TOO_LONG_IDENT, &[name]),

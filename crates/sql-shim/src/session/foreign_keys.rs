@@ -4,12 +4,17 @@ use untorn::schema::ForeignKey;
 
 use super::Session;
 use super::failure::Failure;
+use crate::errors;
 use crate::result::SqlError;
 use crate::sql::ast::{self, TableName};
 
 impl Session {
     /// The engine's definition of a foreign key of a table in this database.
     pub(super) fn foreign_key(&self, key: &ast::ForeignKey, database: &str) -> Result<ForeignKey, SqlError> {
+        if key.columns.len() != key.referenced_columns.len() {
+            let name = key.name.as_deref().unwrap_or("foreign key without name");
+            return Err(errors::error(errors::WRONG_FK_DEF, &[&name]));
+        }
         let referenced = match &key.references.database {
             Some(_) => self.planner().database_of(&key.references)?,
             None => database.to_owned(),

@@ -20,6 +20,7 @@ pub fn refused(why: &ForeignKeyRefusal) -> SqlError {
         }
         Why::NoParentIndex { key, parent } => error(errors::FK_NO_INDEX_PARENT, &[key, parent]),
         Why::NotNull { column, key } => error(errors::FK_COLUMN_NOT_NULL, &[column, key]),
+        Why::Checked { key, column, check } => error(errors::FK_CHECK_COLUMN, &[column, check, key]),
         Why::Exists(name) => error(errors::FK_DUP_NAME, &[name]),
         Why::Missing(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
         Why::DropParent { parent, key, child } => error(errors::FK_CANNOT_DROP_PARENT, &[parent, key, child]),
@@ -30,10 +31,6 @@ pub fn refused(why: &ForeignKeyRefusal) -> SqlError {
         }
         Why::DiscardParent(_) => error(errors::ROW_IS_REFERENCED, &[&""]),
         Why::NeedsIndex(index) => error(errors::DROP_INDEX_FK, &[index]),
-        other => SqlError::new(
-            errors::CANNOT_ADD_FOREIGN,
-            errors::sqlstate(errors::CANNOT_ADD_FOREIGN),
-            format!("Cannot add foreign key constraint: {other}"),
-        ),
+        _ => error(errors::CANNOT_ADD_FOREIGN, &[]),
     }
 }
