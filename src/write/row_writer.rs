@@ -208,7 +208,8 @@ impl RowWriter {
     /// Inserts a row, a field for each column. `on_duplicate` says how a row with its key is to be locked.
     ///
     /// # Errors
-    /// [`Error::NullValue`], [`Error::ForeignKeyParentMissing`], lock waits, a row too large, storage errors; nothing of the row is left.
+    /// [`Error::NullValue`], [`Error::ForeignKeyParentMissing`], lock waits, a row too large, storage errors;
+    /// nothing of the row is left.
     pub async fn insert(
         &mut self,
         transaction: &mut Transaction,
