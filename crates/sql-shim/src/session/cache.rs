@@ -8,13 +8,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sql::ast::{Query, SelectItem, Statement, TableRef};
+use sql::expr::types::Type;
+use sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
+use sql::parser;
+use sql::plan::{Plan, Planner};
+use sql::value::{Value, decimal};
+
 use crate::session::state::SessionState;
-use crate::sql::ast::{Query, SelectItem, Statement, TableRef};
-use crate::sql::expr::types::Type;
-use crate::sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
-use crate::sql::parser;
-use crate::sql::plan::{Plan, Planner};
-use crate::sql::value::{Value, decimal};
 
 /// Longer statements (bulk inserts) are not worth a key.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -202,10 +203,9 @@ impl Fingerprint {
                 Literal::UInt(v) => Value::UInt(*v),
                 Literal::Double(v) => Value::Double(*v),
                 Literal::Decimal(text) => decimal::parse(text).map_or(Value::Null, Value::Decimal),
-                Literal::Text(bytes) => Value::Text(
-                    std::borrow::Cow::Borrowed(bytes),
-                    crate::sql::value::Collation::Utf8mb4GeneralCi,
-                ),
+                Literal::Text(bytes) => {
+                    Value::Text(std::borrow::Cow::Borrowed(bytes), sql::value::Collation::Utf8mb4GeneralCi)
+                }
             })
             .collect()
     }
@@ -227,7 +227,8 @@ impl Fingerprint {
 /// Whether the answer's shape does not depend on the literals.
 fn is_shapely(statement: &Statement) -> bool {
     fn query(query: &Query) -> bool {
-        query.selects.len() == 1
+        query.with.is_empty()
+            && query.selects.len() == 1
             && query.selects.iter().all(|(_, select)| {
                 select.into.is_empty()
                     && select.from.as_ref().is_none_or(plain)

@@ -1,12 +1,12 @@
 //! Foreign keys: from syntax to the engine's definitions.
 
+use sql::ast::{self, TableName};
+use sql::errors;
+use sql::failure::Failure;
+use sql::result::SqlError;
 use untorn::schema::ForeignKey;
 
 use super::Session;
-use super::failure::Failure;
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, TableName};
 
 impl Session {
     /// The engine's definition of a foreign key of a table in this database.

@@ -15,13 +15,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use sql::kill::Kill;
+use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use untorn::Options;
 use untorn::asynchronous::Database;
 
 use super::{Session, SessionService};
 use crate::auth::accounts::Accounts;
-use crate::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
-use crate::server::registry::{Connection, Kill, Server};
+use crate::server::registry::{Connection, Server};
 use crate::variables::GlobalVariables;
 
 /// Rows of the tables.
