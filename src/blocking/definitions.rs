@@ -330,7 +330,7 @@ impl Database {
         self.definitions().change_indexes(database, name, added, dropped)
     }
 
-    /// Adds foreign keys to a table, after those named in `dropped` are gone. An index that one needs is made.
+    /// Adds foreign keys to a table, after those named in `dropped` are gone.
     /// The rows that are there must obey them, unless the session does not check foreign keys
     /// ([`Transaction::set_foreign_key_checks`](crate::Transaction::set_foreign_key_checks)).
     ///

@@ -13,8 +13,8 @@
 //! insert of a child at every level: who inserts one needs that row.
 //!
 //! As in InnoDB: a row with NULL in a column of the key refers to nothing; a cascade does not become
-//! [`DEPTH_MAX`] rows deep; one that would update a table which an update further up has changed is refused
-//! like RESTRICT, so that updates end; ON UPDATE CURRENT_TIMESTAMP does not see cascades, nor do counts of rows.
+//! [`DEPTH_MAX`] rows deep; one that would update a table which an update further up has changed is
+//! refused like RESTRICT, so that updates end; ON UPDATE CURRENT_TIMESTAMP does not see cascades, nor do counts of rows.
 //!
 //! Whatever fails midway is undone to where the row's change began. What waits keeps no latch and no state of
 //! its own: everything here is a sequence of operations of [`txn`], each of which is repeated by itself.
@@ -37,7 +37,7 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::{self, ColumnType, Value};
 
-/// A cascade ends before it is so many rows deep, as in InnoDB.
+/// A cascade ends before it is this many rows deep, as in InnoDB.
 pub(crate) const DEPTH_MAX: usize = 15;
 /// Children gathered before they are changed.
 const BATCH_ROWS: usize = 64;
