@@ -14,7 +14,8 @@
 //!
 //! As in InnoDB: a row with NULL in a column of the key refers to nothing; a cascade does not become
 //! [`DEPTH_MAX`] rows deep; one that would update a table which an update further up has changed is
-//! refused like RESTRICT, so that updates end; ON UPDATE CURRENT_TIMESTAMP does not see cascades, nor do counts of rows.
+//! refused like RESTRICT, so that updates end; ON UPDATE CURRENT_TIMESTAMP does not see cascades, nor do
+//! counts of rows.
 //!
 //! Whatever fails midway is undone to where the row's change began. What waits keeps no latch and no state of
 //! its own: everything here is a sequence of operations of [`txn`], each of which is repeated by itself.
