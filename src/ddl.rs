@@ -20,11 +20,12 @@ use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::file_work;
+use crate::foreign_key;
 use crate::layout;
 use crate::name_locks::{WantedName, check_database_name, check_table_name};
 use crate::rename::NamedTable;
 use crate::retry::retry;
-use crate::schema::TableDef;
+use crate::schema::{ForeignKey, ForeignKeyRefusal, TableDef};
 use crate::table::{Table, file_name, table_file};
 use crate::types::Collation;
 
@@ -66,12 +67,12 @@ impl Definitions<'_> {
         let locks = locks.and(self.lock_names(names).await?);
         let def = engine.database(name).ok_or_else(missing)?;
         let tables: Vec<_> = def.tables.keys().map(|table| (name.to_owned(), table.clone())).collect();
-        let count = tables.len();
+        let (count, checks) = (tables.len(), self.checks_foreign_keys());
         let (database, name) = (engine.clone(), name.to_owned());
         engine
             .run_to_the_end(async move {
                 let _locks = locks;
-                database.drop_locked(&tables, Some(&name)).await
+                database.drop_locked(&tables, Some(&name), checks).await
             })
             .await?;
         Ok(count)
@@ -99,11 +100,11 @@ impl Definitions<'_> {
         let locks = self.lock_names(names).await?;
         let tables: Vec<_> =
             tables.iter().map(|(database, name)| ((*database).to_owned(), (*name).to_owned())).collect();
-        let database = engine.clone();
+        let (database, checks) = (engine.clone(), self.checks_foreign_keys());
         engine
             .run_to_the_end(async move {
                 let _locks = locks;
-                database.drop_locked(&tables, None).await
+                database.drop_locked(&tables, None, checks).await
             })
             .await
     }
@@ -118,6 +119,7 @@ impl Definitions<'_> {
         engine.refuse_after_close()?;
         check_table_name(name)?;
         def.sort_keys();
+        def.complete_foreign_keys(database, name);
         def.validate_for(engine.0.store.page_size().bytes())?;
         let refuse = || match engine.known_table(database, name) {
             Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
@@ -125,7 +127,11 @@ impl Definitions<'_> {
             Err(error) => Err(error),
         };
         refuse()?;
-        let names = vec![WantedName::database(database, false), WantedName::table(database, name)];
+        let may_lack_parent = !self.checks_foreign_keys();
+        foreign_key::validate(&engine.0.catalog.snapshot(), database, name, &def, may_lack_parent)?;
+        let mut names = vec![WantedName::database(database, false), WantedName::table(database, name)];
+        // Who uses a parent must not see a child come.
+        names.extend(def.foreign_keys.iter().map(|key| WantedName::table(&key.database, &key.table)));
         let locks = self.lock_names(names).await?;
         refuse()?;
         def.created_unix_s = engine.0.environment.unix_time().as_secs();
@@ -133,7 +139,7 @@ impl Definitions<'_> {
         engine
             .run_to_the_end(async move {
                 let _locks = locks;
-                worker.create_locked(&database, &name, def).await
+                worker.create_locked(&database, &name, def, may_lack_parent).await
             })
             .await
     }
@@ -211,10 +217,18 @@ impl Database {
     }
 
     /// Drops tables whose names are locked, and their database.
-    async fn drop_locked(&self, tables: &[(String, String)], database: Option<&str>) -> Result<()> {
+    async fn drop_locked(
+        &self,
+        tables: &[(String, String)],
+        database: Option<&str>,
+        checks: bool,
+    ) -> Result<()> {
         let mut dropped = Vec::new();
         self.0.catalog.change(|change| {
             let mut elsewhere = Vec::new();
+            if checks {
+                refuse_to_drop_parents(change, tables)?;
+            }
             for (owner, name) in tables {
                 let handle = self.table(owner, name).ok();
                 let at = handle.as_ref().map(|table| self.present_file(table));
@@ -237,7 +251,8 @@ impl Database {
         })?;
         // Purge must not be at work on the pages when they go.
         let _purge = self.0.system.pause_purge().await;
-        for (_, handle) in &dropped {
+        for (def, handle) in &dropped {
+            self.note_references(&def.foreign_keys);
             handle.iter().for_each(|table| self.forget_table(table));
         }
         self.definitions_changed();
@@ -290,7 +305,13 @@ impl Database {
     }
 
     /// Makes a table whose name is locked.
-    async fn create_locked(&self, database: &str, name: &str, mut def: TableDef) -> Result<Arc<Table>> {
+    async fn create_locked(
+        &self,
+        database: &str,
+        name: &str,
+        mut def: TableDef,
+        may_lack_parent: bool,
+    ) -> Result<Arc<Table>> {
         let path = table_file(database, name);
         self.0.catalog.change(|change| {
             self.refuse_stray_file(change, database, name)?;
@@ -302,6 +323,7 @@ impl Database {
             self.build_table(&path, &mut def).await?;
             let table = self.assemble_table(database, name, def).await?;
             self.0.catalog.change(|change| {
+                foreign_key::validate(change, database, name, &table.def, may_lack_parent)?;
                 change.finish(|work| work.space() == Some(space))?;
                 change.put_table(database, name, Arc::new(table.def.clone()))
             })?;
@@ -310,6 +332,7 @@ impl Database {
         match made.await {
             Ok(table) => {
                 self.publish_table(&table);
+                self.note_references(&table.def.foreign_keys);
                 self.definitions_changed();
                 Ok(table)
             }
@@ -449,6 +472,7 @@ impl Database {
             metadata: self.name_lock(database, name),
             current: AtomicBool::new(true),
             row_count: AtomicU64::new(0),
+            referenced: AtomicBool::new(false),
         }))
     }
 
@@ -463,6 +487,8 @@ impl Database {
     /// Makes an open table the one of its name.
     pub(crate) fn publish_table(&self, table: &Arc<Table>) {
         let tables = &self.0.tables;
+        let children = self.0.catalog.snapshot().children_of(&table.database, &table.name);
+        table.referenced.store(!children.is_empty(), Ordering::Relaxed);
         // Without pages it has nothing that purge or recovery could work on.
         if !table.def.discarded {
             tables.by_id.write().insert(table.def.id, table.rows.clone());
@@ -470,6 +496,19 @@ impl Database {
         let key = (table.database.clone(), table.name.clone());
         if let Some(old) = tables.by_name.write().insert(key, table.clone()) {
             old.current.store(false, Ordering::Release);
+        }
+    }
+
+    /// Foreign keys have come or gone: their parents learn whether they have children. The names of the
+    /// parents are locked, or the children were dropped: who still takes a table for one that has some finds
+    /// none.
+    pub(crate) fn note_references(&self, keys: &[ForeignKey]) {
+        let data = self.0.catalog.snapshot();
+        for key in keys {
+            if let Ok(parent) = self.table(&key.database, &key.table) {
+                let referenced = !data.children_of(&key.database, &key.table).is_empty();
+                parent.referenced.store(referenced, Ordering::Relaxed);
+            }
         }
     }
 
@@ -514,6 +553,18 @@ impl Database {
             tracing::error!("could not record that file work is finished: {error}");
         }
     }
+}
+
+/// Refuses to drop tables that others refer to.
+fn refuse_to_drop_parents(change: &Change, tables: &[(String, String)]) -> Result<()> {
+    let goes = |database: &str, name: &str| tables.iter().any(|(d, n)| d == database && n == name);
+    for (database, name) in tables {
+        if let Some(broken) = foreign_key::reference_from_outside(change, database, name, goes) {
+            let (key, child) = (broken.key.name, broken.table);
+            return Err(ForeignKeyRefusal::DropParent { parent: name.clone(), key, child }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Gives a definition fresh ids for itself, its tablespace and its indexes.

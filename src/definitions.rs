@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::export::ExportHold;
 use crate::import::ImportReport;
 use crate::rename::NamedTable;
-use crate::schema::{KeyDef, TableDef};
+use crate::schema::{ForeignKey, KeyDef, TableDef};
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Collation;
@@ -69,6 +69,11 @@ impl<'a> Definitions<'a> {
     pub fn session(mut self, session: impl Into<Option<&'a Transaction>>) -> Definitions<'a> {
         self.session = session.into();
         self
+    }
+
+    /// Whether foreign keys are checked: as in the session.
+    pub(crate) fn checks_foreign_keys(&self) -> bool {
+        self.session.is_none_or(Transaction::foreign_key_checks)
     }
 
     /// Waits at most this long for transactions that use the tables, then fails with
@@ -192,6 +197,20 @@ impl Database {
         dropped: &[&str],
     ) -> Result<()> {
         self.definitions().change_indexes(database, name, added, dropped).await
+    }
+
+    /// Adds foreign keys to a table, after those named in `dropped` are gone.
+    ///
+    /// # Errors
+    /// As [`Definitions::change_foreign_keys`].
+    pub async fn change_foreign_keys(
+        &self,
+        database: &str,
+        name: &str,
+        added: Vec<ForeignKey>,
+        dropped: &[&str],
+    ) -> Result<()> {
+        self.definitions().change_foreign_keys(database, name, added, dropped).await
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::schema::SchemaError;
+use crate::schema::{BrokenForeignKey, ForeignKeyRefusal, SchemaError};
 use crate::transact::Conflict;
 use crate::types::EncodeError;
 
@@ -120,6 +120,32 @@ pub enum Error {
     /// Another table of the database has a CHECK constraint of this name.
     #[error("duplicate check constraint name '{0}'")]
     CheckExists(String),
+    /// A foreign key cannot be defined so, or something that it needs would be taken away.
+    #[error(transparent)]
+    ForeignKeyRefused(#[from] ForeignKeyRefusal),
+    /// The row refers to a row that is not there: insert that one first, or write NULL.
+    #[error("cannot add or update a child row: a foreign key constraint fails ({0})")]
+    ForeignKeyParentMissing(Box<BrokenForeignKey>),
+    /// Rows of another table refer to the row: delete or change these first.
+    #[error("cannot delete or update a parent row: a foreign key constraint fails ({0})")]
+    ForeignKeyChildExists(Box<BrokenForeignKey>),
+    /// A cascade would give two rows the same unique key.
+    #[error(
+        "foreign key constraint for table '{parent}', record '{record}' would lead to a duplicate entry in table '{child}', key '{index}'"
+    )]
+    ForeignKeyDuplicate {
+        /// The table whose row changes.
+        parent: String,
+        /// The key that it would get.
+        record: String,
+        /// The table that the cascade would change.
+        child: String,
+        /// Its unique index.
+        index: String,
+    },
+    /// A cascade reaches too far.
+    #[error("foreign key cascade delete/update exceeds max depth of {0}")]
+    ForeignKeyDepth(usize),
     /// The table has no tablespace: DISCARD TABLESPACE took it away.
     #[error("the tablespace of table '{0}.{1}' has been discarded: import one, or drop the table")]
     TablespaceDiscarded(String, String),

@@ -20,6 +20,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
+use crate::foreign_key;
 use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
@@ -135,6 +136,10 @@ impl Definitions<'_> {
         def.keys.extend(added);
         def.sort_keys();
         def.validate_for(engine.0.store.page_size().bytes())?;
+        if !dropped.is_empty() {
+            let data = engine.0.catalog.snapshot();
+            foreign_key::refuse_needed_index(&data, (database, name), &table.def, &def)?;
+        }
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             return Err(Error::Setting {

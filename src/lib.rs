@@ -63,6 +63,7 @@ pub mod export;
 mod extension;
 mod file_work;
 mod forced_recovery;
+mod foreign_key;
 mod import;
 mod in_memory;
 mod index_build;

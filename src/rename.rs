@@ -15,6 +15,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
+use crate::foreign_key::Moved;
 use crate::name_locks::{NAME_CHARS_MAX, WantedName, check_table_name};
 use crate::schema::TableDef;
 use crate::table::{Table, table_file};
@@ -76,7 +77,17 @@ impl Definitions<'_> {
         }
         // What is wrong now need not wait for anybody.
         engine.plan_moves(&pairs)?;
-        let locks = self.lock_names(names).await?;
+        // Tables that refer to those that move learn their new names.
+        let relatives = || engine.relatives_of(pairs.iter().map(|(from, _)| from));
+        let locks = loop {
+            let known = relatives();
+            let children = known.iter().map(|(database, table)| WantedName::table(database, table));
+            let locks = self.lock_names(names.iter().cloned().chain(children).collect()).await?;
+            // Else one has come while others were waited for. No more will, as the names are locked.
+            if relatives().is_subset(&known) {
+                break locks;
+            }
+        };
         let moves = engine.plan_moves(&pairs)?;
         let database = engine.clone();
         engine
@@ -86,6 +97,14 @@ impl Definitions<'_> {
             })
             .await
     }
+}
+
+/// The moves by their names.
+fn moved(moves: &[Move]) -> Vec<Moved<'_>> {
+    moves
+        .iter()
+        .map(|step| Moved { from: (&step.from.0, &step.from.1), to: (&step.to.0, &step.to.1) })
+        .collect()
 }
 
 impl Database {
@@ -161,13 +180,52 @@ impl Database {
         Ok(())
     }
 
-    async fn rename_locked(&self, moves: Vec<Move>) -> Result<()> {
+    /// The tables that refer to one of these.
+    fn relatives_of<'n>(&self, names: impl Iterator<Item = &'n Name>) -> BTreeSet<Name> {
+        let data = self.0.catalog.snapshot();
+        names.flat_map(|(database, table)| BTreeSet::clone(&data.children_of(database, table))).collect()
+    }
+
+    /// The tables that stay where they are and whose foreign keys change with these moves.
+    fn changed_children(&self, moves: &[Move]) -> Result<Vec<(Arc<Table>, TableDef)>> {
+        let moved = moved(moves);
+        let mut changed = Vec::new();
+        for (database, name) in self.relatives_of(moves.iter().map(|step| &step.from)) {
+            if moves.iter().any(|step| (&step.from.0, &step.from.1) == (&database, &name)) {
+                continue;
+            }
+            let table = self.table(&database, &name)?;
+            if let Some(def) = table.def.foreign_keys_renamed((&database, &name), &moved) {
+                changed.push((table, def));
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn rename_locked(&self, mut moves: Vec<Move>) -> Result<()> {
+        let children = self.changed_children(&moves)?;
+        let defs: Vec<Option<TableDef>> = {
+            let moved = moved(&moves);
+            moves
+                .iter()
+                .map(|step| step.def.foreign_keys_renamed((&step.from.0, &step.from.1), &moved))
+                .collect()
+        };
+        for (step, def) in moves.iter_mut().zip(defs) {
+            step.def = def.unwrap_or_else(|| step.def.clone());
+        }
         // All that may fail comes before the moment: so does opening the tables under their new names.
         let mut fresh = Vec::new();
         for step in &moves {
             self.store_counter(&step.table).await?;
             let table = self.assemble_table(&step.to.0, &step.to.1, step.def.clone()).await?;
             table.note_rows(step.table.row_count_estimate() as i64);
+            fresh.push(table);
+        }
+        for (child, def) in &children {
+            self.store_counter(child).await?;
+            let table = self.assemble_table(&child.database, &child.name, def.clone()).await?;
+            table.note_rows(child.row_count_estimate() as i64);
             fresh.push(table);
         }
         self.0.catalog.change(|change| {
@@ -180,7 +238,7 @@ impl Database {
             }
             Ok(())
         })?;
-        if let Err(error) = self.rename_files(&moves) {
+        if let Err(error) = self.rename_files(&moves, &children) {
             self.take_files_back(&moves);
             return Err(error);
         }
@@ -192,6 +250,9 @@ impl Database {
         for step in &moves {
             self.forget_table(&step.table);
         }
+        for table in &fresh {
+            self.note_references(&table.def.foreign_keys);
+        }
         self.definitions_changed();
         for step in moves.iter().filter(|step| step.path != step.final_path()) {
             // A start does it otherwise.
@@ -201,7 +262,7 @@ impl Database {
     }
 
     /// Renames the files, and then the tables.
-    fn rename_files(&self, moves: &[Move]) -> Result<()> {
+    fn rename_files(&self, moves: &[Move], children: &[(Arc<Table>, TableDef)]) -> Result<()> {
         for step in moves {
             self.0.store.rename_space(step.space(), &self.0.directory.join(&step.path))?;
         }
@@ -217,6 +278,9 @@ impl Database {
                     change.begin(Pending::Replace { space, from, to, replaced: 0 })?;
                 }
                 change.put_table(&step.to.0, &step.to.1, Arc::new(step.def.clone()))?;
+            }
+            for (child, def) in children {
+                change.put_table(&child.database, &child.name, Arc::new(def.clone()))?;
             }
             Ok(())
         })

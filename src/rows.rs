@@ -19,7 +19,7 @@ use std::sync::Arc;
 use btree::{Field, FieldRef, OwnedKey};
 use txn::{
     Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState,
-    UndoMark, WaitPolicy,
+    WaitPolicy,
 };
 
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ use crate::table::Table;
 use crate::timeout::wait_until;
 use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
-use crate::write::{EncodedRow, RowWriter, StatementTime, Written};
+use crate::write::{EncodedRow, RowWriter, StatementTime, Whole, Written};
 
 /// A row: a value per column, in the order of the definition.
 pub type OwnedRow = Vec<Value<'static>>;
@@ -579,38 +579,6 @@ impl Transaction {
         let deleted = found(deleted).map_err(|error| statement.0.failed(error))?;
         writer.finish();
         Ok(deleted.is_some())
-    }
-}
-
-/// Several changes that are all made or none: what is dropped before [`Whole::keep`] is undone before
-/// anything else is done.
-struct Whole<'t> {
-    transaction: &'t mut Transaction,
-    mark: UndoMark,
-    kept: bool,
-}
-
-impl<'t> Whole<'t> {
-    fn new(transaction: &'t mut Transaction) -> Whole<'t> {
-        let mark = transaction.statement_mark();
-        Whole { transaction, mark, kept: false }
-    }
-
-    fn keep(mut self) {
-        self.kept = true;
-    }
-
-    async fn undo(self) -> Result<()> {
-        let mark = self.mark;
-        self.transaction.rollback_to(mark).await
-    }
-}
-
-impl Drop for Whole<'_> {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.transaction.rows().cut_back_to(self.mark);
-        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::foreign_key::{BrokenForeignKey, ForeignKey, ForeignKeyRefusal, ReferentialAction};
 use crate::types::{Collation, ColumnType};
 
 /// A default that is not NULL.
@@ -192,6 +193,9 @@ pub struct TableDef {
     /// CHECK constraints, in the order of their names ([`sort_checks`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+    /// Foreign keys, in the order of their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
     /// Default collation of the table's text columns.
     pub collation: Collation,
     /// COMMENT.
@@ -277,6 +281,7 @@ impl TableDef {
             keys: Vec::new(),
             hidden_clustered: None,
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
             created_unix_s: 0,

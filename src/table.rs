@@ -27,6 +27,8 @@ pub struct Table {
     pub(crate) metadata: Arc<MetadataLock>,
     pub(crate) current: AtomicBool,
     pub(crate) row_count: AtomicU64,
+    /// Some table has a foreign key to it. Changes while nobody uses the table.
+    pub(crate) referenced: AtomicBool,
 }
 
 impl std::fmt::Debug for Table {
@@ -39,6 +41,16 @@ impl Table {
     /// Whether this is still the table of its name. Ask again once the transaction uses it.
     pub fn is_current(&self) -> bool {
         self.current.load(Ordering::Acquire)
+    }
+
+    /// Whether some table, itself perhaps, has a foreign key to it. Ask once the transaction uses it.
+    pub fn is_referenced(&self) -> bool {
+        self.referenced.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has a foreign key, or some table has one to it.
+    pub(crate) fn has_relations(&self) -> bool {
+        !self.def.foreign_keys.is_empty() || self.is_referenced()
     }
 
     /// The error for a statement that needs the rows of a table whose tablespace was discarded.

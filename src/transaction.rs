@@ -68,6 +68,8 @@ pub struct Transaction {
     read_only: bool,
     /// How the last operation failed, if that is why the transaction should be run again.
     conflict: Option<Conflict>,
+    /// Foreign keys are not enforced.
+    ignores_foreign_keys: bool,
 }
 
 /// A table held by a session until it releases it, as LOCK TABLES does.
@@ -142,6 +144,7 @@ impl Database {
             held: Vec::new(),
             read_only: false,
             conflict: None,
+            ignores_foreign_keys: false,
         }
     }
 
@@ -344,6 +347,20 @@ impl Transaction {
     /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout) if nothing else is said.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.inner.set_lock_wait_timeout(timeout);
+    }
+
+    /// Whether foreign keys are enforced from now on (`foreign_key_checks`): rows are checked, and cascades
+    /// follow. Without it rows may be written in any order, as a dump is loaded; nobody looks at them later.
+    /// It also holds for definitions in the name of this transaction
+    /// ([`Definitions::session`](crate::asynchronous::Definitions::session)): a parent may be missing, or be
+    /// dropped.
+    pub fn set_foreign_key_checks(&mut self, enforced: bool) {
+        self.ignores_foreign_keys = !enforced;
+    }
+
+    /// Whether foreign keys are enforced; they are if nothing else was said.
+    pub fn foreign_key_checks(&self) -> bool {
+        !self.ignores_foreign_keys
     }
 
     /// Sets a savepoint; one of the same name is replaced.

@@ -10,6 +10,8 @@ use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
 use crate::error::Result;
+use crate::foreign_key;
+use crate::schema::ForeignKeyRefusal;
 use crate::table::{Table, file_name};
 
 impl Definitions<'_> {
@@ -20,6 +22,14 @@ impl Definitions<'_> {
     /// No such table, a timeout, a deadlock, a full disk: the table is as it was then.
     pub async fn truncate_table(self, database: &str, name: &str) -> Result<()> {
         let (table, lock) = self.lock_current(database, name).await?;
+        if self.checks_foreign_keys() {
+            // No child comes now: who makes one needs the name of its parent.
+            let data = self.database.0.catalog.snapshot();
+            let own = |owner: &str, child: &str| owner == database && child == name;
+            if let Some(broken) = foreign_key::reference_from_outside(&data, database, name, own) {
+                return Err(ForeignKeyRefusal::TruncateParent(Box::new(broken)).into());
+            }
+        }
         let engine = self.database.clone();
         self.database
             .run_to_the_end(async move {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::export::ExportHold;
 use crate::import::ImportReport;
 use crate::rename::NamedTable;
-use crate::schema::{KeyDef, TableDef};
+use crate::schema::{ForeignKey, KeyDef, TableDef};
 use crate::table::Table;
 use crate::types::Collation;
 
@@ -157,6 +157,20 @@ impl<'a> Definitions<'a> {
         dropped: &[&str],
     ) -> Result<()> {
         block_on(self.0.change_indexes(database, name, added, dropped))
+    }
+
+    /// Adds foreign keys to a table, after those named in `dropped` are gone.
+    ///
+    /// # Errors
+    /// As [`Database::change_foreign_keys`].
+    pub fn change_foreign_keys(
+        self,
+        database: &str,
+        name: &str,
+        added: Vec<ForeignKey>,
+        dropped: &[&str],
+    ) -> Result<()> {
+        block_on(self.0.change_foreign_keys(database, name, added, dropped))
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.
@@ -314,6 +328,24 @@ impl Database {
         dropped: &[&str],
     ) -> Result<()> {
         self.definitions().change_indexes(database, name, added, dropped)
+    }
+
+    /// Adds foreign keys to a table, after those named in `dropped` are gone.
+    /// The rows that are there must obey them, unless the session does not check foreign keys
+    /// ([`Transaction::set_foreign_key_checks`](crate::Transaction::set_foreign_key_checks)).
+    ///
+    /// # Errors
+    /// [`Error::ForeignKeyRefused`](crate::Error::ForeignKeyRefused);
+    /// [`Error::ForeignKeyParentMissing`](crate::Error::ForeignKeyParentMissing) for a row without a parent;
+    /// no such table; transactions that use the tables for longer than a minute. The table is as it was then.
+    pub fn change_foreign_keys(
+        &self,
+        database: &str,
+        name: &str,
+        added: Vec<ForeignKey>,
+        dropped: &[&str],
+    ) -> Result<()> {
+        self.definitions().change_foreign_keys(database, name, added, dropped)
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.

@@ -156,6 +156,14 @@ impl Transaction {
         self.0.set_lock_wait_timeout(timeout);
     }
 
+    /// Whether foreign keys are enforced from now on; they are if nothing else was said. Without, rows may be
+    /// written in any order, and nobody looks at them later. It also holds for definitions in the name of
+    /// this transaction ([`Definitions::session`](crate::Definitions::session)): a parent may be missing, or
+    /// be dropped.
+    pub fn set_foreign_key_checks(&mut self, enforced: bool) {
+        self.0.set_foreign_key_checks(enforced);
+    }
+
     /// Sets a savepoint.
     pub fn savepoint(&mut self, name: &str) {
         self.0.savepoint(name);

@@ -190,7 +190,13 @@ pub struct CatalogData {
     /// Which mark the file of each tablespace has at least. May name some that are gone: their ids are not
     /// used again.
     pub marks: RedBlackTreeMapSync<u32, u64>,
+    /// By the name of a table, which need not exist: the tables with a foreign key to it. Follows from the
+    /// definitions.
+    children: RedBlackTreeMapSync<Name, Arc<BTreeSet<Name>>>,
 }
+
+/// Database and table.
+type Name = (String, String);
 
 impl CatalogData {
     /// The catalog of an empty data directory.
@@ -206,6 +212,38 @@ impl CatalogData {
             last_run: None,
             lost: BTreeMap::new(),
             marks: RedBlackTreeMapSync::new_sync(),
+            children: RedBlackTreeMapSync::new_sync(),
+        }
+    }
+
+    /// The tables that have a foreign key to this name, as database and table; itself too.
+    pub fn children_of(&self, database: &str, name: &str) -> Arc<BTreeSet<Name>> {
+        if self.children.is_empty() {
+            return Arc::default();
+        }
+        self.children.get(&(database.to_owned(), name.to_owned())).cloned().unwrap_or_default()
+    }
+
+    /// A table gets a definition, or goes.
+    fn note_children(&mut self, database: &str, name: &str, old: Option<&TableDef>, new: Option<&TableDef>) {
+        let parents = |def: Option<&TableDef>| -> BTreeSet<Name> {
+            let keys = def.into_iter().flat_map(|def| &def.foreign_keys);
+            keys.map(|key| (key.database.clone(), key.table.clone())).collect()
+        };
+        let (old, new) = (parents(old), parents(new));
+        let own = (database.to_owned(), name.to_owned());
+        for parent in old.difference(&new) {
+            let mut left = self.children.get(parent).map(|set| BTreeSet::clone(set)).unwrap_or_default();
+            left.remove(&own);
+            match left.is_empty() {
+                true => drop(self.children.remove_mut(parent)),
+                false => self.children.insert_mut(parent.clone(), Arc::new(left)),
+            }
+        }
+        for parent in new.difference(&old) {
+            let mut more = self.children.get(parent).map(|set| BTreeSet::clone(set)).unwrap_or_default();
+            more.insert(own.clone());
+            self.children.insert_mut(parent.clone(), Arc::new(more));
         }
     }
 
@@ -249,6 +287,9 @@ impl CatalogData {
                     self.pending.add(Pending::Drop { space: def.space, path });
                 }
                 self.pending.add(drop_directory(name));
+                for (table, def) in owner.tables.iter().filter(|(_, def)| !def.foreign_keys.is_empty()) {
+                    self.note_children(name, table, Some(def), None);
+                }
                 self.databases.remove_mut(name);
             }
             Edit::PutTable { database, name, def } => self.put_table(database, name, def.clone())?,
@@ -303,6 +344,8 @@ impl CatalogData {
         let mut owner = owner.cloned().ok_or_else(|| {
             format!("table '{name}' belongs to a database '{database}' that does not exist")
         })?;
+        let old = owner.tables.get(name).cloned();
+        self.note_children(database, name, old.as_deref(), Some(&*def));
         owner.tables.insert_mut(name.to_owned(), def);
         self.databases.insert_mut(database.to_owned(), owner);
         Ok(())
@@ -318,6 +361,7 @@ impl CatalogData {
         let gone = || format!("table '{database}.{name}' is removed, but did not exist");
         let mut owner = owner.ok_or_else(gone)?;
         let def = owner.tables.get(name).cloned().ok_or_else(gone)?;
+        self.note_children(database, name, Some(&def), None);
         owner.tables.remove_mut(name);
         self.databases.insert_mut(database.to_owned(), owner);
         Ok(def)
@@ -629,6 +673,8 @@ impl From<Document> for CatalogData {
             marks: document.marks.into_iter().collect(),
             databases: document.databases.into_iter().map(database).collect(),
             pending: document.pending.into_iter().collect(),
+            // Documents are of a time without foreign keys.
+            children: RedBlackTreeMapSync::new_sync(),
         }
     }
 }

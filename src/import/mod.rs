@@ -37,9 +37,10 @@ use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
+use crate::foreign_key;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
-use crate::schema::TableDef;
+use crate::schema::{ForeignKeyRefusal, TableDef};
 use crate::table::Table;
 use crate::truncate::temporary_file;
 
@@ -105,6 +106,13 @@ impl Definitions<'_> {
         let (table, lock) = self.lock_any(database, name).await?;
         if table.def.discarded {
             return Ok(());
+        }
+        if self.checks_foreign_keys() {
+            let data = self.database.0.catalog.snapshot();
+            let nobody = |_: &str, _: &str| false;
+            if let Some(broken) = foreign_key::reference_from_outside(&data, database, name, nobody) {
+                return Err(ForeignKeyRefusal::DiscardParent(Box::new(broken)).into());
+            }
         }
         let engine = self.database.clone();
         self.database

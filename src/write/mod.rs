@@ -6,7 +6,7 @@
 //!                      \                          /
 //!                    EncodedRow: fields in storage encoding
 //!                                   |
-//!                               RowWriter        AUTO_INCREMENT, NOT NULL, ON UPDATE, counts
+//!                               RowWriter        AUTO_INCREMENT, NOT NULL, ON UPDATE, foreign keys, counts
 //!                                   |
 //!                        txn: locks, undo, trees
 //! ```
@@ -23,7 +23,11 @@
 //! goes on after a duplicate key needs no savepoint.
 
 mod encoded_row;
+mod foreign_keys;
+pub(crate) mod row_columns;
 mod row_writer;
+mod whole;
 
 pub use encoded_row::EncodedRow;
 pub use row_writer::{Changes, RowWriter, StatementTime, Written};
+pub(crate) use whole::Whole;

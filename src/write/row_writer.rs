@@ -7,6 +7,7 @@ use btree::Field;
 use smallvec::SmallVec;
 use txn::OnDuplicate;
 
+use super::foreign_keys::ForeignKeys;
 use crate::error::{Error, Result};
 use crate::schema::ColumnDef;
 use crate::table::Table;
@@ -78,6 +79,8 @@ pub struct RowWriter {
     /// Columns with ON UPDATE that the statement does not assign, with the statement's time.
     stamps: SmallVec<[(u16, Vec<u8>); 1]>,
     rows_added: i64,
+    /// For a table with foreign keys, or with some to it: what the statement knows of them.
+    foreign_keys: Option<Box<ForeignKeys>>,
 }
 
 /// The first of `offset`, `offset + increment`, … that is not below `start`.
@@ -111,6 +114,7 @@ impl RowWriter {
             numbering: (1, 1),
             stamps: SmallVec::new(),
             rows_added: 0,
+            foreign_keys: None,
         }
     }
 
@@ -204,7 +208,8 @@ impl RowWriter {
     /// Inserts a row, a field for each column. `on_duplicate` says how a row with its key is to be locked.
     ///
     /// # Errors
-    /// [`Error::NullValue`], lock waits, a row too large, storage errors; nothing of the row is left.
+    /// [`Error::NullValue`], [`Error::ForeignKeyParentMissing`], lock waits, a row too large, storage errors;
+    /// nothing of the row is left.
     pub async fn insert(
         &mut self,
         transaction: &mut Transaction,
@@ -218,8 +223,14 @@ impl RowWriter {
         for (field, column) in row.iter().zip(columns) {
             check_null(*field, column)?;
         }
-        let result = txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await;
-        let written = written(result)?;
+        let written = match self.table.def.foreign_keys.is_empty() || !transaction.foreign_key_checks() {
+            true => written(txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await)?,
+            false => {
+                let keys = self.foreign_keys.get_or_insert_default();
+                // Boxed, so that rows without foreign keys do not carry it.
+                Box::pin(keys.insert(transaction, &self.table, row, on_duplicate)).await?
+            }
+        };
         self.rows_added += i64::from(written == Written::Done);
         Ok(written)
     }
@@ -229,7 +240,8 @@ impl RowWriter {
     /// column becomes.
     ///
     /// # Errors
-    /// [`txn::Error::RowNotFound`] and those of [`RowWriter::insert`]; the row is as it was.
+    /// [`txn::Error::RowNotFound`], [`Error::ForeignKeyChildExists`] and those of [`RowWriter::insert`]; the
+    /// row is as it was.
     pub async fn update(
         &mut self,
         transaction: &mut Transaction,
@@ -247,6 +259,13 @@ impl RowWriter {
         if let Some(number) = number {
             self.use_value(number).await?;
         }
+        if self.table.has_relations() && transaction.foreign_key_checks() {
+            let stamps = self.stamps.iter().map(|(column, bytes)| (*column, Some(&bytes[..])));
+            let stamps = stamps.filter(|_| !changes.is_empty());
+            let changes: SmallVec<[(u16, Field<'_>); 8]> = changes.iter().copied().chain(stamps).collect();
+            let keys = self.foreign_keys.get_or_insert_default();
+            return Box::pin(keys.update(transaction, &self.table, key, &changes)).await;
+        }
         let rows = &self.table.rows;
         let result = match &self.stamps[..] {
             stamps if !stamps.is_empty() && !changes.is_empty() => {
@@ -263,9 +282,14 @@ impl RowWriter {
     /// Deletes the row with this clustered key.
     ///
     /// # Errors
-    /// [`txn::Error::RowNotFound`], lock waits, storage errors.
+    /// [`txn::Error::RowNotFound`], [`Error::ForeignKeyChildExists`], lock waits, storage errors.
     pub async fn delete(&mut self, transaction: &mut Transaction, key: &[Field<'_>]) -> Result<()> {
-        txn::delete(transaction.rows(), &self.table.rows, key).await?;
+        if self.table.is_referenced() && transaction.foreign_key_checks() {
+            let keys = self.foreign_keys.get_or_insert_default();
+            Box::pin(keys.delete(transaction, &self.table, key)).await?;
+        } else {
+            txn::delete(transaction.rows(), &self.table.rows, key).await?;
+        }
         self.rows_added -= 1;
         Ok(())
     }
@@ -274,6 +298,9 @@ impl RowWriter {
     pub fn finish(self) {
         if self.rows_added != 0 {
             self.table.note_rows(self.rows_added);
+        }
+        if let Some(keys) = self.foreign_keys {
+            keys.finish();
         }
     }
 }
@@ -295,7 +322,7 @@ fn positive(bytes: &[u8], column: &ColumnDef) -> Option<u64> {
 }
 
 /// A duplicate key is an answer here, not an error.
-fn written(result: std::result::Result<(), txn::Error>) -> Result<Written> {
+pub(super) fn written(result: std::result::Result<(), txn::Error>) -> Result<Written> {
     match result {
         Ok(()) => Ok(Written::Done),
         Err(txn::Error::DuplicateKey { index, entry }) => Ok(Written::Duplicate { index, entry }),

@@ -27,7 +27,6 @@ fn set_of_a_variable_without_effect_warns() {
     for (statement, name) in [
         ("SET GLOBAL innodb_io_capacity = 4000", "innodb_io_capacity"),
         ("SET GLOBAL read_only = ON", "read_only"),
-        ("SET foreign_key_checks = 1", "foreign_key_checks"),
         ("SET optimizer_switch = 'hash_join=on'", "optimizer_switch"),
         ("SET @@session.join_buffer_size = DEFAULT", "join_buffer_size"),
     ] {
@@ -37,7 +36,7 @@ fn set_of_a_variable_without_effect_warns() {
         let said = format!("'{name}' is accepted for compatibility and has no effect");
         assert!(code == "1618" && message.starts_with(&said), "{statement}: {message}");
     }
-    for (name, value) in [("innodb_io_capacity", "4000"), ("read_only", "0"), ("foreign_key_checks", "0")] {
+    for (name, value) in [("innodb_io_capacity", "4000"), ("read_only", "0")] {
         let shown = root.run(&format!("SELECT @@{name}")).unwrap();
         assert_eq!(shown[0][0].as_deref(), Some(value), "{name}");
     }

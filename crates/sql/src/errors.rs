@@ -109,6 +109,7 @@ error_table! {
     WRONG_ARGUMENTS = 1210, b"HY000", "Incorrect arguments to %";
     LOCK_DEADLOCK = 1213, b"40001", "Deadlock found when trying to get lock; try restarting transaction";
     CANNOT_ADD_FOREIGN = 1215, b"HY000", "Cannot add foreign key constraint";
+    WRONG_FK_DEF = 1239, b"42000", "Incorrect foreign key definition for '%': Key reference and table reference don't match";
     WRONG_USAGE = 1221, b"HY000", "Incorrect usage of % and %";
     WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
     CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
@@ -165,6 +166,18 @@ error_table! {
     DATETIME_FUNCTION_OVERFLOW = 1441, b"22008", "Datetime function: % field overflow";
     ROW_IS_REFERENCED = 1451, b"23000", "Cannot delete or update a parent row: a foreign key constraint fails (%)";
     NO_REFERENCED_ROW = 1452, b"23000", "Cannot add or update a child row: a foreign key constraint fails (%)";
+    DROP_INDEX_FK = 1553, b"HY000", "Cannot drop index '%': needed in a foreign key constraint";
+    TRUNCATE_ILLEGAL_FK = 1701, b"42000", "Cannot truncate a table referenced in a foreign key constraint (%)";
+    FOREIGN_DUPLICATE_KEY = 1761, b"23000", "Foreign key constraint for table '%', record '%' would lead to a duplicate entry in table '%', key '%'";
+    FK_CANNOT_OPEN_PARENT = 1824, b"HY000", "Failed to open the referenced table '%'";
+    FK_NO_INDEX_PARENT = 1822, b"HY000", "Failed to add the foreign key constraint. Missing index for constraint '%' in the referenced table '%'";
+    FK_DUP_NAME = 1826, b"HY000", "Duplicate foreign key constraint name '%'";
+    FK_COLUMN_NOT_NULL = 1830, b"HY000", "Column '%' cannot be NOT NULL: needed in a foreign key constraint '%' SET NULL";
+    FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";
+    FK_NO_COLUMN_PARENT = 3734, b"HY000", "Failed to add the foreign key constraint. Missing column '%' for constraint '%' in the referenced table '%'";
+    FK_CANNOT_DROP_PARENT = 3730, b"HY000", "Cannot drop table '%' referenced by a foreign key constraint '%' on table '%'.";
+    FK_CHECK_COLUMN = 3823, b"HY000", "Column '%' cannot be used in a check constraint '%': needed in a foreign key constraint '%' referential action.";
+    FK_INCOMPATIBLE_COLUMNS = 3780, b"HY000", "Referencing column '%' and referenced column '%' in foreign key constraint '%' are incompatible.";
     MAX_PREPARED_STMT_COUNT = 1461, b"42000", "Can't create more than max_prepared_stmt_count statements (current value: %)";
     AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";

@@ -1,5 +1,6 @@
 //! Why a statement ended early, and what the engine's errors are for the client.
 
+mod foreign_key;
 mod storage;
 
 use std::io;
@@ -107,6 +108,13 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         Error::NoSuchTable(database, table) => error(errors::NO_SUCH_TABLE, &[database, table]),
         Error::TableExists(_, table) => error(errors::TABLE_EXISTS, &[table]),
         Error::CheckExists(name) => error(errors::CHECK_DUPLICATE_NAME, &[name]),
+        Error::ForeignKeyRefused(why) => foreign_key::refused(why),
+        Error::ForeignKeyParentMissing(broken) => error(errors::NO_REFERENCED_ROW, &[broken]),
+        Error::ForeignKeyChildExists(broken) => error(errors::ROW_IS_REFERENCED, &[broken]),
+        Error::ForeignKeyDuplicate { parent, record, child, index } => {
+            error(errors::FOREIGN_DUPLICATE_KEY, &[parent, record, child, index])
+        }
+        Error::ForeignKeyDepth(most) => error(errors::FK_DEPTH_EXCEEDED, &[most]),
         Error::NoSuchIndex(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),
         Error::NameTooLong(name) => error(errors::TOO_LONG_IDENT, &[name]),
         Error::WrongName(name) => error(errors::WRONG_TABLE_NAME, &[name]),

@@ -181,6 +181,7 @@ impl Session {
     pub(super) async fn define(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
         let database = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
+        self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
         match statement {
             Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
                 let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
@@ -293,6 +294,7 @@ impl Session {
                     check.name = kept_expressions::generated_name(&create.name.name, at + 1);
                 }
                 schema::sort_checks(&mut def.checks);
+                def.foreign_keys.clear();
                 (def, None)
             }
             None => self.table_definition(create, owner.collation)?,
@@ -333,6 +335,7 @@ impl Session {
             options.take(name, value, &self.state)?;
         }
         let rule = chosen(options.charset.as_deref(), options.collation.as_deref(), default)?;
+        let database = self.planner().database_of(&create.name)?;
         let mut def = TableDef::new(Vec::new());
         def.collation = rule;
         def.comment = options.comment;
@@ -356,24 +359,8 @@ impl Session {
             let key = key_definition(&mut def, key)?;
             def.keys.push(key);
         }
-        // A foreign key needs an index on its columns; the constraint itself is not enforced.
-        for foreign in &create.foreign_keys {
-            self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
-            let parts = foreign.columns.iter().map(|c| ast::KeyPart {
-                column: c.clone(),
-                length: None,
-                descending: false,
-            });
-            let parts: Vec<_> = parts.collect();
-            let covered = keys.iter().any(|key| {
-                key.parts.len() >= parts.len()
-                    && key.parts.iter().zip(&parts).all(|(a, b)| a.column.eq_ignore_ascii_case(&b.column))
-            });
-            if !covered {
-                let key = ast::KeyDef { name: foreign.name.clone(), kind: ast::KeyKind::Plain, parts };
-                let key = key_definition(&mut def, &key)?;
-                def.keys.push(key);
-            }
+        for key in &create.foreign_keys {
+            def.foreign_keys.push(self.foreign_key(key, &database)?);
         }
         Ok((def, options.auto_increment))
     }
@@ -495,6 +482,7 @@ impl Session {
     async fn alter_table(&mut self, name: &TableName, changes: &[Alteration]) -> Result<Outcome, Failure> {
         self.planner().engine_table(name)?;
         let (mut added, mut dropped, mut renamed) = (Vec::new(), Vec::new(), None);
+        let (mut foreign_added, mut foreign_dropped) = (Vec::new(), Vec::new());
         for change in changes {
             match change {
                 Alteration::AddKey(key) if key.kind == ast::KeyKind::Primary => {
@@ -518,17 +506,23 @@ impl Session {
                     return Err(errors::error(errors::WRONG_USAGE, &[&"TABLESPACE", &"other changes"]).into());
                 }
                 Alteration::RenameTo(to) => renamed = Some(to),
+                Alteration::AddForeignKey(key) => foreign_added.push(key),
+                Alteration::DropForeignKey(key) => foreign_dropped.push(&**key),
                 _ => {}
             }
+        }
+        // What is dropped may need an index that is dropped too.
+        if !foreign_dropped.is_empty() {
+            self.change_foreign_keys(name, &[], &foreign_dropped).await?;
         }
         if !added.is_empty() || !dropped.is_empty() {
             self.change_keys(name, &added, &dropped).await?;
         }
+        if !foreign_added.is_empty() {
+            self.change_foreign_keys(name, &foreign_added, &[]).await?;
+        }
         for change in changes {
             match change {
-                Alteration::AddForeignKey(_) => {
-                    self.state.warn(errors::unsupported("FOREIGN KEY constraints: parsed, not enforced"));
-                }
                 Alteration::Option(option, value) if option == "AUTO_INCREMENT" => {
                     let table = self.planner().engine_table(name)?;
                     let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());

@@ -10,6 +10,7 @@ mod command;
 pub mod courtesy;
 mod definition;
 mod engine_settings;
+mod foreign_keys;
 mod kept_expressions;
 mod large_text;
 mod locks;
@@ -204,6 +205,7 @@ impl Session {
     /// Starts the transaction that the next statement runs in, if it is not open.
     fn ensure_transaction(&mut self) {
         let wait = Duration::from_secs(self.state.settings().innodb_lock_wait_timeout_seconds);
+        self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
         if !self.transaction.is_active() {
             let level = self.next_isolation.unwrap_or(self.state.settings().isolation);
             let in_transaction = self.in_transaction();

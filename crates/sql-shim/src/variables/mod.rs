@@ -63,6 +63,7 @@ pub struct SessionSettings {
     pub autocommit: bool,
     pub isolation: Isolation,
     pub read_only: bool,
+    pub foreign_key_checks: bool,
     /// Seconds.
     pub lock_wait_timeout_seconds: u64,
     /// Seconds.
@@ -146,6 +147,7 @@ fn decode(values: &[Value]) -> SessionSettings {
         autocommit: flag("autocommit"),
         isolation,
         read_only: flag("transaction_read_only"),
+        foreign_key_checks: flag("foreign_key_checks"),
         lock_wait_timeout_seconds: number("lock_wait_timeout"),
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),

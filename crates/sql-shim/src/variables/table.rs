@@ -181,7 +181,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("explicit_defaults_for_timestamp", Kind::Bool, "ON").constant(),
     global("flush", Kind::Bool, "OFF").constant(),
     global("flush_time", Kind::UInt(0, YEAR_SECONDS), "0").constant(),
-    both("foreign_key_checks", Kind::Bool, "OFF").constant(),
+    both("foreign_key_checks", Kind::Bool, "ON"),
     fixed("ft_max_word_len", Kind::UInt(10, 84), "84").without_effect(),
     fixed("ft_min_word_len", Kind::UInt(1, 84), "4").without_effect(),
     global("general_log", Kind::Bool, "OFF").constant(),

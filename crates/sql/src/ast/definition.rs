@@ -3,6 +3,8 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
+use untorn::schema::ReferentialAction;
+
 use super::{Expr, Query, TableName};
 
 /// A data type as written.
@@ -119,7 +121,7 @@ pub struct KeyDef {
     pub parts: Vec<KeyPart>,
 }
 
-/// A foreign key: parsed and remembered, not enforced yet.
+/// A foreign key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignKey {
     /// Constraint name.
@@ -130,6 +132,12 @@ pub struct ForeignKey {
     pub references: TableName,
     /// Its columns.
     pub referenced_columns: Vec<String>,
+    /// Name of the index that is made for it, if one must be made.
+    pub index: Option<String>,
+    /// `ON DELETE`.
+    pub on_delete: ReferentialAction,
+    /// `ON UPDATE`.
+    pub on_update: ReferentialAction,
 }
 
 /// `CREATE TABLE`.

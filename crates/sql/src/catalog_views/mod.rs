@@ -5,6 +5,7 @@
 //! looked up at once.
 
 mod extension;
+mod foreign_keys;
 pub mod server_tables;
 pub mod table_tables;
 

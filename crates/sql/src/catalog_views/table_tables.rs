@@ -7,6 +7,7 @@ use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Number, Text, Time};
+use super::foreign_keys;
 use super::{INFORMATION_SCHEMA, RowSource, View, all, column_type_text, database_names, number, text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
@@ -307,6 +308,17 @@ fn constraints(state: &SqlContext) -> RowSource {
                 text("YES"),
             ]);
         }
+        for key in &table.def.foreign_keys {
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*key.name),
+                text(&*table.database),
+                text(&*table.name),
+                text("FOREIGN KEY"),
+                text("YES"),
+            ]);
+        }
         for check in &table.def.checks {
             rows.push(vec![
                 text("def"),
@@ -353,8 +365,14 @@ fn key_usage(state: &SqlContext) -> RowSource {
                 ]);
             }
         }
+        rows.extend(foreign_keys::column_usage(&table));
         rows
     }))
+}
+
+fn referential_constraints(state: &SqlContext) -> RowSource {
+    let database = state.database.clone();
+    Box::new(tables(state).flat_map(move |table| foreign_keys::constraints(&table, &database)))
 }
 
 fn nothing(_: &SqlContext) -> RowSource {
@@ -403,7 +421,7 @@ pub(super) static VIEWS: &[View] = &[
         "UNIQUE_CONSTRAINT_CATALOG" Text(64), "UNIQUE_CONSTRAINT_SCHEMA" Text(64), "UNIQUE_CONSTRAINT_NAME" Text(64),
         "MATCH_OPTION" Text(64), "UPDATE_RULE" Text(64), "DELETE_RULE" Text(64), "TABLE_NAME" Text(64),
         "REFERENCED_TABLE_NAME" Text(64),
-    ], nothing),
+    ], referential_constraints),
     view!("CHECK_CONSTRAINTS", [
         "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
         "CHECK_CLAUSE" Text(65535),

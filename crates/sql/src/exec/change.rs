@@ -380,7 +380,7 @@ impl<'e> Executor<'e> {
         self.check_safe_updates(&plan.target)?;
         self.state.changes_strictly.set(self.state.is_strict() && !plan.ignore);
         let mut writer = RowWriter::of_evaluated(table);
-        let deleted = self.change_rows(&plan.target, &mut writer, false, false, &mut None).await?;
+        let deleted = self.change_rows(&plan.target, &mut writer, false, plan.ignore, &mut None).await?;
         writer.finish();
         Ok(Changed { affected: deleted, ..Changed::default() })
     }
@@ -510,13 +510,23 @@ impl<'e> Executor<'e> {
         let key = work.key.fields();
         let written = match &work.todo {
             Todo::Delete => {
-                writer.delete(self.transaction, &key).await?;
-                return Ok(1);
+                let deleted = writer.delete(self.transaction, &key).await;
+                if let Err(untorn::Error::Transaction(engine::Error::RowNotFound { .. })) = &deleted
+                    && writer.table().is_referenced()
+                {
+                    // It went with a row before it, by a cascade.
+                    return Ok(0);
+                }
+                return Ok(row_rules::ignoring(deleted, ignore, self.state)?.map_or(0, |()| 1));
             }
             Todo::Change(changes) | Todo::Compute(changes) => {
                 let changes: smallvec::SmallVec<[(u16, Option<&[u8]>); 4]> =
                     changes.iter().map(|(column, bytes)| (*column, bytes.as_deref())).collect();
-                writer.update(self.transaction, &key, &changes).await?
+                let updated = writer.update(self.transaction, &key, &changes).await;
+                match row_rules::ignoring(updated, ignore, self.state)? {
+                    Some(written) => written,
+                    None => return Ok(0),
+                }
             }
         };
         let Written::Duplicate { index, entry } = written else { return Ok(1) };

@@ -178,7 +178,12 @@ impl<'e> Executor<'e> {
         let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
         loop {
-            let written = inserting.writer.insert(self.transaction, &row.fields(), on_duplicate).await?;
+            let written = inserting.writer.insert(self.transaction, &row.fields(), on_duplicate).await;
+            let Some(written) = row_rules::ignoring(written, plan.ignore, self.state)? else {
+                generated.into_iter().for_each(|value| inserting.writer.give_back(value));
+                inserting.refused += 1;
+                return Ok(());
+            };
             let Written::Duplicate { index, entry } = written else {
                 inserting.result.affected += 1 + replaced;
                 if let (Some(value), 0) = (generated, inserting.result.insert_id) {
@@ -457,7 +462,10 @@ impl<'e> Executor<'e> {
         }
         let changes: Vec<(u16, Option<&[u8]>)> =
             changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
-        let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await?;
+        let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await;
+        let Some(written) = row_rules::ignoring(written, inserting.plan.ignore, self.state)? else {
+            return Ok(());
+        };
         if let Written::Duplicate { index, entry } = written {
             let error = duplicate(&table, &index, &entry, self.state.time_zone_offset());
             if !inserting.plan.ignore {

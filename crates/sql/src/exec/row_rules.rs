@@ -4,8 +4,10 @@ use untorn::schema::ColumnDef;
 use untorn::write::EncodedRow;
 
 use super::change::{Changes, encode_value};
+use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
+use crate::failure::Failure;
 use crate::plan::change::ColumnDefault;
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
@@ -114,9 +116,28 @@ pub fn change(
     if changes.is_empty() { Ok(()) } else { check(rules, fields, columns, cx) }
 }
 
-/// Whether a row was refused by a CHECK constraint: IGNORE leaves such a row out.
+/// Whether a row was refused by a CHECK constraint or a foreign key: IGNORE leaves such a row out.
 pub fn is_refusal(error: &SqlError) -> bool {
-    error.code == errors::CHECK_VIOLATED
+    [errors::CHECK_VIOLATED, errors::NO_REFERENCED_ROW, errors::ROW_IS_REFERENCED].contains(&error.code)
+}
+
+/// The outcome of a write; `None` for a row that is refused and left out because of IGNORE, which warns.
+///
+/// # Errors
+/// Those of the write.
+pub fn ignoring<T>(
+    written: Result<T, untorn::Error>,
+    ignore: bool,
+    state: &SqlContext,
+) -> Result<Option<T>, Failure> {
+    match written.map_err(Failure::from) {
+        Ok(written) => Ok(Some(written)),
+        Err(Failure::Sql(error)) if ignore && is_refusal(&error) => {
+            state.warn(error);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The fields of a row, to be changed.

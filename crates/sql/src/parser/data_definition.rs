@@ -1,8 +1,10 @@
 //! CREATE, ALTER, DROP, RENAME, TRUNCATE of databases, tables and indexes.
 
+use untorn::schema::ReferentialAction;
+
 use super::super::ast::{
     Alteration, Check, ColumnDef, ColumnDefault, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef,
-    KeyKind, KeyPart, Statement, TableName,
+    KeyKind, KeyPart, Statement,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -265,32 +267,56 @@ impl Parser<'_> {
     fn foreign_key(&mut self, name: Option<String>) -> Parsed<ForeignKey> {
         self.expect("FOREIGN")?;
         self.expect("KEY")?;
-        let mut name = name;
-        if !self.is_symbol(b"(") {
-            let index = self.name()?;
-            name = name.or(Some(index));
-        }
+        let index = if self.is_symbol(b"(") { None } else { Some(self.name()?) };
         let columns = self.parenthesised(Self::name)?;
-        let (references, referenced_columns) = self.references()?;
-        Ok(ForeignKey { name, columns, references, referenced_columns })
+        self.references(name, index, columns)
     }
 
-    fn references(&mut self) -> Parsed<(TableName, Vec<String>)> {
+    fn references(
+        &mut self,
+        name: Option<String>,
+        index: Option<String>,
+        columns: Vec<String>,
+    ) -> Parsed<ForeignKey> {
         self.expect("REFERENCES")?;
-        let table = self.table_name()?;
-        let columns = if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
+        let references = self.table_name()?;
+        let referenced_columns =
+            if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
         if self.accept("MATCH") {
             self.any_name()?;
         }
+        let (mut on_delete, mut on_update) = (None, None);
         while self.accept("ON") {
-            let _ = self.accept("DELETE") || self.accept("UPDATE");
-            let _ = self.accept("RESTRICT")
-                || self.accept("CASCADE")
-                || self.accept_all(&["SET", "NULL"])
-                || self.accept_all(&["SET", "DEFAULT"])
-                || self.accept_all(&["NO", "ACTION"]);
+            let action = if self.accept("DELETE") {
+                &mut on_delete
+            } else {
+                self.expect("UPDATE")?;
+                &mut on_update
+            };
+            if action.is_some() {
+                return Err(self.unexpected());
+            }
+            *action = Some(self.referential_action()?);
         }
-        Ok((table, columns))
+        let (on_delete, on_update) = (on_delete.unwrap_or_default(), on_update.unwrap_or_default());
+        Ok(ForeignKey { name, columns, references, referenced_columns, index, on_delete, on_update })
+    }
+
+    fn referential_action(&mut self) -> Parsed<ReferentialAction> {
+        if self.accept("RESTRICT") {
+            Ok(ReferentialAction::Restrict)
+        } else if self.accept("CASCADE") {
+            Ok(ReferentialAction::Cascade)
+        } else if self.accept_all(&["SET", "NULL"]) {
+            Ok(ReferentialAction::SetNull)
+        } else if self.accept_all(&["NO", "ACTION"]) {
+            Ok(ReferentialAction::NoAction)
+        } else if self.accept_all(&["SET", "DEFAULT"]) {
+            // InnoDB has none.
+            Err(errors::error(errors::CANNOT_ADD_FOREIGN, &[]))
+        } else {
+            Err(self.unexpected())
+        }
     }
 
     pub(crate) fn column_definition(&mut self, name: String) -> Parsed<ColumnDef> {
@@ -346,9 +372,8 @@ impl Parser<'_> {
         } else if self.accept("COLUMN_FORMAT") || self.accept("STORAGE") {
             self.any_name()?;
         } else if self.is_word("REFERENCES") {
-            let (references, referenced_columns) = self.references()?;
             let columns = vec![column.name.clone()];
-            column.references = Some(ForeignKey { name: None, columns, references, referenced_columns });
+            column.references = Some(self.references(None, None, columns)?);
         } else if self.is_word("GENERATED") || self.is_word("AS") && self.peek_is_symbol(b"(") {
             if self.accept("GENERATED") {
                 self.expect("ALWAYS")?;

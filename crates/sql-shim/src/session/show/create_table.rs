@@ -67,6 +67,9 @@ pub(super) fn create_statement(table: &Table) -> String {
             KeyKind::Secondary => format!("  KEY {} ({parts})", name(&key.name)),
         });
     }
+    for key in &table.def.foreign_keys {
+        lines.push(format!("  {}", key.clause(&table.database)));
+    }
     for check in &table.def.checks {
         let not_enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK ({}){not_enforced}", name(&check.name), check.expression));

@@ -1,0 +1,29 @@
+//! Foreign keys: what is defined, what a definition must be, and which tables belong together.
+//!
+//! The definition stands in the catalog with the *child*, the table that refers ([`ForeignKey`] in its
+//! [`TableDef`](crate::schema::TableDef)), by names on both sides: so its *parent*, the table referred to,
+//! may come later, and the order of columns does not matter. The catalog also keeps the other direction,
+//! which children a name has, and every open table knows whether it has any.
+//!
+//! What changes a foreign key has the names of both tables for itself: nobody who uses one of them sees it
+//! come or go. What works by one (a cascade, a check) uses the other table like its own, until the
+//! transaction ends.
+//!
+//! ```text
+//!   definition   a foreign key; its generated name, its index        validation   what both tables must be
+//!   relations    a table's parents and children, in use              alteration   ADD and DROP FOREIGN KEY
+//! ```
+//!
+//! Rows are checked by [`crate::write`].
+
+mod alteration;
+mod definition;
+mod refusal;
+mod relations;
+mod validation;
+
+pub(crate) use definition::Moved;
+pub use definition::{ForeignKey, ReferentialAction};
+pub use refusal::{BrokenForeignKey, ForeignKeyRefusal};
+pub(crate) use relations::{Child, Parent, Relations};
+pub(crate) use validation::{covering_index, reference_from_outside, refuse_needed_index, validate};
