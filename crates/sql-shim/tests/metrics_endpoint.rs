@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use engine::Engine;
-use sql_shim::metrics::Endpoint;
+use sql_shim::metrics::{Endpoint, Site};
 
 /// What comes back for these bytes, until the other side closes (or resets, with input left unread).
 fn exchange(address: SocketAddr, request: &[u8]) -> String {
@@ -61,7 +61,7 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
 fn start() -> (Engine, Endpoint) {
     let engine = Engine::start();
     sql_shim::metrics::connect(&engine.server.server, &engine.database);
-    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), &engine.server.server).unwrap();
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), &engine.server.server, Site::Metrics).unwrap();
     (engine, endpoint)
 }
 
