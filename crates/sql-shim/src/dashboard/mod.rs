@@ -20,8 +20,8 @@ use serde::Serialize;
 use untorn::asynchronous::Database;
 
 use crate::server::registry::Server;
-pub(crate) use recorder::SECOND;
 use recorder::Recorder;
+pub(crate) use recorder::SECOND;
 
 /// Files and waits shown at most; a longer list helps nobody and would take long to gather.
 const LINES_MAX: usize = 100;
@@ -145,7 +145,8 @@ pub(crate) fn is_own_host(host: &str) -> bool {
         _ => host,
     };
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    bare.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The address asked for, or what is wrong with it.
@@ -166,10 +167,19 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_answered() {
-        for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:9105", "[::1]:9105", "[::1]", "127.8.1.1:80"] {
+        for host in
+            ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:9105", "[::1]:9105", "[::1]", "127.8.1.1:80"]
+        {
             assert!(is_own_host(host), "{host}");
         }
-        for host in ["", "evil.example", "evil.example:9105", "localhost.evil.example", "10.0.0.1:9105", "127.0.0.1.evil"] {
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:9105",
+            "localhost.evil.example",
+            "10.0.0.1:9105",
+            "127.0.0.1.evil",
+        ] {
             assert!(!is_own_host(host), "{host}");
         }
     }

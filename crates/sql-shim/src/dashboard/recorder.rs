@@ -229,7 +229,10 @@ mod tests {
         let mut recorder = Recorder::new();
         assert!(recorder.since(0).samples.is_empty());
         for second in 1..=SAMPLES_MAX as u64 + 10 {
-            recorder.record(second, &rows(second * u64::from(second % 20 == 0), if second % 2 == 0 { "a" } else { "b" }));
+            recorder.record(
+                second,
+                &rows(second * u64::from(second % 20 == 0), if second % 2 == 0 { "a" } else { "b" }),
+            );
         }
         assert_eq!((recorder.samples.len(), recorder.events.len()), (SAMPLES_MAX, EVENTS_MAX));
         let all = recorder.since(0);
