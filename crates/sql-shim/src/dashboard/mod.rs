@@ -156,8 +156,8 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if address.ip().is_loopback() {
         return Ok(address);
     }
-    Err("the dashboard has no login and listens on loopback only: give 127.0.0.1 and a port, and reach it from \
-         elsewhere through a tunnel (ssh -L 9105:127.0.0.1:9105 HOST)"
+    Err("the dashboard has no login and listens on loopback only: give 127.0.0.1 and a port, and reach it \
+         from elsewhere through a tunnel (ssh -L 9105:127.0.0.1:9105 HOST)"
         .to_owned())
 }
 

@@ -1,5 +1,5 @@
-// Asks for the samples it lacks, once a second, and draws them. Texts of the server are only ever set as text,
-// never as markup.
+// Asks for the samples it lacks, once a second, and draws them. Texts of the server are only ever
+// set as text, never as markup.
 "use strict";
 
 const HOUR = 3600;
@@ -24,7 +24,14 @@ const ratio = (over, under) => (sample, before) => {
   const [a, b] = [rate(over)(sample, before), rate(under)(sample, before)];
   return a === null || b === null || b === 0 ? null : a / b;
 };
-const clean = (s) => Math.max(0, at(s, "Innodb_buffer_pool_pages_data") - at(s, "Innodb_buffer_pool_pages_dirty"));
+const clean = (sample) => {
+  const pages = (state) => at(sample, "Innodb_buffer_pool_pages_" + state);
+  return Math.max(0, pages("data") - pages("dirty"));
+};
+const fromFiles = (sample, before) => {
+  const [reads, hits] = [rate("Innodb_buffer_pool_reads")(sample, before), rate("Untorn_bpe_hits")(sample, before)];
+  return reads === null ? null : Math.max(0, reads - (hits ?? 0));
+};
 const tierRate = (sample, before) => {
   const [hits, misses] = [rate("Untorn_bpe_hits")(sample, before), rate("Untorn_bpe_misses")(sample, before)];
   return hits === null || hits + misses === 0 ? null : hits / (hits + misses);
@@ -36,11 +43,12 @@ function short(value, units, step) {
   let unit = 0;
   while (Math.abs(value) >= step * 0.9995 && unit < units.length - 1) { value /= step; unit += 1; }
   const digits = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return value.toFixed(digits) + units[unit];
+  return String(Number(value.toFixed(digits))) + units[unit];
 }
 const count = (value) => short(value, ["", " k", " M", " G"], 1000);
 const bytes = (value) => short(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024);
-const milliseconds = (value) => value === null ? "–" : value < 1000 ? count(value) + " ms" : count(value / 1000) + " s";
+const milliseconds = (value) =>
+  value === null ? "–" : value < 1000 ? count(value) + " ms" : count(value / 1000) + " s";
 const percent = (value) => value === null ? "–" : (value * 100).toFixed(1) + " %";
 
 // stack: the values of a moment lie on each other. when: only if there is something to show.
@@ -65,9 +73,7 @@ const CHARTS = [
     ["dirty", level("Innodb_buffer_pool_pages_dirty")], ["clean", clean],
     ["free", level("Innodb_buffer_pool_pages_free")]] },
   { title: "Pages read a second", unit: count, stack: true, lines: [
-    ["from files", (s, b) => { const [r, h] = [rate("Innodb_buffer_pool_reads")(s, b), rate("Untorn_bpe_hits")(s, b)];
-      return r === null ? null : Math.max(0, r - (h ?? 0)); }],
-    ["from the tier", rate("Untorn_bpe_hits")]] },
+    ["from files", fromFiles], ["from the tier", rate("Untorn_bpe_hits")]] },
   { title: "Tier hits, and at other sizes", unit: percent, when: hasTier, lines: [
     ["now", tierRate], ["half the size", level("Untorn_bpe_hit_ratio_half_size")],
     ["twice the size", level("Untorn_bpe_hit_ratio_twice_size")]] },
@@ -75,14 +81,15 @@ const CHARTS = [
   { title: "Waits a second", unit: count, lines: [
     ["row locks", rate("Innodb_row_lock_waits")], ["log room", rate("Innodb_log_waits")],
     ["free page", rate("Innodb_buffer_pool_wait_free")], ["deadlocks", rate("Innodb_deadlocks")]] },
-  { title: "History list length", unit: count, lines: [["transactions", level("Innodb_history_list_length")]] },
+  { title: "History list length", unit: count, lines: [
+    ["transactions", level("Innodb_history_list_length")]] },
   { title: "Roll back after the crash", unit: count,
     when: () => state.samples.some((s) => at(s, "Untorn_unfinished_undo_records") > 0), lines: [
     ["undo records left", level("Untorn_unfinished_undo_records")]] },
 ];
 const FIGURES = [
   ["commits/s", rate("Untorn_commits"), count], ["statements/s", rate("Questions"), count],
-  ["connections", level("Threads_connected"), count], ["statements running", level("Threads_running"), count],
+  ["connections", level("Threads_connected"), count], ["running", level("Threads_running"), count],
   ["transactions open", level("Untorn_transactions_active"), count],
   ["wait for rows", level("Innodb_row_lock_current_waits"), count],
   ["restart would take", level("Untorn_recovery_estimate_ms"), milliseconds],
@@ -139,12 +146,14 @@ function draw(chart, colors, span, now) {
   const series = chart.lines.map(([, value]) => samples.map((sample, i) => value(sample, samples[i - 1])));
   if (chart.stack) {
     for (let i = 1; i < series.length; i++) {
-      series[i] = series[i].map((value, k) => value === null ? series[i - 1][k] : value + (series[i - 1][k] ?? 0));
+      const below = series[i - 1];
+      series[i] = series[i].map((value, k) => value === null ? below[k] : value + (below[k] ?? 0));
     }
   }
-  const highest = Math.max(0, ...series.map((values) => values.reduce((most, v) => Math.max(most, v ?? 0), 0)));
-  const most = chart.unit === bytes && highest > 0 ? above(highest / 1024 ** Math.floor(Math.log(Math.max(1, highest)) /
-    Math.log(1024))) * 1024 ** Math.floor(Math.log(Math.max(1, highest)) / Math.log(1024)) : above(highest);
+  const highest = series.flat().reduce((most, value) => Math.max(most, value ?? 0), 0);
+  // Round in the unit that it is written in.
+  const unit = chart.unit === bytes ? 1024 ** Math.floor(Math.log(Math.max(1, highest)) / Math.log(1024)) : 1;
+  const most = above(highest / unit) * unit;
   const x = (time) => left + (width - left - right) * (1 - (now - time) / (span * 1000));
   const y = (value) => top + (height - top - bottom) * (1 - value / most);
   pen.font = "11px system-ui, sans-serif";
@@ -164,14 +173,6 @@ function draw(chart, colors, span, now) {
   }
   pen.save();
   pen.beginPath(); pen.rect(left, top - 2, width - left - right, height - top - bottom + 4); pen.clip();
-  for (const event of state.events) {
-    if (event.unix_ms < now - span * 1000) continue;
-    const place = Math.round(x(event.unix_ms)) + 0.5;
-    pen.setLineDash([3, 3]);
-    pen.strokeStyle = event.kind === "stall" || event.kind === "damage" ? colors.bad : colors.soft;
-    pen.beginPath(); pen.moveTo(place, top); pen.lineTo(place, height - bottom); pen.stroke();
-    pen.setLineDash([]);
-  }
   chart.points = 0;
   for (let i = series.length - 1; i >= 0; i--) {
     pen.strokeStyle = pen.fillStyle = colors.lines[i];
@@ -198,6 +199,15 @@ function draw(chart, colors, span, now) {
     });
     finish();
   }
+  for (const event of state.events) {
+    if (event.unix_ms < now - span * 1000) continue;
+    const place = Math.round(x(event.unix_ms)) + 0.5;
+    pen.setLineDash([3, 3]);
+    pen.lineWidth = 1;
+    pen.strokeStyle = event.kind === "stall" || event.kind === "damage" ? colors.bad : colors.ink;
+    pen.beginPath(); pen.moveTo(place, top); pen.lineTo(place, height - bottom); pen.stroke();
+    pen.setLineDash([]);
+  }
   pen.restore();
   canvas.dataset.points = String(chart.points);
 }
@@ -207,7 +217,7 @@ function paint() {
   if (!last) return;
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue("--" + name).trim();
-  const colors = { soft: color("soft"), line: color("line"), bad: color("bad"),
+  const colors = { soft: color("soft"), line: color("line"), bad: color("bad"), ink: color("ink"),
     lines: [0, 1, 2, 3, 4].map((i) => color("c" + i)) };
   const before = state.samples[state.samples.length - 2];
   FIGURES.forEach(([, value, unit], i) => { figures[i].textContent = unit(value(last, before)); });
@@ -236,7 +246,8 @@ function table(id, heads, rows, empty) {
 }
 
 function lists(reply) {
-  const who = (connection, transaction) => `connection ${connection}` + (transaction ? `, transaction ${transaction}` : "");
+  const who = (connection, transaction) =>
+    `connection ${connection}` + (transaction ? `, transaction ${transaction}` : "");
   table("waits", ["waits", "for"], reply.waits.map((wait) => [
     who(wait.waiting_connection, wait.waiting_transaction),
     who(wait.blocking_connection, wait.blocking_transaction)]), "Nobody waits for a row.");

@@ -1,9 +1,9 @@
 //! The last hour, a sample a second, and the events of that time.
 //!
-//! A sample is the rows of [`FIELDS`] as they stood, counters as counters: rates are the viewer's to take, over
-//! any span and with the true time between two samples. Samples are numbered from 1, so a viewer asks for what
-//! follows the last one it has. Events are seen by comparing a reading with the one before. Both rings are
-//! bounded: memory is that of a few megabytes, after a minute as after a year.
+//! A sample is the rows of [`FIELDS`] as they stood, counters as counters: rates are the viewer's to take,
+//! over any span and with the true time between two samples. Samples are numbered from 1, so a viewer asks
+//! for what follows the last one it has. Events are seen by comparing a reading with the one before. Both
+//! rings are bounded: a few megabytes at most, however long the server runs.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
