@@ -29,7 +29,8 @@ const clean = (sample) => {
   return Math.max(0, pages("data") - pages("dirty"));
 };
 const fromFiles = (sample, before) => {
-  const [reads, hits] = [rate("Innodb_buffer_pool_reads")(sample, before), rate("Untorn_bpe_hits")(sample, before)];
+  const reads = rate("Innodb_buffer_pool_reads")(sample, before);
+  const hits = rate("Untorn_bpe_hits")(sample, before);
   return reads === null ? null : Math.max(0, reads - (hits ?? 0));
 };
 const tierRate = (sample, before) => {
