@@ -50,6 +50,10 @@ impl Engine for Untorn {
         Sessions::new(server.clone(), self.database.clone())
     }
 
+    fn look(&self) -> sql_shim::dashboard::Look {
+        sql_shim::dashboard::look(&self.database)
+    }
+
     fn close(self) -> Result<(), String> {
         untorn::engine::block_on(self.database.close()).map_err(|error| error.to_string())
     }

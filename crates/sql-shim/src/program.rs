@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::auth::accounts::{Accounts, WhenMissing};
-use crate::metrics::Endpoint;
+use crate::dashboard::{self, Dashboard};
+use crate::metrics::{Endpoint, Site};
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
 use crate::server::registry::Server;
@@ -29,6 +30,8 @@ pub trait Engine: Sized {
     /// The session factory; called once, when the server's shared state exists. Also the place for
     /// [`GlobalVariables::on_change`] and status sources.
     fn sessions(&self, server: &Arc<Server>) -> Self::Factory;
+    /// What the dashboard shows beside SHOW GLOBAL STATUS.
+    fn look(&self) -> dashboard::Look;
     /// Closes it cleanly.
     fn close(self) -> Result<(), String>;
 }
@@ -134,6 +137,7 @@ fn serve_open<E: Engine>(
     }
     // Lives as long as the server runs.
     let _metrics = start_metrics(&server)?;
+    let _dashboard = start_dashboard(&server, engine)?;
     say("ready for connections");
     signals.connect(&server);
     let outcome = running.wait().map_err(|error| error.to_string());
@@ -149,8 +153,21 @@ fn start_metrics(server: &Arc<Server>) -> Result<Option<Endpoint>, String> {
     }
     let shown = |error: &dyn std::fmt::Display| format!("metrics-address={text}: {error}");
     let address = text.parse().map_err(|_| shown(&"give an IP address and a port, as in 127.0.0.1:9104"))?;
-    let endpoint = Endpoint::start(address, server).map_err(|error| shown(&error))?;
+    let endpoint = Endpoint::start(address, server, Site::Metrics).map_err(|error| shown(&error))?;
     say(&format!("metrics at       http://{}/metrics", endpoint.address()));
+    Ok(Some(endpoint))
+}
+
+fn start_dashboard<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option<Endpoint>, String> {
+    let text = server.variables.text("dashboard_address");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let shown = |error: &dyn std::fmt::Display| format!("dashboard-address={text}: {error}");
+    let address = dashboard::parse_address(&text).map_err(|error| shown(&error))?;
+    let site = Site::Dashboard(Dashboard::new(engine.look()));
+    let endpoint = Endpoint::start(address, server, site).map_err(|error| shown(&error))?;
+    say(&format!("dashboard at     http://{}/", endpoint.address()));
     Ok(Some(endpoint))
 }
 
@@ -280,6 +297,7 @@ usage: untorn [serve] [options]
   --port, -P PORT         TCP port (default 3306)
   --socket, -S PATH       local socket (default DIR/untorn.sock)
   --metrics-address A:P   figures for Prometheus at http://A:P/metrics, for anyone who reaches it (default: off)
+  --dashboard-address A:P a page at http://A:P/ that shows what the server does; loopback only (default: off)
   --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
   --NAME=VALUE            any system variable, with dashes or underscores; sizes take K, M, G
   --help --verbose        this text and every system variable with its default

@@ -1,4 +1,5 @@
-//! The metrics over HTTP: all of them, each line well-formed, and no client that keeps others from them.
+//! The metrics and the dashboard over HTTP: all figures, each line well-formed, and no client that keeps others
+//! from them or reads what it should not.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +12,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use engine::Engine;
-use sql_shim::metrics::Endpoint;
+use sql_shim::dashboard::Dashboard;
+use sql_shim::metrics::{Endpoint, Site};
 
 /// What comes back for these bytes, until the other side closes (or resets, with input left unread).
 fn exchange(address: SocketAddr, request: &[u8]) -> String {
@@ -61,7 +63,7 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
 fn start() -> (Engine, Endpoint) {
     let engine = Engine::start();
     sql_shim::metrics::connect(&engine.server.server, &engine.database);
-    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), &engine.server.server).unwrap();
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), &engine.server.server, Site::Metrics).unwrap();
     (engine, endpoint)
 }
 
@@ -123,6 +125,129 @@ fn hostile_clients_are_shed_and_do_not_keep_a_scraper_out() {
         assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)), "an answer to half a request");
     }
     parse(&scrape(address));
+    drop(endpoint);
+    engine.finish();
+}
+
+/// An engine with a dashboard on it; the port is free.
+fn start_dashboard() -> (Engine, Endpoint) {
+    let engine = Engine::start();
+    let server = &engine.server.server;
+    sql_shim::metrics::connect(server, &engine.database);
+    let dashboard = Dashboard::new(sql_shim::dashboard::look(&engine.database));
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), server, Site::Dashboard(dashboard)).unwrap();
+    (engine, endpoint)
+}
+
+fn get(address: SocketAddr, path: &str, host: &str) -> (String, String) {
+    let reply = exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no header in {reply:?}"));
+    (head.to_owned(), body.to_owned())
+}
+
+fn samples(address: SocketAddr, since: u64) -> serde_json::Value {
+    let (head, body) = get(address, &format!("/api/samples?since={since}"), "localhost");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[test]
+fn the_dashboard_keeps_samples_of_rows_that_exist_and_tells_who_blocks_whom() {
+    let (engine, endpoint) = start_dashboard();
+    let address = endpoint.address();
+    let (mut holder, mut waiter) = (engine.root(), engine.root());
+    for sql in
+        ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)"]
+    {
+        holder.run(sql).unwrap();
+    }
+    holder.run("BEGIN").unwrap();
+    holder.run("UPDATE d.t SET v = 2").unwrap();
+    let id = |client: &mut support::Client| {
+        let rows = client.run("SELECT CONNECTION_ID()").unwrap();
+        rows[0][0].as_deref().unwrap().parse::<u64>().unwrap()
+    };
+    let (holds, waits) = (id(&mut holder), id(&mut waiter));
+    let waiting = std::thread::spawn(move || waiter.run("UPDATE d.t SET v = 3"));
+    let reply = loop {
+        let reply = samples(address, 0);
+        if !reply["waits"].as_array().unwrap().is_empty() && !reply["samples"].as_array().unwrap().is_empty()
+        {
+            break reply;
+        }
+        std::thread::yield_now();
+    };
+    let wait = &reply["waits"][0];
+    assert_eq!(
+        (wait["waiting_connection"].as_u64(), wait["blocking_connection"].as_u64()),
+        (Some(waits), Some(holds))
+    );
+    holder.run("COMMIT").unwrap();
+    waiting.join().unwrap().unwrap();
+    // The extension's figures are not connected here.
+    let fields = reply["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap());
+    for (field, value) in fields.zip(reply["samples"][0][1].as_array().unwrap()) {
+        assert!(value.is_number() || field.starts_with("Untorn_bpe_hit_ratio"), "there is no row {field}");
+    }
+    let file = reply["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|file| file["file"].as_str().is_some_and(|name| name.ends_with("t.ibd")));
+    assert!(file.is_some_and(|file| !file["reason"].as_str().unwrap().is_empty()), "{}", reply["files"]);
+    assert_eq!(reply["events"][0]["kind"], "start");
+    let last = reply["first"].as_u64().unwrap() + reply["samples"].as_array().unwrap().len() as u64 - 1;
+    let next = samples(address, last);
+    assert!(
+        next["first"].as_u64() == Some(last + 1) && next["events"].as_array().unwrap().is_empty(),
+        "{next}"
+    );
+    drop(endpoint);
+    engine.finish();
+}
+
+#[test]
+fn the_dashboard_answers_only_under_its_own_name_and_takes_nothing_from_elsewhere() {
+    let (engine, endpoint) = start_dashboard();
+    let address = endpoint.address();
+    for path in ["/", "/page.css", "/page.js"] {
+        let (head, body) = get(address, path, "127.0.0.1:9105");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("default-src 'none'"), "{path}: {head}");
+        assert!(!body.contains("http://") && !body.contains("https://"), "{path} names another place");
+        let (head, _) = get(address, path, "evil.example");
+        assert!(head.starts_with("HTTP/1.1 421 "), "{path}: {head}");
+    }
+    let two = exchange(address, b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n");
+    assert!(!two.contains(" 200 "), "{two}");
+    assert!(exchange(address, b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 421 "));
+    assert!(exchange(address, b"DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(get(address, "/metrics", "localhost").0.starts_with("HTTP/1.1 404 "));
+    drop(endpoint);
+    engine.finish();
+}
+
+/// The names that the Grafana dashboard asks for.
+#[test]
+fn what_the_grafana_dashboard_asks_for_is_in_the_scrape() {
+    let file = include_str!("../../../docs/grafana/untorn.json");
+    let dashboard: serde_json::Value = serde_json::from_str(file).unwrap();
+    let (engine, endpoint) = start();
+    let known: std::collections::BTreeSet<String> = parse(&scrape(endpoint.address()))
+        .into_keys()
+        .map(|name| name.split('{').next().unwrap().to_owned())
+        .collect();
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for name in words.filter(|word| word.starts_with("untorn_") || word.starts_with("mysql_")) {
+                assert!(known.contains(name), "{name} of {expression}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 20, "{asked}");
     drop(endpoint);
     engine.finish();
 }

@@ -1,9 +1,10 @@
-//! `--metrics-address`: GET /metrics over HTTP/1.
+//! `--metrics-address` and `--dashboard-address`: GET over HTTP/1.
 //!
-//! It runs on a thread of its own, so that a scraper cannot take time from a thread that carries sessions by
-//! more than the operating system's share. Clients are strangers: a connection has one request, a limit for
-//! its header and a deadline for all of it, and beyond a number of connections new ones are closed at once.
-//! There are no accounts; what it tells is counts, never data, names or statements.
+//! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
+//! carries sessions by more than the operating system's share. Clients are strangers: a connection has one
+//! request, a limit for its header and a deadline for all of it, and beyond a number of connections new ones
+//! are closed at once. There are no accounts. What the metrics tell is counts, never data, names or
+//! statements; what the dashboard tells, and to whom, stands in [`dashboard`](crate::dashboard).
 
 use std::convert::Infallible;
 use std::io;
@@ -14,18 +15,20 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use crate::dashboard::{self, Dashboard};
 use crate::server::registry::Server;
 
-/// Connections at a time. A scraper has one.
+/// Connections at a time. A scraper has one, a browser six at most.
 const CONNECTIONS_MAX: usize = 16;
 /// Bytes of a request's header; the least that hyper takes.
 const HEADER_BYTES_MAX: usize = 8192;
@@ -33,6 +36,19 @@ const HEADER_BYTES_MAX: usize = 8192;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// After an accept that failed, usually for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The page takes its style, script and figures from here, and nothing from anywhere else.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+    img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What an endpoint serves.
+#[derive(Clone)]
+pub enum Site {
+    /// The figures at /metrics.
+    Metrics,
+    /// The page at / and what feeds it.
+    Dashboard(Arc<Dashboard>),
+}
 
 /// A running endpoint; it ends when it is dropped.
 pub struct Endpoint {
@@ -47,7 +63,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The address is in use or not of this machine, or no thread can be started.
-    pub fn start(address: SocketAddr, server: &Arc<Server>) -> io::Result<Endpoint> {
+    pub fn start(address: SocketAddr, server: &Arc<Server>, site: Site) -> io::Result<Endpoint> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -58,10 +74,15 @@ impl Endpoint {
         };
         let (stop, stopped) = oneshot::channel();
         let server = Arc::downgrade(server);
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || {
+        let name = match site {
+            Site::Metrics => "metrics",
+            Site::Dashboard(_) => "dashboard",
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = accept(listener, server) => {}
+                    () = record(&site, &server) => {}
+                    () = accept(listener, &server, &site) => {}
                     _ = stopped => {}
                 }
             });
@@ -85,7 +106,20 @@ impl Drop for Endpoint {
     }
 }
 
-async fn accept(listener: TcpListener, server: Weak<Server>) {
+/// Takes the dashboard's samples; without one it waits for ever.
+async fn record(site: &Site, server: &Weak<Server>) {
+    let Site::Dashboard(dashboard) = site else { return std::future::pending().await };
+    let mut seconds = interval(dashboard::SECOND);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        seconds.tick().await;
+        if let Some(server) = server.upgrade() {
+            dashboard.record(&server);
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, server: &Weak<Server>, site: &Site) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -94,18 +128,18 @@ async fn accept(listener: TcpListener, server: Weak<Server>) {
         };
         // Without a permit the stream is closed by being dropped.
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let server = Weak::clone(&server);
+        let (server, site) = (Weak::clone(server), site.clone());
         tokio::spawn(async move {
             // Whatever a client did wrong, there is nobody to tell.
-            let _ = timeout(DEADLINE, converse(stream, server)).await;
+            let _ = timeout(DEADLINE, converse(stream, server, site)).await;
             drop(permit);
         });
     }
 }
 
-async fn converse(stream: TcpStream, server: Weak<Server>) -> hyper::Result<()> {
+async fn converse(stream: TcpStream, server: Weak<Server>, site: Site) -> hyper::Result<()> {
     let service = service_fn(move |request| {
-        let response = answer(&request, &server);
+        let response = answer(&request, &server, &site);
         async move { Ok::<_, Infallible>(response) }
     });
     http1::Builder::new()
@@ -115,21 +149,42 @@ async fn converse(stream: TcpStream, server: Weak<Server>) -> hyper::Result<()> 
         .await
 }
 
-fn answer(request: &Request<Incoming>, server: &Weak<Server>) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Response<Full<Bytes>> {
     let Some(server) = server.upgrade() else {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "the server stops\n");
     };
-    if request.uri().path() != "/metrics" {
+    let found = match site {
+        Site::Metrics => request.uri().path() == "/metrics",
+        Site::Dashboard(_) if !has_own_host(request) => {
+            return plain(StatusCode::MISDIRECTED_REQUEST, "ask for localhost or 127.0.0.1\n");
+        }
+        Site::Dashboard(_) => true,
+    };
+    if !found {
         return plain(StatusCode::NOT_FOUND, "the figures are at /metrics\n");
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
-        refusal.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
+        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refusal;
     }
-    let rows = crate::status::collect(&server);
-    let text = untorn::metrics::text(rows.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, text.into())
+    match site {
+        Site::Metrics => {
+            let rows = crate::status::collect(&server);
+            let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, untorn::metrics::text(rows).into())
+        }
+        Site::Dashboard(dashboard) => match dashboard.body(request.uri().path(), request.uri().query()) {
+            Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),
+            None => plain(StatusCode::NOT_FOUND, "the page is at /\n"),
+        },
+    }
+}
+
+fn has_own_host(request: &Request<Incoming>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    hosts.next().is_none() && host.is_some_and(dashboard::is_own_host)
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
@@ -139,6 +194,15 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
 fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
+    let headers = [
+        (CONTENT_TYPE, kind),
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use untorn::asynchronous::Database;
 
 use crate::server::registry::Server;
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Site};
 
 /// Adds the engine's figures to SHOW GLOBAL STATUS, and with it to what a scrape gets.
 pub fn connect(server: &Arc<Server>, database: &Database) {

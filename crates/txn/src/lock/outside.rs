@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use disk::sync::Mutex;
@@ -32,6 +33,16 @@ impl RowOwner {
     /// What stands for this session elsewhere.
     pub fn companion(&self) -> Option<Arc<Companion>> {
         self.0.companion.get()?.upgrade()
+    }
+
+    /// Its transaction's id; 0 when it has none yet.
+    pub fn id(&self) -> u64 {
+        self.0.id.load(Ordering::Relaxed)
+    }
+
+    /// The session's tag ([`crate::Transaction::set_tag`]).
+    pub fn tag(&self) -> u64 {
+        self.0.tag.load(Ordering::Relaxed)
     }
 }
 

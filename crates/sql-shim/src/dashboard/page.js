@@ -1,0 +1,298 @@
+// Asks for the samples it lacks, once a second, and draws them. Texts of the server are only ever
+// set as text, never as markup.
+"use strict";
+
+const HOUR = 3600;
+const byId = (id) => document.getElementById(id);
+const state = { began: 0, next: 0, fields: {}, samples: [], events: [], failed: false };
+
+// What a sample says of a field; null when the server does not have it.
+const at = (sample, name) => sample.values[state.fields[name]] ?? null;
+
+// The rate of a counter between two samples, each second.
+function rate(name, scale = 1) {
+  return (sample, before) => {
+    if (!before) return null;
+    const [now, then] = [at(sample, name), at(before, name)];
+    const seconds = (sample.time - before.time) / 1000;
+    if (now === null || then === null || seconds <= 0) return null;
+    return Math.max(0, now - then) / seconds * scale;
+  };
+}
+const level = (name, scale = 1) => (sample) => at(sample, name) === null ? null : at(sample, name) * scale;
+const ratio = (over, under) => (sample, before) => {
+  const [a, b] = [rate(over)(sample, before), rate(under)(sample, before)];
+  return a === null || b === null || b === 0 ? null : a / b;
+};
+const clean = (sample) => {
+  const pages = (state) => at(sample, "Innodb_buffer_pool_pages_" + state);
+  return Math.max(0, pages("data") - pages("dirty"));
+};
+const fromFiles = (sample, before) => {
+  const reads = rate("Innodb_buffer_pool_reads")(sample, before);
+  const hits = rate("Untorn_bpe_hits")(sample, before);
+  return reads === null ? null : Math.max(0, reads - (hits ?? 0));
+};
+const tierRate = (sample, before) => {
+  const [hits, misses] = [rate("Untorn_bpe_hits")(sample, before), rate("Untorn_bpe_misses")(sample, before)];
+  return hits === null || hits + misses === 0 ? null : hits / (hits + misses);
+};
+const hasTier = (sample) => at(sample, "Untorn_bpe_pages_total") > 0;
+
+function short(value, units, step) {
+  if (value === null) return "–";
+  let unit = 0;
+  while (Math.abs(value) >= step * 0.9995 && unit < units.length - 1) { value /= step; unit += 1; }
+  const digits = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  return String(Number(value.toFixed(digits))) + units[unit];
+}
+const count = (value) => short(value, ["", " k", " M", " G"], 1000);
+const bytes = (value) => short(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024);
+const milliseconds = (value) =>
+  value === null ? "–" : value < 1000 ? count(value) + " ms" : count(value / 1000) + " s";
+const percent = (value) => value === null ? "–" : (value * 100).toFixed(1) + " %";
+
+// stack: the values of a moment lie on each other. when: only if there is something to show.
+const CHARTS = [
+  { title: "Transactions a second", unit: count, lines: [
+    ["commits", rate("Untorn_commits")], ["rollbacks", rate("Untorn_rollbacks")]] },
+  { title: "Statements a second", unit: count, lines: [["statements", rate("Questions")]] },
+  { title: "Checkpoint age", unit: bytes, lines: [
+    ["age", level("Innodb_checkpoint_age")], ["maximum", level("Innodb_checkpoint_max_age")]] },
+  { title: "Restart would take", unit: milliseconds, lines: [
+    ["estimate", level("Untorn_recovery_estimate_ms")], ["target", level("Untorn_recovery_target_ms")]] },
+  { title: "Page writes a second, by way", unit: count, stack: true, lines: [
+    ["atomic", rate("Untorn_atomic_writes")], ["doublewrite", rate("Innodb_dblwr_pages_written")],
+    ["without copy", rate("Untorn_pages_written_without_copy")]] },
+  { title: "Bytes written for each transaction", unit: bytes, stack: true, lines: [
+    ["redo", ratio("Untorn_bytes_written_redo", "Untorn_commits")],
+    ["pages", ratio("Untorn_bytes_written_data", "Untorn_commits")],
+    ["doublewrite", ratio("Untorn_bytes_written_doublewrite", "Untorn_commits")],
+    ["undo", ratio("Untorn_bytes_written_undo", "Untorn_commits")],
+    ["tier", ratio("Untorn_bytes_written_tier", "Untorn_commits")]] },
+  { title: "Buffer pool, pages", unit: count, stack: true, lines: [
+    ["dirty", level("Innodb_buffer_pool_pages_dirty")], ["clean", clean],
+    ["free", level("Innodb_buffer_pool_pages_free")]] },
+  { title: "Pages read a second", unit: count, stack: true, lines: [
+    ["from files", fromFiles], ["from the tier", rate("Untorn_bpe_hits")]] },
+  { title: "Tier hits, and at other sizes", unit: percent, when: hasTier, lines: [
+    ["now", tierRate], ["half the size", level("Untorn_bpe_hit_ratio_half_size")],
+    ["twice the size", level("Untorn_bpe_hit_ratio_twice_size")]] },
+  { title: "Log syncs a second", unit: count, lines: [["syncs", rate("Innodb_os_log_fsyncs")]] },
+  { title: "Waits a second", unit: count, lines: [
+    ["row locks", rate("Innodb_row_lock_waits")], ["log room", rate("Innodb_log_waits")],
+    ["free page", rate("Innodb_buffer_pool_wait_free")], ["deadlocks", rate("Innodb_deadlocks")]] },
+  { title: "History list length", unit: count, lines: [
+    ["transactions", level("Innodb_history_list_length")]] },
+  { title: "Roll back after the crash", unit: count,
+    when: () => state.samples.some((s) => at(s, "Untorn_unfinished_undo_records") > 0), lines: [
+    ["undo records left", level("Untorn_unfinished_undo_records")]] },
+];
+const FIGURES = [
+  ["commits/s", rate("Untorn_commits"), count], ["statements/s", rate("Questions"), count],
+  ["connections", level("Threads_connected"), count], ["running", level("Threads_running"), count],
+  ["transactions open", level("Untorn_transactions_active"), count],
+  ["wait for rows", level("Innodb_row_lock_current_waits"), count],
+  ["restart would take", level("Untorn_recovery_estimate_ms"), milliseconds],
+  ["pool hits", (s, b) => { const [m, r] = [rate("Innodb_buffer_pool_reads")(s, b),
+    rate("Innodb_buffer_pool_read_requests")(s, b)]; return r ? Math.max(0, 1 - m / r) : null; }, percent],
+];
+
+function element(kind, text, parent, className) {
+  const made = document.createElement(kind);
+  if (text !== null) made.textContent = text;
+  if (className) made.className = className;
+  if (parent) parent.append(made);
+  return made;
+}
+
+for (const chart of CHARTS) {
+  chart.card = element("div", null, byId("charts"), "card");
+  element("h2", chart.title, chart.card);
+  chart.canvas = element("canvas", null, chart.card);
+  chart.canvas.setAttribute("role", "img");
+  chart.canvas.setAttribute("aria-label", chart.title);
+  const legend = element("div", null, chart.card, "legend");
+  chart.values = chart.lines.map(([name], index) => {
+    const entry = element("span", null, legend);
+    element("i", null, entry).style.background = `var(--c${index})`;
+    entry.append(name + " ");
+    return element("b", "–", entry);
+  });
+}
+const figures = FIGURES.map(([name]) => {
+  const box = element("div", null, byId("figures"));
+  const value = element("b", "–", box);
+  element("span", name, box);
+  return value;
+});
+
+// A round number not below this one.
+function above(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 0.9999) ?? value;
+}
+
+function draw(chart, colors, span, now) {
+  const { canvas } = chart;
+  const [width, height, dense] = [canvas.clientWidth, canvas.clientHeight, window.devicePixelRatio || 1];
+  if (width === 0) return;
+  canvas.width = Math.round(width * dense);
+  canvas.height = Math.round(height * dense);
+  const pen = canvas.getContext("2d");
+  pen.scale(dense, dense);
+  const [left, right, top, bottom] = [58, 6, 12, 18];
+  const samples = state.samples.filter((sample) => sample.time >= now - span * 1000 - 2000);
+  const series = chart.lines.map(([, value]) => samples.map((sample, i) => value(sample, samples[i - 1])));
+  if (chart.stack) {
+    for (let i = 1; i < series.length; i++) {
+      const below = series[i - 1];
+      series[i] = series[i].map((value, k) => value === null ? below[k] : value + (below[k] ?? 0));
+    }
+  }
+  const highest = series.flat().reduce((most, value) => Math.max(most, value ?? 0), 0);
+  // Round in the unit that it is written in.
+  const unit = chart.unit === bytes ? 1024 ** Math.floor(Math.log(Math.max(1, highest)) / Math.log(1024)) : 1;
+  const most = above(highest / unit) * unit;
+  const x = (time) => left + (width - left - right) * (1 - (now - time) / (span * 1000));
+  const y = (value) => top + (height - top - bottom) * (1 - value / most);
+  pen.font = "11px system-ui, sans-serif";
+  pen.fillStyle = colors.soft;
+  pen.strokeStyle = colors.line;
+  pen.lineWidth = 1;
+  pen.textAlign = "right";
+  for (const part of [0, 0.5, 1]) {
+    const place = Math.round(y(most * part)) + 0.5;
+    pen.beginPath(); pen.moveTo(left, place); pen.lineTo(width - right, place); pen.stroke();
+    pen.fillText(chart.unit(most * part), left - 5, place + 4);
+  }
+  for (const part of [0, 0.5, 1]) {
+    pen.textAlign = ["left", "center", "right"][part * 2];
+    const time = new Date(now - span * 1000 * (1 - part));
+    pen.fillText(time.toLocaleTimeString("en-GB"), left + (width - left - right) * part, height - 4);
+  }
+  pen.save();
+  pen.beginPath(); pen.rect(left, top - 2, width - left - right, height - top - bottom + 4); pen.clip();
+  chart.points = 0;
+  for (let i = series.length - 1; i >= 0; i--) {
+    pen.strokeStyle = pen.fillStyle = colors.lines[i];
+    let run = [];
+    const finish = () => {
+      if (run.length === 0) return;
+      if (chart.stack) {
+        pen.beginPath();
+        run.forEach(([px, py]) => pen.lineTo(px, py));
+        pen.lineTo(run[run.length - 1][0], y(0)); pen.lineTo(run[0][0], y(0));
+        pen.fill();
+      } else {
+        pen.lineWidth = 1.6;
+        pen.beginPath();
+        run.forEach(([px, py]) => pen.lineTo(px, py));
+        pen.stroke();
+      }
+      run = [];
+    };
+    series[i].forEach((value, k) => {
+      if (value === null) return finish();
+      chart.points += 1;
+      run.push([x(samples[k].time), y(value)]);
+    });
+    finish();
+  }
+  for (const event of state.events) {
+    if (event.unix_ms < now - span * 1000) continue;
+    const place = Math.round(x(event.unix_ms)) + 0.5;
+    pen.setLineDash([3, 3]);
+    pen.lineWidth = 1;
+    pen.strokeStyle = event.kind === "stall" || event.kind === "damage" ? colors.bad : colors.ink;
+    pen.beginPath(); pen.moveTo(place, top); pen.lineTo(place, height - bottom); pen.stroke();
+    pen.setLineDash([]);
+  }
+  pen.restore();
+  canvas.dataset.points = String(chart.points);
+}
+
+function paint() {
+  const last = state.samples[state.samples.length - 1];
+  if (!last) return;
+  const style = getComputedStyle(document.documentElement);
+  const color = (name) => style.getPropertyValue("--" + name).trim();
+  const colors = { soft: color("soft"), line: color("line"), bad: color("bad"), ink: color("ink"),
+    lines: [0, 1, 2, 3, 4].map((i) => color("c" + i)) };
+  const before = state.samples[state.samples.length - 2];
+  FIGURES.forEach(([, value, unit], i) => { figures[i].textContent = unit(value(last, before)); });
+  for (const chart of CHARTS) {
+    chart.card.hidden = chart.when ? !chart.when(last) : false;
+    if (chart.card.hidden) continue;
+    draw(chart, colors, Number(byId("span").value), last.time);
+    chart.lines.forEach(([, value], i) => { chart.values[i].textContent = chart.unit(value(last, before)); });
+  }
+}
+
+function table(id, heads, rows, empty) {
+  const place = byId(id);
+  const scrolled = place.scrollTop;
+  place.textContent = "";
+  if (rows.length === 0) { element("p", empty, place, "empty"); return; }
+  const made = element("table", null, place);
+  const head = element("tr", null, element("thead", null, made));
+  heads.forEach((name) => element("th", name, head));
+  const body = element("tbody", null, made);
+  for (const row of rows) {
+    const line = element("tr", null, body);
+    row.forEach((cell) => element("td", String(cell), line));
+  }
+  place.scrollTop = scrolled;
+}
+
+function lists(reply) {
+  const who = (connection, transaction) =>
+    `connection ${connection}` + (transaction ? `, transaction ${transaction}` : "");
+  table("waits", ["waits", "for"], reply.waits.map((wait) => [
+    who(wait.waiting_connection, wait.waiting_transaction),
+    who(wait.blocking_connection, wait.blocking_transaction)]), "Nobody waits for a row.");
+  table("events", ["when", "what", ""], state.events.slice(-100).reverse().map((event) => [
+    new Date(event.unix_ms).toLocaleTimeString("en-GB"), event.kind, event.text]), "Nothing happened.");
+  const more = reply.files_total - reply.files.length;
+  const files = reply.files.map((file) => [file.file, file.way, file.verdict, file.reason]);
+  if (more > 0) files.push([`and ${more} more`, "", "", ""]);
+  table("files", ["file", "written", "atomic writes by", "why"], files, "No file is open.");
+}
+
+function take(reply) {
+  if (reply.began_unix_ms !== state.began) {
+    Object.assign(state, { began: reply.began_unix_ms, next: 0, samples: [], events: [] });
+    if (reply.first > 1 && reply.samples.length < HOUR) return false;
+  }
+  reply.fields.forEach((name, index) => { state.fields[name] = index; });
+  for (const [time, values] of reply.samples) state.samples.push({ time, values });
+  state.next = reply.first + reply.samples.length - 1;
+  state.samples.splice(0, state.samples.length - HOUR);
+  state.events = state.events.concat(reply.events).slice(-500);
+  return true;
+}
+
+async function poll() {
+  let again = 1000;
+  try {
+    const response = await fetch("/api/samples?since=" + state.next, { cache: "no-store" });
+    if (!response.ok) throw new Error(String(response.status));
+    const reply = await response.json();
+    if (take(reply)) { paint(); lists(reply); } else { again = 0; }
+    const up = state.samples.length;
+    const resize = reply.texts.Innodb_buffer_pool_resize_status;
+    byId("state").className = "";
+    byId("state").textContent = `live; ${up} s of history` + (resize ? `; pool: ${resize}` : "");
+  } catch {
+    byId("state").className = "lost";
+    byId("state").textContent = "the server does not answer; asking again …";
+    again = 3000;
+  }
+  setTimeout(poll, again);
+}
+
+byId("span").addEventListener("change", paint);
+window.addEventListener("resize", paint);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+poll();

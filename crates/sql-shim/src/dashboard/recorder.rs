@@ -1,0 +1,258 @@
+//! The last hour, a sample a second, and the events of that time.
+//!
+//! A sample is the rows of [`FIELDS`] as they stood, counters as counters: rates are the viewer's to take,
+//! over any span and with the true time between two samples. Samples are numbered from 1, so a viewer asks
+//! for what follows the last one it has. Events are seen by comparing a reading with the one before. Both
+//! rings are bounded: a few megabytes at most, however long the server runs.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+/// From a sample to the next.
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+/// An hour.
+const SAMPLES_MAX: usize = 3600;
+const EVENTS_MAX: usize = 500;
+
+/// Rows of SHOW GLOBAL STATUS that are kept.
+const FIELDS: &[&str] = &[
+    "Questions",
+    "Threads_connected",
+    "Threads_running",
+    "Untorn_commits",
+    "Untorn_rollbacks",
+    "Untorn_transactions_active",
+    "Innodb_checkpoint_age",
+    "Innodb_checkpoint_max_age",
+    "Untorn_recovery_estimate_ms",
+    "Untorn_recovery_target_ms",
+    "Innodb_log_waits",
+    "Innodb_os_log_fsyncs",
+    "Innodb_page_size",
+    "Innodb_buffer_pool_pages_total",
+    "Innodb_buffer_pool_pages_data",
+    "Innodb_buffer_pool_pages_dirty",
+    "Innodb_buffer_pool_pages_free",
+    "Innodb_buffer_pool_read_requests",
+    "Innodb_buffer_pool_reads",
+    "Innodb_buffer_pool_wait_free",
+    "Innodb_pages_written",
+    "Untorn_atomic_writes",
+    "Innodb_dblwr_pages_written",
+    "Untorn_pages_written_without_copy",
+    "Untorn_bytes_written_data",
+    "Untorn_bytes_written_doublewrite",
+    "Untorn_bytes_written_redo",
+    "Untorn_bytes_written_undo",
+    "Untorn_bytes_written_tier",
+    "Innodb_history_list_length",
+    "Innodb_row_lock_waits",
+    "Innodb_row_lock_time",
+    "Innodb_row_lock_current_waits",
+    "Innodb_deadlocks",
+    "Untorn_bpe_hits",
+    "Untorn_bpe_misses",
+    "Untorn_bpe_pages_total",
+    "Untorn_bpe_hit_ratio",
+    "Untorn_bpe_hit_ratio_half_size",
+    "Untorn_bpe_hit_ratio_twice_size",
+    "Untorn_unfinished_transactions",
+    "Untorn_unfinished_undo_records",
+];
+
+/// Rows whose text is an event when it changes, and what changed.
+const TEXTS: &[(&str, &str)] = &[
+    ("Untorn_page_protection", "protection"),
+    ("Innodb_buffer_pool_resize_status", "resize"),
+    ("Untorn_bpe_state", "tier"),
+];
+
+/// Counters that are an event when they grow.
+const COUNTS: &[(&str, &str, &str)] = &[
+    ("Innodb_log_waits", "stall", "writers waited for room in the log"),
+    ("Innodb_deadlocks", "deadlock", "a deadlock was broken"),
+    ("Untorn_corrupt_pages", "damage", "a damaged page was found"),
+    ("Untorn_atomic_write_refusals", "protection", "the kernel refused an atomic write"),
+];
+
+struct Sample {
+    unix_ms: u64,
+    /// In the order of [`FIELDS`]; NaN, which JSON writes as null, for a row that is not there.
+    values: Vec<f64>,
+}
+
+/// Something that happened.
+#[derive(Serialize, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    number: u64,
+    unix_ms: u64,
+    kind: &'static str,
+    text: String,
+}
+
+pub(super) struct Recorder {
+    began_unix_ms: u64,
+    /// Of the latest sample.
+    number: u64,
+    samples: VecDeque<Sample>,
+    events: VecDeque<Event>,
+    texts: HashMap<&'static str, String>,
+    counts: HashMap<&'static str, u64>,
+}
+
+/// What follows a sample.
+#[derive(Serialize)]
+pub(super) struct Since<'r> {
+    /// Another number than before: the server has been started anew.
+    began_unix_ms: u64,
+    fields: &'static [&'static str],
+    /// Number of the first sample.
+    first: u64,
+    samples: Vec<(u64, &'r [f64])>,
+    /// Of these samples; `number` is that of the sample that showed it.
+    events: Vec<&'r Event>,
+    texts: &'r HashMap<&'static str, String>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Recorder {
+        Recorder {
+            began_unix_ms: unix_ms(),
+            number: 0,
+            samples: VecDeque::new(),
+            events: VecDeque::new(),
+            texts: HashMap::new(),
+            counts: HashMap::new(),
+        }
+    }
+
+    /// Keeps a sample of these rows and what they tell has happened.
+    pub(super) fn record(&mut self, unix_ms: u64, rows: &[(String, String)]) {
+        let rows: HashMap<&str, &str> = rows.iter().map(|(name, value)| (&**name, &**value)).collect();
+        self.number += 1;
+        if self.number == 1 {
+            self.event(unix_ms, "start", "the server started".to_owned());
+        }
+        for &(name, kind) in TEXTS {
+            let Some(text) = rows.get(name) else { continue };
+            let before = self.texts.insert(name, (*text).to_owned());
+            if before.is_some_and(|before| before != *text) {
+                self.event(unix_ms, kind, (*text).to_owned());
+            }
+        }
+        for &(name, kind, text) in COUNTS {
+            let Some(count) = rows.get(name).and_then(|value| value.parse().ok()) else { continue };
+            let before = self.counts.insert(name, count);
+            if before.is_some_and(|before| before < count) {
+                self.event(unix_ms, kind, text.to_owned());
+            }
+        }
+        let value = |name: &&str| rows.get(name).and_then(|value| value.parse().ok()).unwrap_or(f64::NAN);
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { unix_ms, values: FIELDS.iter().map(value).collect() });
+    }
+
+    /// An event of the sample that is being made; one that repeats the last one of a moment ago is the same.
+    fn event(&mut self, unix_ms: u64, kind: &'static str, text: String) {
+        let number = self.number;
+        let lately = self.events.iter().rev().take_while(|event| event.number + 10 > number);
+        if lately.into_iter().any(|event| event.kind == kind && event.text == text) {
+            return;
+        }
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(Event { number, unix_ms, kind, text });
+    }
+
+    /// What follows sample `since`; all there is for 0.
+    pub(super) fn since(&self, since: u64) -> Since<'_> {
+        let oldest = self.number - self.samples.len() as u64 + 1;
+        // A number of before a restart may be ahead of ours.
+        let since = if since > self.number { 0 } else { since };
+        let first = oldest.max(since + 1);
+        let skip = usize::try_from(first - oldest).unwrap_or(usize::MAX);
+        let samples = self.samples.iter().skip(skip);
+        Since {
+            began_unix_ms: self.began_unix_ms,
+            fields: FIELDS,
+            first,
+            samples: samples.map(|sample| (sample.unix_ms, sample.values.as_slice())).collect(),
+            events: self.events.iter().filter(|event| event.number >= first).collect(),
+            texts: &self.texts,
+        }
+    }
+}
+
+pub(super) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(waits: u64, protection: &str) -> Vec<(String, String)> {
+        vec![
+            ("Innodb_log_waits".into(), waits.to_string()),
+            ("Untorn_page_protection".into(), protection.into()),
+            ("Untorn_bpe_hit_ratio".into(), "0.25".into()),
+        ]
+    }
+
+    fn kinds(recorder: &Recorder) -> Vec<&'static str> {
+        recorder.events.iter().map(|event| event.kind).collect()
+    }
+
+    #[test]
+    fn changes_are_events_and_a_stall_of_many_seconds_is_one_until_it_rests() {
+        let mut recorder = Recorder::new();
+        recorder.record(1, &rows(5, "a"));
+        assert_eq!(kinds(&recorder), ["start"]);
+        recorder.record(2, &rows(6, "a"));
+        recorder.record(3, &rows(7, "b"));
+        assert_eq!(kinds(&recorder), ["start", "stall", "protection"]);
+        for second in 4..20 {
+            recorder.record(second, &rows(7, "b"));
+        }
+        recorder.record(20, &rows(8, "b"));
+        assert_eq!(kinds(&recorder), ["start", "stall", "protection", "stall"]);
+    }
+
+    #[test]
+    fn the_rings_are_bounded_and_a_viewer_gets_what_it_lacks() {
+        let mut recorder = Recorder::new();
+        assert!(recorder.since(0).samples.is_empty());
+        for second in 1..=SAMPLES_MAX as u64 + 10 {
+            recorder.record(
+                second,
+                &rows(second * u64::from(second % 20 == 0), if second % 2 == 0 { "a" } else { "b" }),
+            );
+        }
+        assert_eq!((recorder.samples.len(), recorder.events.len()), (SAMPLES_MAX, EVENTS_MAX));
+        let all = recorder.since(0);
+        assert_eq!((all.first, all.samples.len()), (11, SAMPLES_MAX));
+        let last = recorder.since(SAMPLES_MAX as u64 + 8);
+        assert_eq!((last.first, last.samples.len()), (SAMPLES_MAX as u64 + 9, 2));
+        assert_eq!(last.samples[0].0, SAMPLES_MAX as u64 + 9);
+        assert!(recorder.since(SAMPLES_MAX as u64 + 10).samples.is_empty());
+        assert_eq!(recorder.since(u64::MAX).samples.len(), SAMPLES_MAX, "the number is of an earlier server");
+    }
+
+    #[test]
+    fn a_missing_row_is_null() {
+        let mut recorder = Recorder::new();
+        recorder.record(1, &rows(3, "a"));
+        let json = serde_json::to_value(recorder.since(0)).unwrap();
+        let at = |name| FIELDS.iter().position(|field| *field == name).unwrap();
+        let values = &json["samples"][0][1];
+        assert_eq!(values[at("Innodb_log_waits")], 3.0);
+        assert_eq!(values[at("Untorn_bpe_hit_ratio")], 0.25);
+        assert!(values[at("Questions")].is_null());
+    }
+}
