@@ -12,10 +12,12 @@ use page::PageId;
 use pagestore::{PageSize, PageStore};
 use redo::{Archive, Flush, RedoLog};
 
+#[cfg(test)]
+use super::Broken;
 use super::gate::BackupPass;
 use super::manifest::{FileEntry, Manifest};
 use super::{BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory};
-use crate::catalog::CATALOG_FILE;
+use crate::catalog::{CATALOG_FILE, read_whole};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::retry::retry;
@@ -53,13 +55,17 @@ pub(super) async fn run(
     // Before the log, so that the marks it speaks of are in the files at the checkpoint.
     let catalog = inner.catalog.file_bytes()?;
     let mut log = LogCopy::begin(inner.redo.archive()?, storage, &copying.target)?;
+    #[cfg(test)]
+    let pass = (options.broken != Some(Broken::DefinitionsGoOn)).then_some(pass);
+    #[cfg(test)]
+    log.end_now_if(options.broken == Some(Broken::LogEndsAtStart), storage).await?;
     for space in &spaces {
         copying.copy_space(space, &mut log).await?;
     }
     let end = inner.redo.current();
     retry(|| inner.redo.flush(end, Flush::Sync)).await?;
     let end = inner.redo.flushed();
-    while log.archive.end() < end {
+    while log.archive.end() < end && !log.is_cut() {
         copying.refuse_when_cancelled()?;
         log.follow(storage).await?;
     }
@@ -267,18 +273,29 @@ impl<'b> Copying<'b> {
         }
     }
 
+    async fn put_small_file(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let file = self.create(path, OpenHow::CREATE_NEW.buffered())?;
+        file.write_at(bytes, 0)?;
+        sync_async(self.storage, &file).await?;
+        let (path, crc32c) = (path.to_owned(), crc32c::crc32c(bytes));
+        self.files.push(FileEntry { path, bytes: bytes.len() as u64, crc32c });
+        Ok(())
+    }
+
     /// Everything is copied: makes it durable, and only then says so.
     async fn finish(mut self, log: LogCopy, catalog: &[u8]) -> Result<BackupReport> {
         let (checkpoint, end) = (log.archive.checkpoint().0, log.archive.end().0);
         let entry = log.finish(self.storage).await?;
         let redo_bytes = entry.bytes;
         self.files.push(entry);
-        let file = self.create(Path::new(CATALOG_FILE), OpenHow::CREATE_NEW.buffered())?;
-        file.write_at(catalog, 0)?;
-        sync_async(self.storage, &file).await?;
-        let sum = crc32c::crc32c(catalog);
-        let bytes = catalog.len() as u64;
-        self.files.push(FileEntry { path: PathBuf::from(CATALOG_FILE), bytes, crc32c: sum });
+        self.put_small_file(Path::new(CATALOG_FILE), catalog).await?;
+        for name in &self.options.small_files {
+            let path = self.database.0.directory.join(name);
+            if self.storage.exists(&path)? {
+                let bytes = read_whole(self.storage, &path)?;
+                self.put_small_file(name, &bytes).await?;
+            }
+        }
         for directory in self.directories.iter().rev() {
             self.storage.sync_dir(directory)?;
         }
@@ -307,6 +324,8 @@ struct LogCopy {
     /// Checksum of what lies behind the front.
     sum: u32,
     body: u64,
+    #[cfg(test)]
+    cut: bool,
 }
 
 impl LogCopy {
@@ -315,11 +334,39 @@ impl LogCopy {
         // Its groups are as small as the source's blocks, which the target's disk may not take directly.
         let file = storage.open(&path, OpenHow::CREATE_NEW.buffered())?;
         let front = archive.front().0.len() as u64;
-        Ok(LogCopy { archive, file, path, at: front, sum: 0, body: 0 })
+        Ok(LogCopy {
+            archive,
+            file,
+            path,
+            at: front,
+            sum: 0,
+            body: 0,
+            #[cfg(test)]
+            cut: false,
+        })
+    }
+
+    /// Copies what is durable, and nothing of what becomes it.
+    #[cfg(test)]
+    async fn end_now_if(&mut self, cut: bool, storage: &dyn Storage) -> Result<()> {
+        self.follow(storage).await?;
+        self.cut = cut;
+        Ok(())
+    }
+
+    /// Whether a test lets it end early.
+    fn is_cut(&self) -> bool {
+        #[cfg(test)]
+        return self.cut;
+        #[cfg(not(test))]
+        false
     }
 
     /// Copies what has become durable.
     async fn follow(&mut self, storage: &dyn Storage) -> Result<()> {
+        if self.is_cut() {
+            return Ok(());
+        }
         while let Some(piece) = self.archive.next_piece().await? {
             self.pad_to(piece.offset)?;
             self.sum = crc32c::crc32c_append(self.sum, &piece.bytes);

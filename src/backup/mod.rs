@@ -26,6 +26,8 @@ mod copy;
 pub(crate) mod gate;
 mod manifest;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,11 +65,31 @@ pub struct BackupOptions {
     timeout: Duration,
     bytes_per_second: Option<u64>,
     progress: OnProgress,
+    small_files: Vec<PathBuf>,
+    #[cfg(test)]
+    broken: Option<Broken>,
+}
+
+/// A part of the protocol that a test leaves out, to see that its checks notice.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// The redo log is copied up to where it was before the first page.
+    LogEndsAtStart,
+    /// Definitions change meanwhile.
+    DefinitionsGoOn,
 }
 
 impl Default for BackupOptions {
     fn default() -> BackupOptions {
-        BackupOptions { timeout: TIMEOUT, bytes_per_second: None, progress: Arc::new(|_| {}) }
+        BackupOptions {
+            timeout: TIMEOUT,
+            bytes_per_second: None,
+            progress: Arc::new(|_| {}),
+            small_files: Vec::new(),
+            #[cfg(test)]
+            broken: None,
+        }
     }
 }
 
@@ -82,6 +104,13 @@ impl BackupOptions {
     /// Reads at most this much of the tablespaces per second, to leave the disk to others.
     pub fn bytes_per_second(mut self, bytes: u64) -> BackupOptions {
         self.bytes_per_second = Some(bytes.max(1));
+        self
+    }
+
+    /// Copies this file of the program's, too, if it is there: its name in the data directory. It is read
+    /// whole, at the end, and must be replaced whole when it changes.
+    pub fn small_file(mut self, name: impl Into<PathBuf>) -> BackupOptions {
+        self.small_files.push(name.into());
         self
     }
 

@@ -14,6 +14,7 @@ pub mod opensrv;
 pub mod options;
 pub mod probe;
 pub mod program;
+pub mod restore;
 pub mod result;
 pub mod server;
 pub mod service;
