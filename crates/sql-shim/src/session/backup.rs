@@ -29,6 +29,12 @@ fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
     alone.map(|name| Path::new(directory).join(name)).ok_or_else(|| error(errors::UNKNOWN_ERROR, &[&refused]))
 }
 
+/// Password hashes are for the server's user only, as in the data directory.
+fn keep_accounts_private(directory: &Path) -> Result<(), SqlError> {
+    let result = accounts::keep_private(directory);
+    result.map_err(|why| error(errors::UNKNOWN_ERROR, &[&format!("{}: {why}", accounts::FILE_NAME)]))
+}
+
 impl Session {
     /// Returns when the copy is made and durable.
     pub(super) async fn backup(&mut self, name: &[u8]) -> Result<Outcome, Failure> {
@@ -42,7 +48,8 @@ impl Session {
             .timeout(self.lock_wait_timeout())
             .small_file(accounts::FILE_NAME)
             .small_file(persisted::FILE_NAME);
-        self.state.database.clone().backup_with(target, options).await?;
+        self.state.database.clone().backup_with(&target, options).await?;
+        keep_accounts_private(&target)?;
         Ok(Outcome::Done(Changed::default()))
     }
 }
