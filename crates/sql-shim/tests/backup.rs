@@ -43,7 +43,7 @@ fn a_backup_is_restored_with_its_accounts() {
         ],
     );
     assert_eq!(code(&mut root, "BACKUP SERVER TO 'monday'"), 1290, "no directory was allowed");
-    let variables = &engine.server.server().variables;
+    let variables = &engine.server.server.variables;
     variables.set_at_start("untorn_backup_dir", backups.to_str().unwrap()).unwrap();
     assert_eq!(code(&mut root, "SET GLOBAL untorn_backup_dir = '/'"), 1238, "only at start");
     let mut app = engine.login("app", "secret", None).unwrap();

@@ -5,14 +5,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use sql::errors::{self, error};
+use sql::exec::insert::Changed;
+use sql::failure::Failure;
+use sql::result::SqlError;
 use untorn::BackupOptions;
 
-use super::failure::Failure;
 use super::{Outcome, Session};
 use crate::auth::accounts;
-use crate::errors::{self, error};
-use crate::result::SqlError;
-use crate::sql::exec::insert::Changed;
 use crate::variables::persisted;
 
 /// Where the copy goes.
