@@ -141,8 +141,8 @@ pub struct BackupReport {
 
 impl Database {
     /// Copies the open database into a new or empty directory, while it works: everything that was
-    /// acknowledged before this returns the end of the copy is in it. [`crate::restore`] makes a data
-    /// directory of it.
+    /// acknowledged before this is called is in it, and more. [`crate::restore`] makes a data directory of
+    /// it.
     ///
     /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
     /// kept until it has been copied.
