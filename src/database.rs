@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
+use crate::backup::gate::Gate;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::error::{Error, Result};
 use crate::extension::Tier;
@@ -66,6 +67,8 @@ pub(crate) struct Tables {
     /// The metadata locks of names, and who waits for them.
     pub locks: Arc<MetadataLocks>,
     pub graph: Arc<MetadataGraph>,
+    /// Where definitions and backups meet.
+    pub gate: Arc<Gate>,
     /// Counts changes of the catalog; a plan made at an older value is stale.
     pub version: AtomicU64,
 }

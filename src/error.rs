@@ -61,6 +61,14 @@ pub enum Error {
          database: stop that one, drop these, or choose another directory"
     )]
     DirectoryInUse(PathBuf),
+    /// A backup cannot be made, restored, or opened as a data directory.
+    #[error("backup {path}: {why}", path = path.display())]
+    Backup {
+        /// The directory, or the file of it.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// A page that the start needs is damaged and cannot be restored.
     #[error(
         "{name} (page {page} of {file}) is damaged and cannot be restored: {why}. Nothing was lost by this attempt. Restore the \

@@ -50,6 +50,7 @@
 
 pub mod asynchronous;
 mod auto_increment;
+mod backup;
 mod blocking;
 mod buffer_pool;
 #[doc(hidden)]
@@ -96,6 +97,9 @@ pub mod write;
 
 #[doc(hidden)]
 pub use auto_increment::AutoIncrement;
+#[doc(hidden)]
+pub use backup::restore_in;
+pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
 pub use blocking::{Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use dblwr::{FileProtection, Way as WriteWay};

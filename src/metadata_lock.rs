@@ -24,6 +24,7 @@ use std::sync::{Arc, Weak};
 use disk::{Event, Wait};
 use parking_lot::Mutex;
 
+use crate::backup::gate::DefinitionPass;
 use crate::metadata_deadlock::{Hold, MetadataOwner, Waited};
 
 /// Set while an exclusive request holds the lock or waits for it.
@@ -139,6 +140,8 @@ pub struct MetadataUse {
 pub struct MetadataExclusive {
     hold: Arc<ExclusiveHold>,
     lent: bool,
+    /// Of the definition that has this share: no backup begins before it is over.
+    pass: Option<DefinitionPass>,
 }
 
 struct ExclusiveHold {
@@ -270,7 +273,7 @@ impl ExclusiveRequest {
                     owner.definition_begins();
                 }
                 let hold = ExclusiveHold { lock, owner, over_uses, lent: Mutex::default() };
-                return Ok(MetadataExclusive { hold: Arc::new(hold), lent: false });
+                return Ok(MetadataExclusive { hold: Arc::new(hold), lent: false, pass: None });
             }
             slot(&mut slow.drained)
         };
@@ -305,7 +308,13 @@ impl MetadataExclusive {
             return Err(Wait::new(event.clone()));
         }
         *lent = Some(Event::new());
-        Ok(MetadataExclusive { hold: self.hold.clone(), lent: true })
+        Ok(MetadataExclusive { hold: self.hold.clone(), lent: true, pass: None })
+    }
+
+    /// Keeps backups out for as long as this share is held.
+    pub(crate) fn with_pass(mut self, pass: DefinitionPass) -> MetadataExclusive {
+        self.pass = Some(pass);
+        self
     }
 
     /// Whether no statement has a share.

@@ -118,10 +118,16 @@ impl Definitions<'_> {
         if (held.is_some() || own > 0) && self.session.is_some_and(|session| session.state().has_log()) {
             return Err(Error::UncommittedChanges);
         }
+        let pass = loop {
+            match self.database.0.tables.gate.pass_definition() {
+                Ok(pass) => break pass,
+                Err(wait) => self.wait_for_name(Blocked::Wait(wait), deadline).await?,
+            }
+        };
         if let Some(held) = held {
             loop {
                 match held.lend() {
-                    Ok(share) => return Ok(share),
+                    Ok(share) => return Ok(share.with_pass(pass)),
                     Err(wait) => self.wait_for_name(Blocked::Wait(wait), deadline).await?,
                 }
             }
@@ -129,7 +135,7 @@ impl Definitions<'_> {
         let mut request = lock.request_exclusive(owner);
         loop {
             match request.grant(own) {
-                Ok(lock) => return Ok(lock),
+                Ok(lock) => return Ok(lock.with_pass(pass)),
                 Err(blocked) => self.wait_for_name(blocked, deadline).await?,
             }
         }

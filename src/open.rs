@@ -137,6 +137,7 @@ struct Taken {
 fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<Taken> {
     let storage = environment.storage();
     let directory = &*options.directory;
+    crate::backup::refuse_backup(&**storage, directory)?;
     if !storage.exists(&directory.join(CATALOG_FILE))? {
         refuse_foreign_directory(&**storage, directory)?;
         match storage.exists(directory)? {
@@ -286,7 +287,7 @@ fn check_options(options: &Options) -> Result<()> {
 }
 
 /// Makes a directory, durably, and those above it that are missing.
-fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut above = Vec::new();
     for directory in directory.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
         if storage.exists(directory)? {

@@ -9,6 +9,7 @@ use txn::{Isolation, Snapshot};
 
 use super::transaction::Transaction;
 use crate::asynchronous;
+use crate::backup::{BackupOptions, BackupReport};
 use crate::error::{Error, Result};
 use crate::extension::{ExtensionChange, ExtensionStatus};
 use crate::metrics::Figure;
@@ -334,6 +335,49 @@ impl Database {
     /// Counters and gauges of the engine, by InnoDB's names.
     pub fn status(&self) -> Vec<Figure> {
         self.inner.status()
+    }
+
+    /// Copies the open database into a new or empty directory, while it works: everything that was
+    /// acknowledged before this is called is in it, and more. [`crate::restore`] makes a data directory of
+    /// it.
+    ///
+    /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
+    /// kept until it has been copied.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// # let directory = untorn::doc_test_directory();
+    /// use untorn::{Database, Options};
+    ///
+    /// let db = Database::open(Options::new(directory.join("data")).buffer_pool_bytes(16 << 20))?;
+    /// let stock = db.key_value::<u32, u32>("stock")?;
+    /// db.transact(|t| stock.put(t, 1, 10))?;
+    /// db.backup(directory.join("monday"))?;
+    /// # db.close()?;
+    ///
+    /// untorn::restore(directory.join("monday"), directory.join("restored"), |_| {})?;
+    /// let restored = Database::open(Options::new(directory.join("restored")).buffer_pool_bytes(16 << 20))?;
+    /// let stock = restored.key_value::<u32, u32>("stock")?;
+    /// assert_eq!(stock.get(&mut restored.begin(), 1)?, Some(10));
+    /// # restored.close()?;
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A target that is not empty or cannot be written; a table's file that is missing or damaged; a timeout;
+    /// [`Error::ForcedRecovery`]. The database goes on in any case.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
+        block_on(self.inner.backup(target))
+    }
+
+    /// The same, with a limit to its speed, with progress, or with another patience.
+    ///
+    /// # Errors
+    /// As [`Database::backup`].
+    pub fn backup_with(&self, target: impl AsRef<Path>, options: BackupOptions) -> Result<BackupReport> {
+        block_on(self.inner.backup_with(target, options))
     }
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to

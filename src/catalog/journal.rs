@@ -158,6 +158,11 @@ pub(super) struct Journal {
 }
 
 impl Journal {
+    /// The file's bytes; its records are those of the catalog in memory, but for what may be written later.
+    pub fn bytes(&self) -> Result<Vec<u8>, Error> {
+        read_whole(&*self.storage, &self.directory.join(CATALOG_FILE))
+    }
+
     /// A journal without a file yet.
     pub fn new(storage: Arc<dyn Storage>, directory: &Path) -> Journal {
         Journal {

@@ -130,6 +130,14 @@ impl Catalog {
         self.current.read().clone()
     }
 
+    /// The file as it is, between two changes, for a copy of the directory.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn file_bytes(&self) -> Result<Vec<u8>, Error> {
+        self.journal.lock().bytes()
+    }
+
     /// Changes the catalog. The closure works on a copy; when it succeeds its edits are written and the copy
     /// becomes the catalog, otherwise nothing has happened. Blocks for a write and a sync.
     ///

@@ -360,6 +360,14 @@ impl PageStore {
         self.spaces.get_open(&**self.env.storage(), space).map(drop)
     }
 
+    /// The tablespace's file, opened if it was not, for who copies it as it is.
+    ///
+    /// # Errors
+    /// As [`PageStore::ensure_open`].
+    pub fn file_of(&self, space: u32) -> Result<Arc<dyn disk::File>, Error> {
+        Ok(self.open_space_of(space)?.file().clone())
+    }
+
     pub(crate) fn open_space_of(&self, space: u32) -> Result<Arc<Space>, Error> {
         self.spaces.get_open(&**self.env.storage(), space)
     }

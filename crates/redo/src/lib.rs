@@ -12,14 +12,16 @@
 //! [`RedoLog::set_checkpoint`], which frees the oldest part of the circular file. After a crash
 //! [`RedoLog::scan`] gives back every mini-transaction since the checkpoint.
 //!
-//! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: an archive,
-//! a replication stream, or InnoDB's redo format (that one differs between versions and forks anyway).
+//! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: a
+//! replication stream, or InnoDB's redo format (that one differs between versions and forks anyway).
 //!
 //! Calls that may find the log poisoned by an I/O error return `Result<_, Interrupt>` ([`Interrupt::Wait`] or
 //! [`Interrupt::Error`]) instead of an `Option<Wait>`.
 
 #[cfg_attr(loom, allow(dead_code))]
 mod admission;
+#[cfg(not(loom))]
+mod archive;
 #[cfg(not(loom))]
 mod checkpoint;
 #[cfg(not(loom))]
@@ -46,6 +48,7 @@ pub use page::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};
 #[cfg(not(loom))]
 pub use {
+    archive::{Archive, Piece},
     error::{Error, Interrupt, Result},
     flush::Flush,
     layout::CAPACITY_MIN,

@@ -155,6 +155,8 @@ pub(crate) struct State {
     pub next: Option<Flush>,
     /// Set when the checkpoint being written is durable or failed.
     pub checkpoint_over: Option<Event>,
+    /// A reader has not copied the log from here on ([`crate::Archive`]).
+    pub archived: Option<Lsn>,
     pub appends: u64,
     pub groups_written: u64,
     pub syncs: u64,
@@ -163,11 +165,16 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Start of what must not be overwritten: what recovery or an archive needs.
+    fn kept_from(&self) -> Lsn {
+        self.archived.map_or(self.block.scan_start, |archived| archived.min(self.block.scan_start))
+    }
+
     /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have
     /// yet.
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         let all_prepared = self.prepared >= self.layout.area;
-        end.since(self.block.scan_start) <= self.layout.area
+        end.since(self.kept_from()) <= self.layout.area
             && (self.block.reach == 0 || end.since(self.block.flushed) <= self.block.reach)
             && (all_prepared || end.since(self.layout.origin) <= self.prepared)
     }
@@ -177,7 +184,7 @@ impl State {
         if self.phase >= Phase::Closing {
             return Lsn(0);
         }
-        let mut limit = self.block.scan_start.plus(self.layout.usable());
+        let mut limit = self.kept_from().plus(self.layout.usable());
         if self.block.reach > 0 {
             // As in `usable`, something is left for what admissions do not count.
             let reach = self.block.reach - self.block.reach / 32 - 4 * self.layout.block;
@@ -224,6 +231,7 @@ impl RedoLog {
             next_over: Event::new(),
             next: None,
             checkpoint_over: None,
+            archived: None,
             appends: 0,
             groups_written: 0,
             syncs: 0,

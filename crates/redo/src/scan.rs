@@ -312,7 +312,7 @@ impl Reader {
         let in_unit = (lsn.0 - self.layout.origin.0) % 4096;
         self.window_start = Lsn(lsn.0 - in_unit);
         self.filled = 0;
-        let wanted = (in_unit as usize + length).next_multiple_of(4096).max(self.window_next);
+        let wanted = (in_unit as usize + length).max(self.window_next).next_multiple_of(4096);
         let most = (self.layout.area / 16).clamp(WINDOW_FIRST as u64, WINDOW_MAX as u64) as usize;
         self.window_next = most.min(4 * self.window_next);
         if wanted > self.window.len() {

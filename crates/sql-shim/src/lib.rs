@@ -13,6 +13,7 @@ pub mod opensrv;
 pub mod options;
 pub mod probe;
 pub mod program;
+pub mod restore;
 pub mod server;
 pub mod service;
 pub mod session;

@@ -92,6 +92,7 @@ impl Session {
             Statement::Prepare { name, source } => self.prepare_named(name, source).await,
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => self.deallocate(name),
+            Statement::Backup(name) => self.backup(name).await,
             Statement::Shutdown => {
                 self.state.server.shutdown.request();
                 Ok(done())

@@ -5,6 +5,7 @@
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
 //! changes; a deadlock has undone the whole transaction.
 
+mod backup;
 pub mod cache;
 mod command;
 pub mod courtesy;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Name of the file in the data directory.
-const NAME: &str = "mysqld-auto.cnf";
+/// The file's name in the data directory.
+pub const FILE_NAME: &str = "mysqld-auto.cnf";
 const VERSION: u32 = 2;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ struct Entry {
 
 /// The file of a data directory.
 pub fn path(datadir: &Path) -> PathBuf {
-    datadir.join(NAME)
+    datadir.join(FILE_NAME)
 }
 
 /// The values kept, by name. No file: none.
@@ -59,7 +59,7 @@ pub fn keep(datadir: &Path, name: &str, value: &str) -> io::Result<()> {
     let entries = values.into_iter().map(|(name, value)| (name, Entry { value }));
     let contents = Contents { version: VERSION, mysql_dynamic_variables: entries.collect() };
     let text = serde_json::to_vec_pretty(&contents).map_err(io::Error::other)?;
-    let fresh = datadir.join(format!("{NAME}.new"));
+    let fresh = datadir.join(format!("{FILE_NAME}.new"));
     let mut file = File::create(&fresh)?;
     file.write_all(&text)?;
     file.sync_all()?;

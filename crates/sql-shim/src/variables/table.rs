@@ -451,6 +451,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("transaction_prealloc_size", Kind::UInt(1024, 131_072), "4096").without_effect(),
     both("transaction_read_only", Kind::Bool, "OFF"),
     both("unique_checks", Kind::Bool, "ON").constant(),
+    fixed("untorn_backup_dir", TEXT, ""),
     global("untorn_bpe", Kind::Bool, "ON"),
     fixed("untorn_bpe_dir", TEXT, ""),
     global("untorn_bpe_file", TEXT, ""),

@@ -143,6 +143,8 @@ pub enum Statement {
     },
     Deallocate(String),
     Shutdown,
+    /// `BACKUP SERVER TO 'name'`.
+    Backup(Vec<u8>),
     /// Known to MySQL, not supported here (1235 with this name).
     Unsupported(&'static str),
 }

@@ -126,6 +126,12 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Statement::Shutdown)
             }
+            "BACKUP" => {
+                self.advance();
+                self.expect("SERVER")?;
+                self.expect("TO")?;
+                Ok(Statement::Backup(self.text()?))
+            }
             "LOAD" => self.refuse("LOAD DATA"),
             "CALL" => self.refuse("CALL"),
             "HANDLER" => self.refuse("HANDLER"),

@@ -1,0 +1,70 @@
+//! `BACKUP SERVER TO 'name'`: a copy of the running server's data directory.
+//!
+//! The right to make a backup does not make a client the owner of the machine: the copy is a new directory
+//! in the one that `untorn_backup_dir` named at start, and the statement has only its name.
+
+use std::path::{Component, Path, PathBuf};
+
+use sql::errors::{self, error};
+use sql::exec::insert::Changed;
+use sql::failure::Failure;
+use sql::result::SqlError;
+use untorn::BackupOptions;
+
+use super::{Outcome, Session};
+use crate::auth::accounts;
+use crate::variables::persisted;
+
+/// Where the copy goes.
+fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
+    if directory.is_empty() {
+        return Err(error(errors::OPTION_PREVENTS_STATEMENT, &[&"--untorn-backup-dir=''"]));
+    }
+    let name = std::str::from_utf8(name).ok().map(Path::new);
+    let alone = name.filter(|name| {
+        let parts: Vec<_> = name.components().collect();
+        matches!(parts[..], [Component::Normal(part)] if part == name.as_os_str())
+    });
+    let refused = "BACKUP SERVER TO takes the name of a new directory in untorn_backup_dir, without a path";
+    alone.map(|name| Path::new(directory).join(name)).ok_or_else(|| error(errors::UNKNOWN_ERROR, &[&refused]))
+}
+
+/// Password hashes are for the server's user only, as in the data directory.
+fn keep_accounts_private(directory: &Path) -> Result<(), SqlError> {
+    let result = accounts::keep_private(directory);
+    result.map_err(|why| error(errors::UNKNOWN_ERROR, &[&format!("{}: {why}", accounts::FILE_NAME)]))
+}
+
+impl Session {
+    /// Returns when the copy is made and durable.
+    pub(super) async fn backup(&mut self, name: &[u8]) -> Result<Outcome, Failure> {
+        // A table held for export is a change of definitions that does not end before this does.
+        if !self.export_holds.is_empty() {
+            return Err(error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]).into());
+        }
+        let target = target(&self.state.server.variables.text("untorn_backup_dir"), name)?;
+        self.implicit_commit().await?;
+        let options = BackupOptions::default()
+            .timeout(self.lock_wait_timeout())
+            .small_file(accounts::FILE_NAME)
+            .small_file(persisted::FILE_NAME);
+        self.state.database.clone().backup_with(&target, options).await?;
+        keep_accounts_private(&target)?;
+        Ok(Outcome::Done(Changed::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_lies_in_its_directory_and_nowhere_else() {
+        assert_eq!(target("/backups", b"monday").ok(), Some(PathBuf::from("/backups/monday")));
+        for name in ["", ".", "..", "../data", "/etc", "a/b", "monday/", "./monday"] {
+            assert!(target("/backups", name.as_bytes()).is_err(), "{name}");
+        }
+        assert!(target("/backups", b"\xff").is_err());
+        assert!(target("", b"monday").is_err(), "nobody allowed any");
+    }
+}

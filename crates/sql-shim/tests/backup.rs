@@ -1,0 +1,72 @@
+//! `BACKUP SERVER TO` over a socket: who may, where to, and what is restored.
+#![recursion_limit = "256"]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/engine.rs"]
+mod engine;
+mod support;
+
+use engine::Engine;
+use support::Client;
+
+fn all(client: &mut Client, statements: &[&str]) {
+    for statement in statements {
+        if let Err(error) = client.run(statement) {
+            unreachable!("{statement}: {error:?}");
+        }
+    }
+}
+
+fn code(client: &mut Client, sql: &str) -> u16 {
+    match client.run(sql) {
+        Err((code, _)) => code,
+        Ok(rows) => unreachable!("{sql}: allowed, {rows:?}"),
+    }
+}
+
+#[test]
+fn a_backup_is_restored_with_its_accounts() {
+    let engine = Engine::start();
+    let backups = engine.directory.with_extension("backups");
+    let restored = engine.directory.with_extension("restored");
+    for directory in [&backups, &restored] {
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.item (id INT PRIMARY KEY, stock INT)",
+            "INSERT INTO shop.item VALUES (1, 10), (2, 20)",
+            "CREATE USER 'app'@'%' IDENTIFIED BY 'secret'",
+        ],
+    );
+    assert_eq!(code(&mut root, "BACKUP SERVER TO 'monday'"), 1290, "no directory was allowed");
+    let variables = &engine.server.server.variables;
+    variables.set_at_start("untorn_backup_dir", backups.to_str().unwrap()).unwrap();
+    assert_eq!(code(&mut root, "SET GLOBAL untorn_backup_dir = '/'"), 1238, "only at start");
+    let mut app = engine.login("app", "secret", None).unwrap();
+    assert_eq!(code(&mut app, "BACKUP SERVER TO 'monday'"), 1227);
+    all(&mut root, &["GRANT BACKUP_ADMIN ON *.* TO 'app'@'%'"]);
+    for outside in ["../monday", "/monday", "", ".."] {
+        assert_eq!(code(&mut app, &format!("BACKUP SERVER TO '{outside}'")), 1105, "{outside}");
+    }
+    all(&mut app, &["BACKUP SERVER TO 'monday'"]);
+    assert_eq!(code(&mut app, "BACKUP SERVER TO 'monday'"), 1105, "it is there");
+    all(&mut root, &["INSERT INTO shop.item VALUES (3, 30)", "DROP USER 'app'@'%'"]);
+    drop((root, app));
+    engine.finish();
+
+    untorn::restore(backups.join("monday"), &restored, |_| {}).unwrap();
+    let engine = Engine::open(&restored);
+    let mut app = engine.login("app", "secret", None).unwrap();
+    assert_eq!(code(&mut app, "SELECT * FROM shop.item"), 1142);
+    let rows = engine.root().run("SELECT id, stock FROM shop.item ORDER BY id").unwrap();
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|row| row.into_iter().map(Option::unwrap).collect()).collect();
+    assert_eq!(rows, [["1", "10"], ["2", "20"]]);
+    drop(app);
+    engine.finish();
+    std::fs::remove_dir_all(backups).unwrap();
+}

@@ -1,0 +1,402 @@
+//! The copy of an open database, step by step; why it is complete is said in [`crate::backup`].
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use disk::{AlignedBuf, File, IoBuf, OpenHow, Storage, read_async, sync_async, write_async};
+use page::PageId;
+use pagestore::{PageSize, PageStore};
+use redo::{Archive, Flush, RedoLog};
+
+#[cfg(test)]
+use super::Broken;
+use super::gate::BackupPass;
+use super::manifest::{FileEntry, Manifest};
+use super::{BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory};
+use crate::catalog::{CATALOG_FILE, read_whole};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::retry::retry;
+use crate::timeout;
+
+/// Bytes of a tablespace read at once.
+const STRETCH: u64 = 1 << 20;
+/// How often a page is read again that may be torn because it is being written, and the pause before that.
+const REREADS: (u32, Duration) = (20, Duration::from_millis(1));
+/// The longest pause of a copy that keeps to a speed: the redo log must not wait for it.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// Bytes of a redo log before its circle.
+const ZEROS: [u8; 4096] = [0; 4096];
+
+/// Makes the copy.
+pub(super) async fn run(
+    database: &Database,
+    target: PathBuf,
+    options: &BackupOptions,
+    cancelled: &AtomicBool,
+) -> Result<BackupReport> {
+    let inner = &database.0;
+    if inner.force_recovery > 0 {
+        return Err(Error::ForcedRecovery(inner.force_recovery));
+    }
+    if target.starts_with(&inner.directory) || inner.directory.starts_with(&target) {
+        return Err(failed(&target, "a backup must not lie in the data directory, nor around it"));
+    }
+    let storage = &**inner.environment.storage();
+    begin_directory(storage, &target)?;
+    let pass = keep_definitions_out(database, options.timeout).await?;
+    let mut copying = Copying::begin(database, target, options, cancelled)?;
+    let spaces = copying.spaces()?;
+    let _still: Vec<Still> = spaces.iter().map(|space| Still::of(&inner.store, space.id)).collect();
+    // Before the log, so that the marks it speaks of are in the files at the checkpoint.
+    let catalog = inner.catalog.file_bytes()?;
+    let mut log = LogCopy::begin(inner.redo.archive()?, storage, &copying.target)?;
+    #[cfg(test)]
+    let pass = (options.broken != Some(Broken::DefinitionsGoOn)).then_some(pass);
+    #[cfg(test)]
+    log.end_now_if(options.broken == Some(Broken::LogEndsAtStart), storage).await?;
+    for space in &spaces {
+        copying.copy_space(space, &mut log).await?;
+    }
+    let end = inner.redo.current();
+    retry(|| inner.redo.flush(end, Flush::Sync)).await?;
+    let end = inner.redo.flushed();
+    while log.archive.end() < end && !log.is_cut() {
+        copying.refuse_when_cancelled()?;
+        log.follow(storage).await?;
+    }
+    drop(pass);
+    copying.finish(log, &catalog).await
+}
+
+async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<BackupPass> {
+    let environment = &*database.0.environment;
+    let deadline = environment.now() + timeout;
+    loop {
+        match database.0.tables.gate.pass_backup() {
+            Ok(pass) => return Ok(pass),
+            Err(wait) => timeout::wait_until(environment, wait, deadline).await?,
+        }
+    }
+}
+
+/// A tablespace's file is not cut.
+struct Still {
+    store: Arc<PageStore>,
+    space: u32,
+}
+
+impl Still {
+    fn of(store: &Arc<PageStore>, space: u32) -> Still {
+        store.hold_still(space, true);
+        Still { store: store.clone(), space }
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        self.store.hold_still(self.space, false);
+    }
+}
+
+/// A tablespace to be copied.
+struct Tablespace {
+    id: u32,
+    file: Arc<dyn File>,
+    /// In the data directory.
+    path: PathBuf,
+}
+
+/// One backup under way.
+struct Copying<'b> {
+    database: &'b Database,
+    storage: &'b dyn Storage,
+    page_size: PageSize,
+    target: PathBuf,
+    options: &'b BackupOptions,
+    cancelled: &'b AtomicBool,
+    started: Duration,
+    progress: BackupProgress,
+    directories: BTreeSet<PathBuf>,
+    files: Vec<FileEntry>,
+}
+
+impl<'b> Copying<'b> {
+    fn begin(
+        database: &'b Database,
+        target: PathBuf,
+        options: &'b BackupOptions,
+        cancelled: &'b AtomicBool,
+    ) -> Result<Copying<'b>> {
+        let environment = &database.0.environment;
+        Ok(Copying {
+            database,
+            storage: &**environment.storage(),
+            page_size: database.0.store.page_size(),
+            directories: BTreeSet::from([target.clone()]),
+            target,
+            options,
+            cancelled,
+            started: environment.now(),
+            progress: BackupProgress::default(),
+            files: Vec::new(),
+        })
+    }
+
+    fn refuse_when_cancelled(&self) -> Result<()> {
+        self.database.refuse_after_close()?;
+        if self.cancelled.load(Ordering::Acquire) {
+            return Err(failed(&self.target, "nobody waits for it any more"));
+        }
+        Ok(())
+    }
+
+    /// Every tablespace, with its file where it is now.
+    fn spaces(&mut self) -> Result<Vec<Tablespace>> {
+        let store = &self.database.0.store;
+        let catalog = self.database.0.catalog.snapshot();
+        let tables = catalog.tables().filter(|(_, _, def)| !def.discarded).map(|(_, _, def)| def.space);
+        let mut spaces = Vec::new();
+        for id in std::iter::once(txn::UNDO_SPACE).chain(tables) {
+            let file = store.file_of(id)?;
+            let info = store.space(id).ok_or(pagestore::Error::NoSuchSpace(id))?;
+            let path = info.path.strip_prefix(&self.database.0.directory);
+            let path = path.map_err(|_| failed(&info.path, "it lies outside of the data directory"))?;
+            self.progress.bytes_expected += file.len()?;
+            spaces.push(Tablespace { id, file, path: path.to_owned() });
+        }
+        Ok(spaces)
+    }
+
+    /// A new file of the copy.
+    fn create(&mut self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>> {
+        let path = self.target.join(path);
+        if let Some(parent) = path.parent().filter(|parent| !self.directories.contains(*parent)) {
+            self.storage.create_dir_all(parent)?;
+            self.directories.insert(parent.to_owned());
+        }
+        Ok(self.storage.open(&path, how)?)
+    }
+
+    async fn copy_space(&mut self, space: &Tablespace, log: &mut LogCopy) -> Result<()> {
+        let copy = self.create(&space.path, OpenHow::CREATE_NEW)?;
+        let page_bytes = self.page_size.bytes() as u64;
+        let (mut at, mut sum) = (0, 0);
+        loop {
+            self.refuse_when_cancelled()?;
+            log.follow(self.storage).await?;
+            // Asked each time: it grows, and a cut that had begun before may end now.
+            let left = (space.file.len()? / page_bytes * page_bytes).saturating_sub(at);
+            if left == 0 {
+                break;
+            }
+            let Some(stretch) = self.read_stretch(space, at, left.min(STRETCH), log).await? else { continue };
+            let bytes = stretch.len() as u64;
+            sum = crc32c::crc32c_append(sum, &stretch);
+            write_async(self.storage, &copy, IoBuf::owned(stretch), at, false).await?;
+            at += bytes;
+            self.copied(bytes, log).await?;
+        }
+        sync_async(self.storage, &copy).await?;
+        self.files.push(FileEntry { path: space.path.clone(), bytes: at, crc32c: sum });
+        Ok(())
+    }
+
+    /// Whole pages; `None` when the file has just become shorter.
+    async fn read_stretch(
+        &self,
+        space: &Tablespace,
+        at: u64,
+        bytes: u64,
+        log: &mut LogCopy,
+    ) -> Result<Option<AlignedBuf>> {
+        let mut stretch = match read_async(self.storage, &space.file, at, bytes as usize).await {
+            Ok(stretch) => stretch,
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let first = (at >> self.page_size.shift()) as u32;
+        for (number, page) in stretch.chunks_exact_mut(self.page_size.bytes()).enumerate() {
+            let id = PageId::new(space.id, first + number as u32);
+            if page::verify_identity(page, id).is_err() {
+                let whole = self.read_again(space, id, log).await?;
+                page.copy_from_slice(&whole);
+            }
+        }
+        Ok(Some(stretch))
+    }
+
+    /// A page that was torn when it was read: it is being written, or a crash tore it and the pool has it,
+    /// rebuilt, or it is damaged.
+    async fn read_again(&self, space: &Tablespace, id: PageId, log: &mut LogCopy) -> Result<AlignedBuf> {
+        let environment = &self.database.0.environment;
+        let (rereads, pause) = REREADS;
+        let mut why = String::new();
+        for attempt in 0..=rereads {
+            if attempt == rereads {
+                log.follow(self.storage).await?;
+                self.database.0.store.checkpoint().await?;
+            } else {
+                environment.sleep(pause).await;
+            }
+            let bytes = self.page_size.bytes();
+            let page =
+                read_async(self.storage, &space.file, self.page_size.offset_of(id.page), bytes).await?;
+            match page::verify_identity(&page, id) {
+                Ok(()) => return Ok(page),
+                Err(error) => why = error,
+            }
+        }
+        Err(Error::Store(pagestore::Error::Corrupt { file: space.file.path().to_owned(), page: id, why }))
+    }
+
+    /// Says how far it is, and keeps to the speed that was asked for.
+    async fn copied(&mut self, bytes: u64, log: &mut LogCopy) -> Result<()> {
+        self.progress.bytes += bytes;
+        self.progress.bytes_expected = self.progress.bytes_expected.max(self.progress.bytes);
+        (self.options.progress)(self.progress);
+        let Some(speed) = self.options.bytes_per_second else { return Ok(()) };
+        let environment = &self.database.0.environment;
+        let due = self.started + Duration::from_secs_f64(self.progress.bytes as f64 / speed as f64);
+        loop {
+            let left = due.saturating_sub(environment.now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            self.refuse_when_cancelled()?;
+            log.follow(self.storage).await?;
+            environment.sleep(left.min(PAUSE_MAX)).await;
+        }
+    }
+
+    async fn put_small_file(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let file = self.create(path, OpenHow::CREATE_NEW.buffered())?;
+        file.write_at(bytes, 0)?;
+        sync_async(self.storage, &file).await?;
+        let (path, crc32c) = (path.to_owned(), crc32c::crc32c(bytes));
+        self.files.push(FileEntry { path, bytes: bytes.len() as u64, crc32c });
+        Ok(())
+    }
+
+    /// Everything is copied: makes it durable, and only then says so.
+    async fn finish(mut self, log: LogCopy, catalog: &[u8]) -> Result<BackupReport> {
+        let (checkpoint, end) = (log.archive.checkpoint().0, log.archive.end().0);
+        let entry = log.finish(self.storage).await?;
+        let redo_bytes = entry.bytes;
+        self.files.push(entry);
+        self.put_small_file(Path::new(CATALOG_FILE), catalog).await?;
+        for name in &self.options.small_files {
+            let path = self.database.0.directory.join(name);
+            if self.storage.exists(&path)? {
+                let bytes = read_whole(self.storage, &path)?;
+                self.put_small_file(name, &bytes).await?;
+            }
+        }
+        for directory in self.directories.iter().rev() {
+            self.storage.sync_dir(directory)?;
+        }
+        self.refuse_when_cancelled()?;
+        let manifest = Manifest::new(checkpoint, end, self.files);
+        manifest.write(self.storage, &self.target)?;
+        finish_directory(self.storage, &self.target)?;
+        Ok(BackupReport {
+            directory: self.target,
+            files: manifest.files.len(),
+            bytes: manifest.bytes(),
+            redo_bytes,
+            checkpoint,
+            end,
+        })
+    }
+}
+
+/// The copy of the redo log, which follows it.
+struct LogCopy {
+    archive: Archive,
+    file: Arc<dyn File>,
+    path: PathBuf,
+    /// End of what was written.
+    at: u64,
+    /// Checksum of what lies behind the front.
+    sum: u32,
+    body: u64,
+    #[cfg(test)]
+    cut: bool,
+}
+
+impl LogCopy {
+    fn begin(archive: Archive, storage: &dyn Storage, target: &Path) -> Result<LogCopy> {
+        let path = RedoLog::path(target);
+        // Its groups are as small as the source's blocks, which the target's disk may not take directly.
+        let file = storage.open(&path, OpenHow::CREATE_NEW.buffered())?;
+        let front = archive.front().0.len() as u64;
+        Ok(LogCopy {
+            archive,
+            file,
+            path,
+            at: front,
+            sum: 0,
+            body: 0,
+            #[cfg(test)]
+            cut: false,
+        })
+    }
+
+    /// Copies what is durable, and nothing of what becomes it.
+    #[cfg(test)]
+    async fn end_now_if(&mut self, cut: bool, storage: &dyn Storage) -> Result<()> {
+        self.follow(storage).await?;
+        self.cut = cut;
+        Ok(())
+    }
+
+    /// Whether a test lets it end early.
+    fn is_cut(&self) -> bool {
+        #[cfg(test)]
+        return self.cut;
+        #[cfg(not(test))]
+        false
+    }
+
+    /// Copies what has become durable.
+    async fn follow(&mut self, storage: &dyn Storage) -> Result<()> {
+        if self.is_cut() {
+            return Ok(());
+        }
+        while let Some(piece) = self.archive.next_piece().await? {
+            self.pad_to(piece.offset)?;
+            self.sum = crc32c::crc32c_append(self.sum, &piece.bytes);
+            let bytes = piece.bytes.len() as u64;
+            write_async(storage, &self.file, IoBuf::owned(piece.bytes), piece.offset, false).await?;
+            self.at += bytes;
+            self.body += bytes;
+        }
+        Ok(())
+    }
+
+    /// Zeros before the first group and behind the last, less than a block.
+    fn pad_to(&mut self, end: u64) -> Result<()> {
+        let zeros = &ZEROS[..(end - self.at) as usize];
+        if !zeros.is_empty() {
+            self.file.write_at(zeros, self.at)?;
+            self.sum = crc32c::crc32c_append(self.sum, zeros);
+            self.at = end;
+            self.body += zeros.len() as u64;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, storage: &dyn Storage) -> Result<FileEntry> {
+        let (front, bytes) = self.archive.front();
+        self.pad_to(bytes)?;
+        let sum = crc32c::crc32c_combine(crc32c::crc32c(&front), self.sum, self.body as usize);
+        write_async(storage, &self.file, IoBuf::owned(front), 0, false).await?;
+        sync_async(storage, &self.file).await?;
+        let path = self.path.file_name().map(PathBuf::from).unwrap_or_default();
+        Ok(FileEntry { path, bytes, crc32c: sum })
+    }
+}

@@ -1,0 +1,224 @@
+//! Hot backup: a copy of an open database, and making a data directory of it again.
+//!
+//! The copy is *fuzzy and repaired by redo*. Pages are read from the tablespace files one stretch after the
+//! other while they change; each is whole (its checksum says so, else it is read again) but they are of
+//! different moments. Beside them the redo log is copied, from the checkpoint that was in force before the
+//! first page was read to an end that was durable after the last one. That is what a crash leaves: opening
+//! the copy is a crash recovery to that end, and everything that was acknowledged before it is there.
+//!
+//! Why it is complete:
+//! - a page in its file has every change from before the checkpoint, whenever it is read after that moment;
+//! - a page reaches its file only when the log is durable up to the page's LSN, so no page is newer than the
+//!   end of the copied log;
+//! - the log gives up nothing that was not copied ([`redo::Archive`]);
+//! - definitions do not change between the copy of the catalog and the end of the log ([`gate`]), and files
+//!   are not cut ([`pagestore::PageStore::hold_still`]); what grows is in the log.
+//!
+//! The work is a task of the engine, not of the future that asked for it: a caller that polls seldom does not
+//! hold up the log. Dropping the future ends the task at the next stretch.
+//!
+//! **Incomplete copies cannot be mistaken.** The first thing in the target is [`INCOMPLETE`]; the manifest
+//! ([`manifest`]) comes last, when everything that it names is durable. A directory with either is refused as
+//! a data directory: one is not whole, and the other would no longer be the backup that its manifest
+//! describes. [`restore`] compares every byte with the manifest, and marks its own target the same way.
+
+mod copy;
+pub(crate) mod gate;
+mod manifest;
+mod restore;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use disk::Storage;
+
+pub use self::restore::{RestoreReport, restore, restore_in};
+use crate::database::Database;
+use crate::definitions::TIMEOUT;
+use crate::error::{Error, Result};
+
+/// In a directory that a backup or a restore has not finished.
+pub(crate) const INCOMPLETE: &str = "untorn.backup.incomplete";
+/// In a finished backup.
+pub(crate) const MANIFEST: &str = "untorn.backup";
+
+/// How far a backup or a restore is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupProgress {
+    /// Bytes of files copied.
+    pub bytes: u64,
+    /// Bytes there are to copy, as far as is known: files grow, and the redo log comes on top.
+    pub bytes_expected: u64,
+}
+
+type OnProgress = Arc<dyn Fn(BackupProgress) + Send + Sync>;
+
+/// How to make a backup.
+#[derive(Clone)]
+#[must_use = "it does nothing by itself: give it to `backup_with`"]
+pub struct BackupOptions {
+    timeout: Duration,
+    bytes_per_second: Option<u64>,
+    progress: OnProgress,
+    small_files: Vec<PathBuf>,
+    #[cfg(test)]
+    broken: Option<Broken>,
+}
+
+/// A part of the protocol that a test leaves out, to see that its checks notice.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    /// The redo log is copied up to where it was before the first page.
+    LogEndsAtStart,
+    /// Definitions change meanwhile.
+    DefinitionsGoOn,
+}
+
+impl Default for BackupOptions {
+    fn default() -> BackupOptions {
+        BackupOptions {
+            timeout: TIMEOUT,
+            bytes_per_second: None,
+            progress: Arc::new(|_| {}),
+            small_files: Vec::new(),
+            #[cfg(test)]
+            broken: None,
+        }
+    }
+}
+
+impl BackupOptions {
+    /// Waits at most this long for changes of definitions that are under way, then fails with
+    /// [`Error::MetadataLockTimeout`]. A minute, if nothing else is said.
+    pub fn timeout(mut self, timeout: Duration) -> BackupOptions {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Reads at most this much of the tablespaces per second, to leave the disk to others.
+    pub fn bytes_per_second(mut self, bytes: u64) -> BackupOptions {
+        self.bytes_per_second = Some(bytes.max(1));
+        self
+    }
+
+    /// Copies this file of the program's, too, if it is there: its name in the data directory. It is read
+    /// whole, at the end, and must be replaced whole when it changes.
+    pub fn small_file(mut self, name: impl Into<PathBuf>) -> BackupOptions {
+        self.small_files.push(name.into());
+        self
+    }
+
+    /// Is called after each stretch that was copied, on a thread of the engine: it must be short.
+    pub fn progress(mut self, progress: impl Fn(BackupProgress) + Send + Sync + 'static) -> BackupOptions {
+        self.progress = Arc::new(progress);
+        self
+    }
+}
+
+/// What a backup has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Files in it, without the manifest.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those of them that are redo log.
+    pub redo_bytes: u64,
+    /// LSN of the checkpoint it begins at.
+    pub checkpoint: u64,
+    /// LSN up to which it has everything.
+    pub end: u64,
+}
+
+impl Database {
+    /// Copies the open database into a new or empty directory, while it works: everything that was
+    /// acknowledged before this is called is in it, and more. [`crate::restore`] makes a data directory of
+    /// it.
+    ///
+    /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
+    /// kept until it has been copied.
+    ///
+    /// **Dropped**, the future ends the copy; what there is of it stays, marked as incomplete, and may be
+    /// removed.
+    ///
+    /// # Errors
+    /// A target that is not empty or cannot be written; a table's file that is missing or damaged; a timeout;
+    /// [`Error::ForcedRecovery`]. The database goes on in any case.
+    pub async fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(target, BackupOptions::default()).await
+    }
+
+    /// The same, with a limit to its speed, with progress, or with another patience.
+    ///
+    /// # Errors
+    /// As [`Database::backup`].
+    pub async fn backup_with(
+        &self,
+        target: impl AsRef<Path>,
+        options: BackupOptions,
+    ) -> Result<BackupReport> {
+        self.refuse_after_close()?;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let _cancel = SetOnDrop(cancelled.clone());
+        let (database, target) = (self.clone(), target.as_ref().to_owned());
+        self.run_to_the_end(async move { copy::run(&database, target, &options, &cancelled).await }).await
+    }
+}
+
+/// Tells the task that nobody waits for it.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A directory that holds a backup, or a part of one, is no data directory.
+pub(crate) fn refuse_backup(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    if storage.exists(&directory.join(INCOMPLETE))? {
+        return Err(failed(
+            directory,
+            "it is a backup or a restore that was not finished: remove the directory, and begin again",
+        ));
+    }
+    if storage.exists(&directory.join(MANIFEST))? {
+        return Err(failed(
+            directory,
+            "it is a backup, which stays as it is: restore it into another directory (`untorn restore`)",
+        ));
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, why: impl Into<String>) -> Error {
+    Error::Backup { path: path.to_owned(), why: why.into() }
+}
+
+/// Makes the target, or takes an empty one, and marks it as incomplete.
+fn begin_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    if storage.exists(directory)? && !storage.list(directory)?.is_empty() {
+        return Err(failed(directory, "it is not empty: choose a new directory"));
+    }
+    crate::open::create_directory(storage, directory)?;
+    let marker = storage.open(&directory.join(INCOMPLETE), disk::OpenHow::CREATE_NEW.buffered())?;
+    marker.sync_data()?;
+    storage.sync_dir(directory)?;
+    Ok(())
+}
+
+/// From here on it is whole.
+fn finish_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    storage.remove(&directory.join(INCOMPLETE))?;
+    storage.sync_dir(directory)?;
+    Ok(())
+}
