@@ -26,4 +26,5 @@ mod encoded_row;
 mod row_writer;
 
 pub use encoded_row::EncodedRow;
+pub(crate) use row_writer::check_row;
 pub use row_writer::{Changes, RowWriter, StatementTime, Written};

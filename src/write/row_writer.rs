@@ -178,13 +178,7 @@ impl RowWriter {
         row: &[Field<'_>],
         on_duplicate: OnDuplicate,
     ) -> Result<Written> {
-        let columns = &self.table.def.columns;
-        if row.len() != columns.len() {
-            return Err(Error::WrongRowLength { given: row.len(), columns: columns.len() });
-        }
-        for (field, column) in row.iter().zip(columns) {
-            check_null(*field, column)?;
-        }
+        check_row(row, &self.table.def.columns)?;
         let result = txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await;
         let written = written(result)?;
         self.rows_added += i64::from(written == Written::Done);
@@ -243,6 +237,14 @@ impl RowWriter {
             self.table.note_rows(self.rows_added);
         }
     }
+}
+
+/// Whether a row has a field for each column, and none of them is NULL that may not be.
+pub(crate) fn check_row(row: &[Field<'_>], columns: &[ColumnDef]) -> Result<()> {
+    if row.len() != columns.len() {
+        return Err(Error::WrongRowLength { given: row.len(), columns: columns.len() });
+    }
+    row.iter().zip(columns).try_for_each(|(field, column)| check_null(*field, column))
 }
 
 fn check_null(field: Field<'_>, column: &ColumnDef) -> Result<()> {
