@@ -55,6 +55,7 @@ mod buffer_pool;
 #[doc(hidden)]
 pub mod catalog;
 mod check;
+mod columns;
 mod database;
 mod ddl;
 mod definitions;

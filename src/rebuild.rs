@@ -165,7 +165,12 @@ impl Database {
     }
 
     /// Makes the new table, without rows.
-    async fn make_empty(&self, table: &Arc<Table>, path: &std::path::Path, def: TableDef) -> Result<Arc<Table>> {
+    async fn make_empty(
+        &self,
+        table: &Arc<Table>,
+        path: &std::path::Path,
+        def: TableDef,
+    ) -> Result<Arc<Table>> {
         let (engine, table, path, mut def) = (self.clone(), table.clone(), path.to_owned(), def);
         self.run_to_the_end(async move {
             engine.build_table(&path, &mut def).await?;
@@ -410,13 +415,14 @@ impl<'t> RowLoader<'t> {
                     return Err(Error::Transaction(txn::Error::DuplicateKey { index, entry }));
                 }
                 std::cmp::Ordering::Greater => {
-                    return Err(Error::Internal("rows of a rebuild are not in the order of its key".to_owned()));
+                    return Err(Error::Internal(
+                        "rows of a rebuild are not in the order of its key".to_owned(),
+                    ));
                 }
             }
         }
-        let (positions, row) = row.split_last().map_or((&[][..], &row[..]), |(last, row)| {
-            (last.unwrap_or_default(), row)
-        });
+        let (positions, row) =
+            row.split_last().map_or((&[][..], &row[..]), |(last, row)| (last.unwrap_or_default(), row));
         let mut record: SmallVec<[FieldRef<'_>; 16]> = row.iter().copied().map(FieldRef::from).collect();
         for position in positions.as_chunks::<2>().0 {
             let at = usize::from(u16::from_ne_bytes(*position));

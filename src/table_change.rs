@@ -116,6 +116,17 @@ impl TableChange<'_> {
         &self.table
     }
 
+    /// The AUTO_INCREMENT number that the next row would get; 1 without such a column.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn next_number(&self) -> Result<u64> {
+        let Some(counter) = &self.table.auto_increment else { return Ok(1) };
+        let store = &self.definitions.database.0.store;
+        counter.load(store).await?;
+        Ok(counter.next(store))
+    }
+
     /// Gives the table a definition that says the same of its rows and indexes as they lie on pages:
     /// [`TableDef::stores_alike`]. `next_number`, if given, is what ALTER TABLE … AUTO_INCREMENT says.
     ///
@@ -157,15 +168,20 @@ impl TableChange<'_> {
 }
 
 impl Database {
-    async fn redefine_locked(&self, table: &Arc<Table>, def: TableDef, next_number: Option<u64>) -> Result<()> {
+    async fn redefine_locked(
+        &self,
+        table: &Arc<Table>,
+        def: TableDef,
+        next_number: Option<u64>,
+    ) -> Result<()> {
         // Purge may be at work on the table; it goes on with the new definition.
         let purge = self.0.system.pause_purge().await;
         self.store_counter(table).await?;
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
-        self.0.catalog.change(|change| {
-            change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
-        })?;
+        self.0
+            .catalog
+            .change(|change| change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone())))?;
         self.publish_table(&fresh);
         self.definitions_changed();
         drop(purge);
@@ -183,9 +199,9 @@ impl TableDef {
         let identity = |def: &TableDef| (def.id, def.space, def.hidden_clustered, def.discarded, def.born);
         let columns = self.columns.iter().zip(&other.columns);
         let same_columns = self.columns.len() == other.columns.len()
-            && columns.clone().all(|(old, new)| {
-                old.nullable == new.nullable && old.kind.stores_alike(&new.kind)
-            });
+            && columns
+                .clone()
+                .all(|(old, new)| old.nullable == new.nullable && old.kind.stores_alike(&new.kind));
         let keys = self.keys.iter().zip(&other.keys);
         let same_keys = self.keys.len() == other.keys.len()
             && keys.clone().all(|(old, new)| {
