@@ -195,8 +195,7 @@ impl Database {
         self.definitions().change_indexes(database, name, added, dropped).await
     }
 
-    /// Adds a column behind the others. The rows that are there get `value` in it; they are read by others
-    /// meanwhile, and not changed.
+    /// Adds a column behind the others. The rows that are there get `value` in it.
     ///
     /// # Errors
     /// As [`Definitions::add_column`].

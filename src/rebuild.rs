@@ -18,7 +18,6 @@
 //! ([`HalfMade`]), and so does the start after a crash. Then the old file goes, and the new one takes its
 //! name ([`Database::replace_table`]).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use btree::compare::compare_keys;
@@ -99,22 +98,19 @@ impl TableChange<'_> {
         plan.def.sort_keys();
         plan.def.hidden_clustered = None;
         plan.def.validate_for(engine.0.store.page_size().bytes()).map_err(Error::from)?;
-        let (space, path) = engine.announce_rebuild(&table, &mut plan.def).await?;
-        let mut half = HalfMade { database: engine.clone(), space, path, lock: Some(lock) };
+        let (fresh, mut half) = engine.begin_rebuild(&table, lock, plan.def.clone()).await?;
         let made = async {
-            let fresh = engine.make_empty(&table, &half.path, plan.def.clone()).await?;
             let rows = engine.copy_rows(&table, &fresh, &plan, definitions.session, &mut convert).await?;
             engine.complete(&fresh, plan.next_number, rows, definitions.session).await?;
             if let Some(lock) = &mut half.lock {
                 lock.make_exclusive(definitions).await?;
             }
-            Ok::<_, Failed<E>>((fresh, rows))
+            Ok::<_, Failed<E>>(rows)
         };
-        let (fresh, rows) = match made.await {
-            Ok(made) => made,
+        let rows = match made.await {
+            Ok(rows) => rows,
             Err(failed) => {
-                let not_ours = matches!(&failed, Failed::Engine(error) if is_somebody_elses(error));
-                engine.run_to_the_end(half.give_up(not_ours)).await?;
+                engine.run_to_the_end(half.give_up(false)).await?;
                 return Err(failed.into_error());
             }
         };
@@ -146,35 +142,35 @@ impl<E: From<Error>> Failed<E> {
 }
 
 impl Database {
-    /// Gives the new definition its ids, and announces its file: should the process end, the next start
-    /// removes it.
-    async fn announce_rebuild(&self, table: &Arc<Table>, def: &mut TableDef) -> Result<(u32, PathBuf)> {
-        let (engine, table, mut fresh) = (self.clone(), table.clone(), def.clone());
-        let (fresh, path) = self
-            .run_to_the_end(async move {
-                engine.0.catalog.change(|change| {
-                    take_ids(change, &mut fresh);
-                    let path = temporary_file(&table.database, fresh.space);
-                    change.begin(Pending::Create { space: fresh.space, path: path.clone() })?;
-                    Ok((fresh, path))
-                })
-            })
-            .await?;
-        *def = fresh;
-        Ok((def.space, path))
-    }
-
-    /// Makes the new table, without rows.
-    async fn make_empty(
+    /// Gives the new definition its ids, announces its file (should the process end, the next start removes
+    /// it), and makes it, without rows. All of that comes to its end even if nobody waits for it any more:
+    /// what is made is given up then.
+    async fn begin_rebuild(
         &self,
         table: &Arc<Table>,
-        path: &std::path::Path,
-        def: TableDef,
-    ) -> Result<Arc<Table>> {
-        let (engine, table, path, mut def) = (self.clone(), table.clone(), path.to_owned(), def);
+        lock: ChangeLock,
+        mut def: TableDef,
+    ) -> Result<(Arc<Table>, HalfMade<ChangeLock>)> {
+        let (engine, table) = (self.clone(), table.clone());
         self.run_to_the_end(async move {
-            engine.build_table(&path, &mut def).await?;
-            engine.assemble_table(&table.database, &table.name, def).await
+            let path = engine.0.catalog.change(|change| {
+                take_ids(change, &mut def);
+                let path = temporary_file(&table.database, def.space);
+                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                Ok(path)
+            })?;
+            let mut half = HalfMade { database: engine.clone(), space: def.space, path, lock: Some(lock) };
+            let made = async {
+                engine.build_table(&half.path, &mut def).await?;
+                engine.assemble_table(&table.database, &table.name, def).await
+            };
+            match made.await {
+                Ok(fresh) => Ok((fresh, half)),
+                Err(error) => {
+                    half.give_up(is_somebody_elses(&error)).await?;
+                    Err(error)
+                }
+            }
         })
         .await
     }

@@ -3,11 +3,10 @@
 //! A [`TableChange`] holds the table while a caller looks at its definition and makes the new one. Then there
 //! are three ways, and the caller chooses (SQL does in `session/alter`):
 //!
-//! | | what the table's pages see of it |
-//! |---|---|
-//! | [`TableChange::redefine`] | nothing: names, defaults, comments, a longer VARCHAR. One change of the catalog |
-//! | [`TableChange::change_indexes`] | trees of secondary indexes come and go ([`crate::index_build`]) |
-//! | [`TableChange::rebuild`] | everything: each row is read, converted and written to a new file ([`crate::rebuild`]) |
+//! - [`TableChange::redefine`]: pages are not concerned (names, defaults, comments, a longer VARCHAR). One
+//!   change of the catalog.
+//! - [`TableChange::change_indexes`]: trees of secondary indexes come and go ([`crate::index_build`]).
+//! - [`TableChange::rebuild`]: each row is read, converted and written to a new file ([`crate::rebuild`]).
 //!
 //! **Locks.** From the beginning of the change nobody else changes rows: it has a read lock of the table's
 //! name, as LOCK TABLES … READ does. Others read on while rows are copied. Only at its end, for a moment, the
@@ -74,8 +73,8 @@ impl<'a> Definitions<'a> {
     /// Begins to change a table's definition: waits until nobody has uncommitted changes in it.
     ///
     /// # Errors
-    /// No such table, [`Error::TablespaceDiscarded`], [`Error::UncommittedChanges`] of the session, a timeout,
-    /// a deadlock.
+    /// No such table, [`Error::TablespaceDiscarded`], [`Error::UncommittedChanges`] of the session, a
+    /// timeout, a deadlock.
     pub async fn change_table(self, database: &str, name: &str) -> Result<TableChange<'a>> {
         self.database.table(database, name)?;
         let lock = self.lock_for_change(database, name).await?;
@@ -174,8 +173,11 @@ impl Database {
         def: TableDef,
         next_number: Option<u64>,
     ) -> Result<()> {
+        if let Some(next) = next_number {
+            self.set_counter(table, next).await?;
+        }
         // Purge may be at work on the table; it goes on with the new definition.
-        let purge = self.0.system.pause_purge().await;
+        let _purge = self.0.system.pause_purge().await;
         self.store_counter(table).await?;
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
@@ -184,11 +186,7 @@ impl Database {
             .change(|change| change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone())))?;
         self.publish_table(&fresh);
         self.definitions_changed();
-        drop(purge);
-        match next_number {
-            Some(next) => self.set_counter(&fresh, next).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -146,7 +146,7 @@ impl Session {
         let renamed = self.new_name(&table, alter)?;
         let only_renamed =
             |change: &Alteration| matches!(change, Alteration::RenameTo(_) | Alteration::Nothing);
-        let mut outcome = done(0, 0);
+        let mut outcome = Outcome::Done(Changed::default());
         if !alter.changes.iter().all(only_renamed) {
             outcome = self.change_definition(alter).await?;
         }
@@ -241,6 +241,7 @@ impl Session {
         };
         let mut conversion = RowConversion::new(self, &table, target).map_err(Ended::Sql)?;
         let plan = Rebuild { def: target.def.clone(), copied: conversion.copied(), next_number };
+        self.state.connection.set_state("copy to tmp table");
         change.rebuild(plan, |row, new| conversion.convert(row, new).map_err(Ended::Sql)).await
     }
 

@@ -8,6 +8,7 @@
 use untorn::Table;
 use untorn::engine::Field;
 use untorn::schema::{ColumnDef, TableDef};
+use untorn::types::ColumnType;
 use untorn::write::EncodedRow;
 
 use super::super::Session;
@@ -115,6 +116,10 @@ impl<'s> RowConversion<'s> {
             Some(bytes) if old.kind.stores_alike(&new.kind) && self.numbered != Some(at) => {
                 return Ok(Some(bytes.to_vec()));
             }
+            // A number of members, not their names.
+            Some(bytes) if has_members(&old.kind) && !new.kind.is_string() && !has_members(&new.kind) => {
+                Value::UInt(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            }
             Some(bytes) => store::decode(bytes, &old.kind, self.state.time_zone_offset()),
             None => Value::Null,
         };
@@ -177,6 +182,10 @@ impl<'s> RowConversion<'s> {
         }
         Ok(bytes)
     }
+}
+
+fn has_members(kind: &ColumnType) -> bool {
+    matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. })
 }
 
 /// Text that is too long is data that is cut, here.

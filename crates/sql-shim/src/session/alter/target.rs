@@ -97,6 +97,11 @@ impl Session {
         self.alter_keys(table, &mut def, &origins, changes)?;
         def.validate().map_err(|error| super::super::failure::engine(&error.into()))?;
         self.planner().check_expressions(&table.database, &table.name, &def)?;
+        // In strict mode a NULL is refused without a copy.
+        let counts_rows = !self.state.is_strict()
+            && origins.iter().zip(&def.columns).any(|(origin, new)| {
+                origin.is_some_and(|at| old.columns[usize::from(at)].nullable && !new.nullable)
+            });
         Ok(judged(
             old,
             Target {
@@ -107,7 +112,7 @@ impl Session {
                 rebuild,
                 verify: false,
                 converts: false,
-                counts_rows: false,
+                counts_rows,
             },
         ))
     }
@@ -137,7 +142,7 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
     target.keeps_counter = numbered(&target.def)
         .and_then(|at| target.origins[usize::from(at)])
         .is_some_and(|origin| numbered(old) == Some(origin));
-    target.counts_rows =
+    target.counts_rows |=
         converts || renumbers || regenerates || verify || has_primary(old) && !has_primary(&target.def);
     (target.converts, target.verify) = (converts, verify);
     target
