@@ -8,15 +8,16 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
+use sql::result::{
+    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
+};
+
 use super::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use super::output::PacketOutput;
 use super::packets::{self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end};
 use super::temporal::{
     parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,
     put_time_text,
-};
-use crate::result::{
-    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
 };
 
 /// Row encoding.

@@ -6,14 +6,16 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sql::kill::Kill;
+use sql::result::{
+    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
+    status_flag,
+};
 use sql_shim::auth::accounts::Accounts;
 use sql_shim::auth::{native, sha2_password};
-use sql_shim::result::{
-    ColumnMeta, Completion, Date, DateTime, Param, Prepared, ResultColumns, ResultSink, SqlError, Time,
-    column_flag, kind, status_flag,
-};
-use sql_shim::server::registry::{Connection, Kill, Server};
+use sql_shim::server::registry::{Connection, Server};
 use sql_shim::server::runtime::{ListenOptions, Running, RuntimeKind, start};
+use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 

@@ -9,9 +9,9 @@ use untorn::schema::{self, TableDef};
 use untorn::types::Collation;
 
 use super::super::Session;
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, Alteration, Position};
+use sql::ast::{self, Alteration, Position};
+use sql::errors;
+use sql::result::SqlError;
 
 /// A column after the statement.
 pub(super) struct Column {

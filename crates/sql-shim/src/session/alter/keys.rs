@@ -9,9 +9,9 @@ use untorn::types::ColumnType;
 
 use super::super::Session;
 use super::super::definition::key_definition;
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, Alteration};
+use sql::ast::{self, Alteration};
+use sql::errors;
+use sql::result::SqlError;
 
 /// Characters of a column, or bytes of a binary one, if it has a length of its own.
 fn length(kind: &ColumnType) -> Option<u32> {

@@ -2,14 +2,13 @@
 //!
 //! The table is held ([`untorn::TableChange`]), its definition and the clauses make a new definition
 //! (`target.rs`), and then the cheapest way that will do is taken: only the catalog changes, or secondary
-//! indexes come and go, or every row is put through a conversion (`rows.rs`) into a new file. The answer's
+//! indexes come and go, or every row is put through a conversion ([`RowConversion`]) into a new file. The answer's
 //! `Records:` counts rows where MySQL copies them, not where we do.
 //!
 //! RENAME TO is a step of its own at the end; a name that is taken is refused before anything is done.
 
 mod columns;
 mod keys;
-mod rows;
 mod target;
 
 use std::sync::Arc;
@@ -17,14 +16,14 @@ use std::sync::Arc;
 use untorn::schema::{KeyDef, TableDef};
 use untorn::{Rebuild, Table, TableChange};
 
-use self::rows::RowConversion;
 use self::target::Target;
-use super::failure::Failure;
 use super::{Outcome, Session};
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, AlterTable, Alteration, TableName};
-use crate::sql::exec::insert::{Changed, duplicate_in};
+use sql::ast::{self, AlterTable, Alteration, TableName};
+use sql::errors;
+use sql::exec::insert::{Changed, duplicate_in};
+use sql::exec::row_conversion::{Conversion, RowConversion};
+use sql::failure::Failure;
+use sql::result::SqlError;
 
 /// How a table gets its new definition.
 enum Way {
@@ -239,7 +238,9 @@ impl Session {
             None if target.keeps_counter => change.next_number().await?,
             None => 1,
         };
-        let mut conversion = RowConversion::new(self, &table, target).map_err(Ended::Sql)?;
+        let numbers_from = (!target.keeps_counter).then_some(next_number);
+        let conversion = Conversion { def: &target.def, origins: &target.origins, numbers_from };
+        let mut conversion = RowConversion::new(&self.state, &table, conversion).map_err(Ended::Sql)?;
         let plan = Rebuild { def: target.def.clone(), copied: conversion.copied(), next_number };
         self.state.connection.set_state("copy to tmp table");
         change.rebuild(plan, |row, new| conversion.convert(row, new).map_err(Ended::Sql)).await

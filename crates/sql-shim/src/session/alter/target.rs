@@ -7,9 +7,9 @@ use untorn::types::{Collation, ColumnType};
 use super::super::Session;
 use super::super::definition::{Options, chosen};
 use super::columns::Column;
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::Alteration;
+use sql::ast::Alteration;
+use sql::errors;
+use sql::result::SqlError;
 
 /// What a table is to become.
 pub(super) struct Target {
@@ -95,7 +95,7 @@ impl Session {
         let origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
         def.columns = columns.into_iter().map(|Column { def, .. }| def).collect();
         self.alter_keys(table, &mut def, &origins, changes)?;
-        def.validate().map_err(|error| super::super::failure::engine(&error.into()))?;
+        def.validate().map_err(|error| sql::failure::engine(&error.into()))?;
         self.planner().check_expressions(&table.database, &table.name, &def)?;
         // In strict mode a NULL is refused without a copy.
         let counts_rows = !self.state.is_strict()
