@@ -2,8 +2,8 @@
 //!
 //! The table is held ([`untorn::TableChange`]), its definition and the clauses make a new definition
 //! (`target.rs`), and then the cheapest way that will do is taken: only the catalog changes, or secondary
-//! indexes come and go, or every row is put through a conversion ([`RowConversion`]) into a new file. The answer's
-//! `Records:` counts rows where MySQL copies them, not where we do.
+//! indexes come and go, or every row is put through a conversion ([`RowConversion`]) into a new file. The
+//! answer's `Records:` counts rows where MySQL copies them, not where we do.
 //!
 //! RENAME TO is a step of its own at the end; a name that is taken is refused before anything is done.
 
