@@ -265,6 +265,7 @@ fn others_read_but_do_not_write_while_rows_are_copied() {
         let changed = rows_in(&mut late, &table).await.unwrap_err();
         let is_changed = |error: &Error| matches!(error, Error::Transaction(TransactionError::TableChanged));
         assert!(is_changed(&changed), "{changed}");
+        late.rollback().await.unwrap();
         is_sound(&db).await;
     });
     environment.shutdown();

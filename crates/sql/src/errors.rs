@@ -189,6 +189,8 @@ error_table! {
     UNKNOWN_ALTER_LOCK = 1801, b"HY000", "Unknown LOCK type '%'";
     ALTER_OPERATION_NOT_SUPPORTED = 1845, b"0A000", "% is not supported for this operation. Try %.";
     ALTER_OPERATION_NOT_SUPPORTED_REASON = 1846, b"0A000", "% is not supported. Reason: %. Try %.";
+    USER_LOCK_WRONG_NAME = 3057, b"42000", "Incorrect user-level lock name '%'. The name is empty, NULL, or can not be expressed in the current character-set.";
+    USER_LOCK_DEADLOCK = 3058, b"HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
@@ -224,6 +226,7 @@ error_table! {
     CHECK_NOT_FOUND = 3821, b"HY000", "Check constraint '%' is not found in the table.";
     CONSTRAINT_NOT_FOUND = 3940, b"HY000", "Constraint '%' does not exist.";
     DEPENDENT_BY_CHECK = 3959, b"HY000", "Check constraint '%' uses column '%', hence column cannot be dropped or renamed.";
+    USER_LOCK_OVERLONG_NAME = 4163, b"42000", "User-level lock name '%' should not exceed 64 characters.";
 }
 
 /// The SQLSTATE of an error number (`HY000` when unknown).
