@@ -176,13 +176,18 @@ impl Definitions<'_> {
     /// No such table, a timeout, a deadlock, storage errors.
     pub async fn set_auto_increment(self, database: &str, name: &str, next: u64) -> Result<()> {
         let (table, _lock) = self.lock_current(database, name).await?;
-        let Some(counter) = &table.auto_increment else { return Ok(()) };
-        let greatest = self.database.greatest_auto_increment(&table).await?;
-        counter.set(&self.database.0.store, next.max(greatest.saturating_add(1))).await
+        self.database.set_counter(&table, next).await
     }
 }
 
 impl Database {
+    /// The next row of a table that nobody else uses gets this number, or the one behind the greatest.
+    pub(crate) async fn set_counter(&self, table: &Table, next: u64) -> Result<()> {
+        let Some(counter) = &table.auto_increment else { return Ok(()) };
+        let greatest = self.greatest_auto_increment(table).await?;
+        counter.set(&self.0.store, next.max(greatest.saturating_add(1))).await
+    }
+
     /// The greatest value in the AUTO_INCREMENT column of a table that nobody else uses; 0 if there is none.
     async fn greatest_auto_increment(&self, table: &Table) -> Result<u64> {
         let def = &table.def;

@@ -2,7 +2,7 @@
 //!
 //! The methods themselves are where their work is: [`crate::ddl`], [`crate::rename`], [`crate::truncate`],
 //! [`crate::index_build`], [`crate::check`], [`crate::export`], [`crate::import`],
-//! [`crate::auto_increment`].
+//! [`crate::auto_increment`], [`crate::table_change`], [`crate::columns`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::export::ExportHold;
 use crate::import::ImportReport;
 use crate::rename::NamedTable;
-use crate::schema::{ForeignKey, KeyDef, TableDef};
+use crate::schema::{ColumnDef, ForeignKey, KeyDef, TableDef};
 use crate::table::Table;
 use crate::transaction::Transaction;
-use crate::types::Collation;
+use crate::types::{Collation, Value};
 
 /// How long a change waits for transactions that use its tables when nobody says how long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,9 +26,10 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 ///
 /// **Dropping futures.** While it waits for transactions that use its tables, a change that is dropped has
 /// done nothing. Then it goes on to its end in the background (creating, dropping, renaming, truncating,
-/// discarding); a new index and an import are taken back instead, in the background too, unless the index or
-/// the copied table had been made known already; a check ends. The tables stay locked until that is over:
-/// the next statement that asks for them sees them as they were or as they were to become.
+/// discarding); a new index, an import and a table that is rebuilt are taken back instead, in the background
+/// too, unless the index or the new file had been made known already; a check ends. The tables stay locked
+/// until that is over: the next statement that asks for them sees them as they were or as they were to
+/// become.
 ///
 /// ```
 /// # fn main() -> untorn::Result<()> {
@@ -211,6 +212,36 @@ impl Database {
         dropped: &[&str],
     ) -> Result<()> {
         self.definitions().change_foreign_keys(database, name, added, dropped).await
+    }
+
+    /// Adds a column behind the others. The rows that are there get `value` in it.
+    ///
+    /// # Errors
+    /// As [`Definitions::add_column`].
+    pub async fn add_column(
+        &self,
+        database: &str,
+        name: &str,
+        column: ColumnDef,
+        value: &Value<'_>,
+    ) -> Result<()> {
+        self.definitions().add_column(database, name, column, value).await
+    }
+
+    /// Drops a column. Keys are left with their other columns, and a key of this column alone goes too.
+    ///
+    /// # Errors
+    /// As [`Definitions::drop_column`].
+    pub async fn drop_column(&self, database: &str, name: &str, column: &str) -> Result<()> {
+        self.definitions().drop_column(database, name, column).await
+    }
+
+    /// Gives a column another name, at once.
+    ///
+    /// # Errors
+    /// As [`Definitions::rename_column`].
+    pub async fn rename_column(&self, database: &str, name: &str, from: &str, to: &str) -> Result<()> {
+        self.definitions().rename_column(database, name, from, to).await
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.

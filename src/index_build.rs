@@ -108,6 +108,16 @@ impl Definitions<'_> {
         dropped: &[&str],
     ) -> Result<()> {
         let (table, lock) = self.lock_current(database, name).await?;
+        self.change_indexes_locked(&table, lock, added, dropped).await
+    }
+
+    pub(crate) async fn change_indexes_locked(
+        self,
+        table: &Arc<Table>,
+        lock: MetadataExclusive,
+        added: Vec<KeyDef>,
+        dropped: &[&str],
+    ) -> Result<()> {
         let engine = self.database;
         if added.iter().any(|key| key.kind == KeyKind::Primary) {
             return Err(Error::Schema(SchemaError::MultiplePrimary));
@@ -138,7 +148,7 @@ impl Definitions<'_> {
         def.validate_for(engine.0.store.page_size().bytes())?;
         if !dropped.is_empty() {
             let data = engine.0.catalog.snapshot();
-            foreign_key::refuse_needed_index(&data, (database, name), &table.def, &def)?;
+            foreign_key::refuse_needed_index(&data, (&table.database, &table.name), &table.def, &def)?;
         }
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
@@ -148,11 +158,11 @@ impl Definitions<'_> {
             });
         }
         let mut built = HalfBuilt { database: engine.clone(), trees: Vec::new(), lock: Some(lock) };
-        if let Err(error) = engine.build_indexes(&table, &mut def, &new_ids, &mut built, self.session).await {
+        if let Err(error) = engine.build_indexes(table, &mut def, &new_ids, &mut built, self.session).await {
             engine.run_to_the_end(built.give_up()).await?;
             return Err(error);
         }
-        let worker = engine.clone();
+        let (worker, table) = (engine.clone(), table.clone());
         engine
             .run_to_the_end(async move {
                 match worker.list_indexes(&table, def, &built, &old_trees).await {
@@ -298,7 +308,7 @@ impl Database {
     }
 
     /// Reads, sorts and loads the entries of `def.keys[at]`.
-    async fn fill_index(
+    pub(crate) async fn fill_index(
         &self,
         table: &Table,
         def: &TableDef,

@@ -259,10 +259,24 @@ fn granted_already() -> Blocked {
 impl ExclusiveRequest {
     /// Takes the lock if nobody uses the name; `own` uses (of the same session) do not count.
     pub(crate) fn grant(&mut self, own: u32) -> Result<MetadataExclusive, Blocked> {
+        self.grant_beside(own, 0)
+    }
+
+    /// The same for one who has a read lock of the name, and lets it go when it has this one: nobody changes
+    /// rows in between. Two who did so would wait for each other; they have to take turns.
+    pub(crate) fn grant_above(
+        &mut self,
+        _read_lock: &MetadataReadLock,
+        own: u32,
+    ) -> Result<MetadataExclusive, Blocked> {
+        self.grant_beside(own, 1)
+    }
+
+    fn grant_beside(&mut self, own: u32, own_read_locks: u32) -> Result<MetadataExclusive, Blocked> {
         let Some((lock, owner)) = self.0.clone() else { return Err(granted_already()) };
         let event = {
             let mut slow = lock.slow.lock();
-            let free = !slow.granted && slow.read_granted == 0;
+            let free = !slow.granted && slow.read_granted <= own_read_locks;
             if free && lock.state.load(Ordering::Acquire) & USES <= u64::from(own) {
                 slow.granted = true;
                 drop(slow);

@@ -90,14 +90,14 @@ impl Database {
 
 impl Definitions<'_> {
     /// In whose name metadata locks are taken.
-    fn owner(&self) -> Arc<MetadataOwner> {
+    pub(crate) fn owner(&self) -> Arc<MetadataOwner> {
         match self.session {
             Some(session) => session.metadata_owner().clone(),
             None => self.database.0.tables.graph.owner(),
         }
     }
 
-    fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.database.0.environment.now()
     }
 
@@ -105,7 +105,7 @@ impl Definitions<'_> {
     ///
     /// # Errors
     /// [`Error::UncommittedChanges`] where it does, or holds it, and has changed rows; a timeout, a deadlock.
-    async fn lock_exclusively(
+    pub(crate) async fn lock_exclusively(
         self,
         lock: &Arc<MetadataLock>,
         owner: &Arc<MetadataOwner>,
@@ -141,7 +141,7 @@ impl Definitions<'_> {
         }
     }
 
-    async fn wait_for_name(self, blocked: Blocked, deadline: Duration) -> Result<()> {
+    pub(crate) async fn wait_for_name(self, blocked: Blocked, deadline: Duration) -> Result<()> {
         match blocked {
             Blocked::Wait(wait) => timeout::wait_until(&*self.database.0.environment, wait, deadline).await,
             Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),

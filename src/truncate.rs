@@ -49,36 +49,45 @@ impl Database {
             fresh_path = temporary_file(&table.database, def.space);
             change.begin(Pending::Create { space: def.space, path: fresh_path.clone() })
         })?;
-        let (space, old_space) = (def.space, table.def.space);
-        let (old_path, final_path) = (self.present_file(table), table.file());
+        let space = def.space;
         let made = async {
             self.build_table(&fresh_path, &mut def).await?;
             let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-            self.0.catalog.change(|change| {
-                change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
-                change.begin(Pending::Drop { space: old_space, path: old_path.clone() })?;
-                let (from, to) = (fresh_path.clone(), final_path.clone());
-                change.begin(Pending::Replace { space, from, to, replaced: old_space })?;
-                change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
-            })?;
-            Ok(fresh)
+            self.replace_table(table, &fresh, &fresh_path).await
         };
-        let fresh = match made.await {
-            Ok(fresh) => fresh,
-            Err(error) => {
-                self.give_up_file(space, &fresh_path, is_somebody_elses(&error)).await;
-                return Err(error);
-            }
-        };
+        if let Err(error) = made.await {
+            self.give_up_file(space, &fresh_path, is_somebody_elses(&error)).await;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Puts a table with a file of its own, which is complete, in the place of another one that is locked
+    /// exclusively. The change of the catalog is the moment; an error means that it has not come.
+    pub(crate) async fn replace_table(
+        &self,
+        table: &Arc<Table>,
+        fresh: &Arc<Table>,
+        fresh_path: &Path,
+    ) -> Result<()> {
+        let (space, old_space) = (fresh.def.space, table.def.space);
+        let (old_path, final_path) = (self.present_file(table), table.file());
+        self.0.catalog.change(|change| {
+            change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
+            change.begin(Pending::Drop { space: old_space, path: old_path.clone() })?;
+            let (from, to) = (fresh_path.to_owned(), final_path.clone());
+            change.begin(Pending::Replace { space, from, to, replaced: old_space })?;
+            change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+        })?;
         // Purge must not be at work on the pages when they go.
         let _purge = self.0.system.pause_purge().await;
         self.forget_table(table);
-        self.publish_table(&fresh);
+        self.publish_table(fresh);
         self.definitions_changed();
-        // The table is empty, whatever becomes of the files: a start removes and renames what is left here.
+        // It has happened, whatever becomes of the files: a start removes and renames what is left here.
         let removed = self.0.store.drop_space(old_space).await;
         if let Err(error) = &removed {
-            tracing::error!("the old file of a truncated table could not be removed: {error}");
+            tracing::error!("the old file of a table could not be removed: {error}");
         }
         let replaced = self.take_name(space, &final_path, Some(old_space)) && old_path == final_path;
         if removed.is_ok() || replaced {

@@ -62,6 +62,8 @@ enum Statement {
     CreateDatabase,
     DropDatabase,
     SwapIndexes,
+    DropColumn,
+    RenameColumn,
     Check,
     Export,
 }
@@ -99,6 +101,10 @@ async fn run(statement: Statement, db: &Database, session: Option<&Transaction>)
             };
             let added = vec![key(first), key(second)];
             db.definitions().session(session).change_indexes("test", "t", added, &["old"]).await
+        }
+        Statement::DropColumn => db.definitions().session(session).drop_column("test", "t", "n").await,
+        Statement::RenameColumn => {
+            db.definitions().session(session).rename_column("test", "t", "filler", "more").await
         }
         Statement::Check => {
             let report = db.definitions().session(session).check_table("test", "t").await;
@@ -161,11 +167,12 @@ fn after(statement: Statement) -> Vec<(String, Option<usize>, usize)> {
         Statement::DropIndex => vec![table("t", Some(ROWS), 0)],
         Statement::Discard => vec![table("t", None, 1)],
         Statement::SwapIndexes => vec![table("t", Some(ROWS), 2)],
+        Statement::DropColumn => vec![table("t", Some(ROWS), 0)],
         Statement::CreateDatabase => {
             return vec![table("t", Some(ROWS), 1), table("new/", None, 0), table("test/", None, 0)];
         }
         Statement::DropDatabase => return vec![],
-        Statement::Check | Statement::Export => before(),
+        Statement::RenameColumn | Statement::Check | Statement::Export => before(),
     };
     tables.retain(|(name, ..)| name != "test/");
     tables.push(table("test/", None, 0));
@@ -179,7 +186,8 @@ fn before() -> Vec<(String, Option<usize>, usize)> {
 #[test]
 fn every_definition_may_be_dropped_at_any_await() {
     use Statement::*;
-    let with_the_table = [Create, Drop, Truncate, Rename, Index, DropIndex, Discard, SwapIndexes];
+    let with_the_table =
+        [Create, Drop, Truncate, Rename, Index, DropIndex, Discard, SwapIndexes, DropColumn, RenameColumn];
     for statement in with_the_table.into_iter().chain([CreateDatabase, DropDatabase, Check, Export]) {
         let before = before();
         let mut cut = 0;
@@ -232,9 +240,20 @@ fn every_definition_may_be_dropped_at_any_await() {
 #[test]
 fn a_definition_that_waits_is_dropped_without_a_trace() {
     use Statement::*;
-    for statement in
-        [Drop, Truncate, Rename, Index, DropIndex, SwapIndexes, Discard, DropDatabase, Check, Export]
-    {
+    for statement in [
+        Drop,
+        Truncate,
+        Rename,
+        Index,
+        DropIndex,
+        SwapIndexes,
+        DropColumn,
+        RenameColumn,
+        Discard,
+        DropDatabase,
+        Check,
+        Export,
+    ] {
         let environment = SimulatedEnvironment::new(1);
         environment.run_until_complete(async {
             let db = with_rows(&environment).await;
@@ -277,7 +296,11 @@ async fn insert_some(db: &Database, session: &mut Transaction) -> Vec<usize> {
         if !session.is_active() {
             session.begin();
         }
-        match session.insert(&table, &row(id as i64)).await {
+        let mut values = row(id as i64).to_vec();
+        if table.def.columns.len() == 2 {
+            values.remove(1);
+        }
+        match session.insert(&table, &values).await {
             Ok(_) => acknowledged.push(id),
             Err(Error::NoSuchTable(..) | Error::TablespaceDiscarded(..)) => {}
             Err(error) => panic!("{error}"),
@@ -291,9 +314,9 @@ async fn insert_some(db: &Database, session: &mut Transaction) -> Vec<usize> {
 /// included.
 #[test]
 fn a_dropped_definition_keeps_its_locks_to_its_end() {
-    use Statement::{Discard, Drop, DropIndex, Index, Rename, Truncate};
+    use Statement::{Discard, Drop, DropColumn, DropIndex, Index, Rename, Truncate};
     for meanwhile in [Meanwhile::Another, Meanwhile::Holder, Meanwhile::User] {
-        for statement in [Drop, Truncate, Rename, Index, DropIndex, Discard] {
+        for statement in [Drop, Truncate, Rename, Index, DropIndex, Discard, DropColumn] {
             let seeds =
                 (1..).map(|polls| (0..SEEDS).filter(move |seed| !ends(meanwhile, statement, polls, *seed)));
             let cut: usize = seeds.map(Iterator::count).take_while(|cut| *cut > 0).sum();

@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::export::ExportHold;
 use crate::import::ImportReport;
 use crate::rename::NamedTable;
-use crate::schema::{ForeignKey, KeyDef, TableDef};
+use crate::schema::{ColumnDef, ForeignKey, KeyDef, TableDef};
 use crate::table::Table;
-use crate::types::Collation;
+use crate::types::{Collation, Value};
 
 /// Changes of definitions, from [`Database::definitions`]: in the name of a transaction of the caller's, and
 /// with a limit to their wait for transactions that use the tables.
@@ -171,6 +171,30 @@ impl<'a> Definitions<'a> {
         dropped: &[&str],
     ) -> Result<()> {
         block_on(self.0.change_foreign_keys(database, name, added, dropped))
+    }
+
+    /// Adds a column behind the others. The rows that are there get `value` in it.
+    ///
+    /// # Errors
+    /// As [`Database::add_column`].
+    pub fn add_column(self, database: &str, name: &str, column: ColumnDef, value: &Value<'_>) -> Result<()> {
+        block_on(self.0.add_column(database, name, column, value))
+    }
+
+    /// Drops a column. Keys are left with their other columns, and a key of this column alone goes too.
+    ///
+    /// # Errors
+    /// As [`Database::drop_column`].
+    pub fn drop_column(self, database: &str, name: &str, column: &str) -> Result<()> {
+        block_on(self.0.drop_column(database, name, column))
+    }
+
+    /// Gives a column another name, at once.
+    ///
+    /// # Errors
+    /// As [`Database::rename_column`].
+    pub fn rename_column(self, database: &str, name: &str, from: &str, to: &str) -> Result<()> {
+        block_on(self.0.rename_column(database, name, from, to))
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.
@@ -346,6 +370,34 @@ impl Database {
         dropped: &[&str],
     ) -> Result<()> {
         self.definitions().change_foreign_keys(database, name, added, dropped)
+    }
+
+    /// Adds a column behind the others. The rows that are there get `value` in it.
+    ///
+    /// # Errors
+    /// No such table, a column of this name, a value that it does not take; transactions that changed the table
+    /// and have not ended for longer than a minute; a full disk. The table is as before then.
+    /// [`Error::NeedsSql`](crate::Error::NeedsSql) for a table with SQL expressions.
+    pub fn add_column(&self, database: &str, name: &str, column: ColumnDef, value: &Value<'_>) -> Result<()> {
+        self.definitions().add_column(database, name, column, value)
+    }
+
+    /// Drops a column. Keys are left with their other columns, and a key of this column alone goes too.
+    ///
+    /// # Errors
+    /// No such table or column, the last column, rows that a unique key does not tell apart any more, and those of
+    /// [`Database::add_column`].
+    pub fn drop_column(&self, database: &str, name: &str, column: &str) -> Result<()> {
+        self.definitions().drop_column(database, name, column)
+    }
+
+    /// Gives a column another name, at once.
+    ///
+    /// # Errors
+    /// No such table or column, a name that is taken, transactions that use the table for longer than a minute,
+    /// [`Error::NeedsSql`](crate::Error::NeedsSql).
+    pub fn rename_column(&self, database: &str, name: &str, from: &str, to: &str) -> Result<()> {
+        self.definitions().rename_column(database, name, from, to)
     }
 
     /// The next row of a table gets this AUTO_INCREMENT number, or the one behind the greatest that is there.

@@ -26,4 +26,6 @@ pub(crate) use definition::Moved;
 pub use definition::{ForeignKey, ReferentialAction};
 pub use refusal::{BrokenForeignKey, ForeignKeyRefusal};
 pub(crate) use relations::{Child, Parent, Relations};
-pub(crate) use validation::{covering_index, reference_from_outside, refuse_needed_index, validate};
+pub(crate) use validation::{
+    covering_index, reference_from_outside, refuse_needed_index, validate, validate_change,
+};

@@ -92,6 +92,14 @@ pub enum ForeignKeyRefusal {
         /// The CHECK constraint.
         check: String,
     },
+    /// A column of a foreign key, on either side, would become another one.
+    #[error("cannot change column '{column}': used in foreign key '{key}'")]
+    ColumnInUse {
+        /// The column.
+        column: String,
+        /// The foreign key.
+        key: String,
+    },
     /// Another foreign key of the database has the name.
     #[error("duplicate foreign key constraint name '{0}'")]
     Exists(String),

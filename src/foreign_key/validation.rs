@@ -155,6 +155,42 @@ pub(crate) fn validate(
     Ok(())
 }
 
+/// Checks a definition that a table with rows is to get: columns of its foreign keys, and of those of other
+/// tables that refer to it, keep their names and types, and the indexes that they need are there.
+///
+/// # Errors
+/// [`Error::ForeignKeyRefused`].
+pub(crate) fn validate_change(
+    data: &CatalogData,
+    (database, name): (&str, &str),
+    before: &TableDef,
+    def: &TableDef,
+) -> Result<()> {
+    let children = data.children_of(database, name);
+    if before.foreign_keys.is_empty() && children.is_empty() {
+        return Ok(());
+    }
+    debug_assert_eq!(before.foreign_keys, def.foreign_keys, "they have changes of their own");
+    let kind = |def: &TableDef, column: &str| {
+        def.column_number(column).map(|at| def.columns[usize::from(at)].kind.clone())
+    };
+    let own = before.foreign_keys.iter().flat_map(|key| key.columns.iter().map(move |column| (column, key)));
+    let referring = children
+        .iter()
+        .filter_map(|(database, name)| data.table(database, name))
+        .flat_map(|child| &child.foreign_keys)
+        .filter(|key| key.refers_to(database, name));
+    let referred = referring.flat_map(|key| key.referenced.iter().map(move |column| (column, key)));
+    for (column, key) in own.chain(referred) {
+        if kind(before, column) != kind(def, column) {
+            let (column, key) = (column.clone(), key.name.clone());
+            return Err(ForeignKeyRefusal::ColumnInUse { column, key }.into());
+        }
+    }
+    refuse_needed_index(data, (database, name), before, def)?;
+    validate(data, database, name, def, true)
+}
+
 /// The first foreign key by which another table than these refers to the table.
 pub(crate) fn reference_from_outside(
     data: &CatalogData,

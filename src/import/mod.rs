@@ -21,7 +21,6 @@ mod rewrite;
 mod source;
 mod verify;
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +37,7 @@ use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
 use crate::foreign_key;
+use crate::half_made::HalfMade;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{ForeignKeyRefusal, TableDef};
@@ -56,44 +56,6 @@ pub struct ImportReport {
     /// Without a `.cfg` file: where it was looked for. The definition was trusted then, and checked by the
     /// content.
     pub missing_cfg: Option<PathBuf>,
-}
-
-/// A copy being made. Dropped unfinished, with the statement, it is removed in the background; until then the
-/// table stays locked.
-struct HalfCopied {
-    database: Database,
-    space: u32,
-    path: PathBuf,
-    /// Gone when the copy is finished, or given up.
-    lock: Option<MetadataExclusive>,
-}
-
-impl HalfCopied {
-    /// Nothing is left to be removed.
-    fn finished(mut self) {
-        self.lock = None;
-    }
-
-    /// Removes the copy, unless its name was somebody else's. What fails is left for the next start.
-    fn give_up(&mut self, not_ours: bool) -> impl Future<Output = Result<()>> + Send + 'static {
-        let (database, space, path, lock) =
-            (self.database.clone(), self.space, self.path.clone(), self.lock.take());
-        async move {
-            database.give_up_file(space, &path, not_ours).await;
-            drop(lock);
-            Ok(())
-        }
-    }
-}
-
-impl Drop for HalfCopied {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            let work = self.give_up(false);
-            let environment = self.database.0.environment.clone();
-            environment.spawn_blocking("half-made import", Box::pin(async move { drop(work.await) }));
-        }
-    }
 }
 
 impl Definitions<'_> {
@@ -200,7 +162,7 @@ impl Database {
         let survey = verify::survey(&source).await?;
         let (mut def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
         let mut copy =
-            HalfCopied { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+            HalfMade { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
         def.born = self.0.system.birth_number().await?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;

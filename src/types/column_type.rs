@@ -221,6 +221,23 @@ fn fraction_bytes(digits: u8) -> u16 {
 }
 
 impl ColumnType {
+    /// Whether every value of this type lies on pages as the same value of `wider`, in the same order: the
+    /// type itself, a longer one of variable length, ENUM and SET with more members behind.
+    pub fn stores_alike(&self, wider: &ColumnType) -> bool {
+        use ColumnType::{Enum, Set, VarBinary, VarChar};
+        match (self, wider) {
+            (VarChar { chars, collation }, VarChar { chars: more, collation: same }) => {
+                chars <= more && collation == same
+            }
+            (VarBinary { bytes }, VarBinary { bytes: more }) => bytes <= more,
+            (Enum { members, collation }, Enum { members: more, collation: same })
+            | (Set { members, collation }, Set { members: more, collation: same }) => {
+                collation == same && more.starts_with(members) && self.fixed_len() == wider.fixed_len()
+            }
+            _ => self == wider,
+        }
+    }
+
     /// A signed 4-byte integer, INT.
     pub fn int() -> ColumnType {
         ColumnType::Int { unsigned: false }

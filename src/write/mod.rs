@@ -19,6 +19,9 @@
 //! of such a table is only made for a caller that says it has evaluated them ([`RowWriter::of_evaluated`]);
 //! SQL's one place for that is `row_rules`.
 //!
+//! A table that is rebuilt ([`crate::rebuild`]) gets its rows without transactions, before anybody can see
+//! them; they are checked by the same rule.
+//!
 //! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that
 //! goes on after a duplicate key needs no savepoint.
 
@@ -29,5 +32,6 @@ mod row_writer;
 mod whole;
 
 pub use encoded_row::EncodedRow;
+pub(crate) use row_writer::check_row;
 pub use row_writer::{Changes, RowWriter, StatementTime, Written};
 pub(crate) use whole::Whole;

@@ -216,13 +216,7 @@ impl RowWriter {
         row: &[Field<'_>],
         on_duplicate: OnDuplicate,
     ) -> Result<Written> {
-        let columns = &self.table.def.columns;
-        if row.len() != columns.len() {
-            return Err(Error::WrongRowLength { given: row.len(), columns: columns.len() });
-        }
-        for (field, column) in row.iter().zip(columns) {
-            check_null(*field, column)?;
-        }
+        check_row(row, &self.table.def.columns)?;
         let written = match self.table.def.foreign_keys.is_empty() || !transaction.foreign_key_checks() {
             true => written(txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await)?,
             false => {
@@ -303,6 +297,14 @@ impl RowWriter {
             keys.finish();
         }
     }
+}
+
+/// Whether a row has a field for each column, and none of them is NULL that may not be.
+pub(crate) fn check_row(row: &[Field<'_>], columns: &[ColumnDef]) -> Result<()> {
+    if row.len() != columns.len() {
+        return Err(Error::WrongRowLength { given: row.len(), columns: columns.len() });
+    }
+    row.iter().zip(columns).try_for_each(|(field, column)| check_null(*field, column))
 }
 
 fn check_null(field: Field<'_>, column: &ColumnDef) -> Result<()> {

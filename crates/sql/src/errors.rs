@@ -83,6 +83,7 @@ error_table! {
     TOO_MANY_FIELDS = 1117, b"HY000", "Too many columns";
     TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     WRONG_VALUE_COUNT_ON_ROW = 1136, b"21S01", "Column count doesn't match value count at row %";
+    INVALID_USE_OF_NULL = 1138, b"22004", "Invalid use of NULL value";
     MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of SELECT list contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
     NONEXISTING_GRANT = 1141, b"42000", "There is no such grant defined for user '%' on host '%'";
     TABLEACCESS_DENIED = 1142, b"42000", "% command denied to user '%'@'%' for table '%'";
@@ -173,6 +174,7 @@ error_table! {
     FK_NO_INDEX_PARENT = 1822, b"HY000", "Failed to add the foreign key constraint. Missing index for constraint '%' in the referenced table '%'";
     FK_DUP_NAME = 1826, b"HY000", "Duplicate foreign key constraint name '%'";
     FK_COLUMN_NOT_NULL = 1830, b"HY000", "Column '%' cannot be NOT NULL: needed in a foreign key constraint '%' SET NULL";
+    FK_COLUMN_CANNOT_CHANGE = 1832, b"HY000", "Cannot change column '%': used in a foreign key constraint '%'";
     FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";
     FK_NO_COLUMN_PARENT = 3734, b"HY000", "Failed to add the foreign key constraint. Missing column '%' for constraint '%' in the referenced table '%'";
     FK_CANNOT_DROP_PARENT = 3730, b"HY000", "Cannot drop table '%' referenced by a foreign key constraint '%' on table '%'.";
@@ -197,11 +199,16 @@ error_table! {
     INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    UNKNOWN_ALTER_ALGORITHM = 1800, b"HY000", "Unknown ALGORITHM '%'";
+    UNKNOWN_ALTER_LOCK = 1801, b"HY000", "Unknown LOCK type '%'";
+    ALTER_OPERATION_NOT_SUPPORTED = 1845, b"0A000", "% is not supported for this operation. Try %.";
+    ALTER_OPERATION_NOT_SUPPORTED_REASON = 1846, b"0A000", "% is not supported. Reason: %. Try %.";
     USER_LOCK_WRONG_NAME = 3057, b"42000", "Incorrect user-level lock name '%'. The name is empty, NULL, or can not be expressed in the current character-set.";
     USER_LOCK_DEADLOCK = 3058, b"HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
+    DEPENDENT_BY_GENERATED_COLUMN = 3108, b"HY000", "Column '%' has a generated column dependency.";
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
     CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
     CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
@@ -229,6 +236,10 @@ error_table! {
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
     DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";
     REGEXP_ILLEGAL_ARGUMENT = 3685, b"HY000", "Illegal argument to a regular expression.";
+    DEPENDENT_BY_DEFAULT = 3766, b"HY000", "Column '%' of table '%' has a default value expression dependency and cannot be dropped or renamed.";
+    CHECK_NOT_FOUND = 3821, b"HY000", "Check constraint '%' is not found in the table.";
+    CONSTRAINT_NOT_FOUND = 3940, b"HY000", "Constraint '%' does not exist.";
+    DEPENDENT_BY_CHECK = 3959, b"HY000", "Check constraint '%' uses column '%', hence column cannot be dropped or renamed.";
     USER_LOCK_OVERLONG_NAME = 4163, b"42000", "User-level lock name '%' should not exceed 64 characters.";
 }
 

@@ -162,6 +162,7 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -194,6 +194,7 @@ pub(super) fn unix_ms() -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -17,7 +17,11 @@ fn done() -> Outcome {
 }
 
 /// The collation that CHARACTER SET and COLLATE say, or `default`.
-fn chosen(charset: Option<&str>, collation: Option<&str>, default: Collation) -> Result<Collation, SqlError> {
+pub(super) fn chosen(
+    charset: Option<&str>,
+    collation: Option<&str>,
+    default: Collation,
+) -> Result<Collation, SqlError> {
     if let Some(collation) = collation {
         return collation_named(collation)
             .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]));
@@ -166,8 +170,8 @@ impl Session {
             Statement::CreateTable(create) => self.check_locked_definition(Some(&create.name)),
             Statement::CreateIndex { table, .. }
             | Statement::DropIndex { table, .. }
-            | Statement::AlterTable { table, .. }
             | Statement::Truncate(table) => self.check_locked_definition(Some(table)),
+            Statement::AlterTable(alter) => self.check_locked_definition(Some(&alter.table)),
             Statement::RenameTable(pairs) => {
                 pairs.iter().try_for_each(|(from, _)| self.check_locked_definition(Some(from)))
             }
@@ -242,14 +246,14 @@ impl Session {
                 Ok(done())
             }
             Statement::CreateIndex { key, table } => {
-                self.add_key(table, key).await?;
-                Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+                let change = Alteration::AddKey { key: key.clone(), if_not_exists: false };
+                self.alter_one(table, change).await
             }
             Statement::DropIndex { name, table } => {
-                self.drop_key(table, name).await?;
-                Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
+                let change = Alteration::DropKey { name: name.clone(), if_exists: false };
+                self.alter_one(table, change).await
             }
-            Statement::AlterTable { table, changes } => self.alter_table(table, changes).await,
+            Statement::AlterTable(alter) => self.alter_table(alter).await,
             Statement::RenameTable(pairs) => {
                 self.rename(pairs).await?;
                 Ok(done())
@@ -299,7 +303,7 @@ impl Session {
             }
             None => self.table_definition(create, owner.collation)?,
         };
-        self.require_free_check_names(&database, &def)?;
+        self.require_free_check_names(&database, None, &def)?;
         self.planner().check_expressions(&database, &create.name.name, &def)?;
         let timeout = self.lock_wait_timeout();
         let made = engine
@@ -350,7 +354,7 @@ impl Session {
                 keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Unique, parts: part() });
             }
         }
-        def.checks = kept_expressions::checks(&create.name.name, &create.checks)?;
+        def.checks = kept_expressions::checks(&create.name.name, &create.checks, &[])?;
         keys.extend(create.keys.iter().cloned());
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
@@ -365,7 +369,7 @@ impl Session {
         Ok((def, options.auto_increment))
     }
 
-    fn column_definition(
+    pub(super) fn column_definition(
         &self,
         column: &ast::ColumnDef,
         rule: Collation,
@@ -379,7 +383,7 @@ impl Session {
         }
         def.on_update_now = column.on_update_now;
         def.comment.clone_from(&column.comment);
-        self.set_default(column, &mut def)?;
+        self.set_default(&column.name, column.default.as_ref(), &mut def)?;
         kept_expressions::set_generated(column, &mut def)?;
         Ok(def)
     }
@@ -413,58 +417,8 @@ impl Session {
         Ok(done())
     }
 
-    async fn add_key(&mut self, name: &TableName, key: &ast::KeyDef) -> Result<(), Failure> {
-        self.change_keys(name, &[key], &[]).await
-    }
-
-    async fn drop_key(&mut self, name: &TableName, key: &str) -> Result<(), Failure> {
-        self.change_keys(name, &[], &[key]).await
-    }
-
-    /// Drops keys and adds others, all or none.
-    async fn change_keys(
-        &mut self,
-        name: &TableName,
-        added: &[&ast::KeyDef],
-        dropped: &[&str],
-    ) -> Result<(), Failure> {
-        let table = self.planner().engine_table(name)?;
-        let mut def = table.def.clone();
-        for key in dropped {
-            let is_it = |known: &schema::KeyDef| known.name.eq_ignore_ascii_case(key);
-            let Some(at) = def.keys.iter().position(is_it) else {
-                return Err(errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[key]).into());
-            };
-            def.keys.remove(at);
-        }
-        let mut keys = Vec::new();
-        for key in added {
-            let key = key_definition(&mut def, key)?;
-            if def.key_named(&key.name).is_some() {
-                return Err(errors::error(errors::DUP_KEYNAME, &[&key.name]).into());
-            }
-            def.keys.push(key.clone());
-            keys.push(key);
-        }
-        let engine = self.state.database.clone();
-        let timeout = self.lock_wait_timeout();
-        match engine
-            .definitions()
-            .session(&self.transaction)
-            .timeout(timeout)
-            .change_indexes(&table.database, &table.name, keys, dropped)
-            .await
-        {
-            Err(untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry })) => {
-                let fresh = engine.table(&table.database, &table.name)?;
-                Err(sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
-            }
-            other => Ok(other?),
-        }
-    }
-
     /// RENAME of one table or several, all or none.
-    async fn rename(&mut self, pairs: &[(TableName, TableName)]) -> Result<(), Failure> {
+    pub(super) async fn rename(&mut self, pairs: &[(TableName, TableName)]) -> Result<(), Failure> {
         let mut names = Vec::new();
         for (from, to) in pairs {
             let planner = self.planner();
@@ -478,74 +432,7 @@ impl Session {
         Ok(())
     }
 
-    /// What cannot be done is refused before anything is; all keys change at once.
-    async fn alter_table(&mut self, name: &TableName, changes: &[Alteration]) -> Result<Outcome, Failure> {
-        self.planner().engine_table(name)?;
-        let (mut added, mut dropped, mut renamed) = (Vec::new(), Vec::new(), None);
-        let (mut foreign_added, mut foreign_dropped) = (Vec::new(), Vec::new());
-        for change in changes {
-            match change {
-                Alteration::AddKey(key) if key.kind == ast::KeyKind::Primary => {
-                    return Err(errors::unsupported("ALTER TABLE … ADD PRIMARY KEY").into());
-                }
-                Alteration::AddKey(key) => added.push(key),
-                Alteration::DropKey(Some(key)) => dropped.push(&**key),
-                Alteration::DropKey(None) => {
-                    return Err(errors::unsupported("ALTER TABLE … DROP PRIMARY KEY").into());
-                }
-                Alteration::AddColumn(..) | Alteration::DropColumn(_) | Alteration::ChangeColumn(..) => {
-                    return Err(errors::unsupported("ALTER TABLE … COLUMN").into());
-                }
-                Alteration::AddCheck(_) => {
-                    return Err(errors::unsupported("ALTER TABLE … ADD CHECK").into());
-                }
-                Alteration::RenameKey(..) => {
-                    return Err(errors::unsupported("ALTER TABLE … RENAME INDEX").into());
-                }
-                Alteration::DiscardTablespace | Alteration::ImportTablespace if changes.len() > 1 => {
-                    return Err(errors::error(errors::WRONG_USAGE, &[&"TABLESPACE", &"other changes"]).into());
-                }
-                Alteration::RenameTo(to) => renamed = Some(to),
-                Alteration::AddForeignKey(key) => foreign_added.push(key),
-                Alteration::DropForeignKey(key) => foreign_dropped.push(&**key),
-                _ => {}
-            }
-        }
-        // What is dropped may need an index that is dropped too.
-        if !foreign_dropped.is_empty() {
-            self.change_foreign_keys(name, &[], &foreign_dropped).await?;
-        }
-        if !added.is_empty() || !dropped.is_empty() {
-            self.change_keys(name, &added, &dropped).await?;
-        }
-        if !foreign_added.is_empty() {
-            self.change_foreign_keys(name, &foreign_added, &[]).await?;
-        }
-        for change in changes {
-            match change {
-                Alteration::Option(option, value) if option == "AUTO_INCREMENT" => {
-                    let table = self.planner().engine_table(name)?;
-                    let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
-                    let next = value.parse().unwrap_or(1);
-                    engine
-                        .definitions()
-                        .session(&self.transaction)
-                        .timeout(timeout)
-                        .set_auto_increment(&table.database, &table.name, next)
-                        .await?;
-                }
-                Alteration::DiscardTablespace => self.discard_tablespace(name).await?,
-                Alteration::ImportTablespace => self.import_tablespace(name).await?,
-                _ => {}
-            }
-        }
-        if let Some(to) = renamed {
-            self.rename(&[(name.clone(), to.clone())]).await?;
-        }
-        Ok(Outcome::Done(Changed { info: no_records(), ..Changed::default() }))
-    }
-
-    async fn discard_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
+    pub(super) async fn discard_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
         let table = self.planner().engine_table(name)?;
         if table.def.discarded {
             self.state.warn(errors::error(errors::TABLESPACE_DISCARDED, &[&table.name]));
@@ -560,7 +447,7 @@ impl Session {
             .await?)
     }
 
-    async fn import_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
+    pub(super) async fn import_tablespace(&mut self, name: &TableName) -> Result<(), Failure> {
         let table = self.planner().engine_table(name)?;
         let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
         let report = engine
@@ -633,7 +520,14 @@ impl Session {
                 }
                 Maintenance::Optimize => {
                     push("note", "Table does not support optimize, doing recreate + analyze instead");
-                    push("status", "OK");
+                    match self.recreate(name).await {
+                        Ok(()) => push("status", "OK"),
+                        Err(Failure::Sql(error)) => {
+                            push("error", &error.message);
+                            push("status", "Operation failed");
+                        }
+                        Err(failure) => return Err(failure),
+                    }
                 }
                 Maintenance::Repair => {
                     push("note", "The storage engine for the table doesn't support repair")
@@ -647,12 +541,8 @@ impl Session {
     }
 }
 
-fn no_records() -> String {
-    "Records: 0  Duplicates: 0  Warnings: 0".to_owned()
-}
-
 /// The engine's definition of a key, with a name made up where none is given.
-fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDef, SqlError> {
+pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDef, SqlError> {
     let kind = match key.kind {
         ast::KeyKind::Primary => KeyKind::Primary,
         ast::KeyKind::Unique => KeyKind::Unique,
@@ -696,15 +586,20 @@ fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDe
 
 /// Options of a table.
 #[derive(Default)]
-struct Options {
-    charset: Option<String>,
-    collation: Option<String>,
+pub(super) struct Options {
+    pub charset: Option<String>,
+    pub collation: Option<String>,
     comment: String,
-    auto_increment: Option<u64>,
+    pub auto_increment: Option<u64>,
 }
 
 impl Options {
-    fn take(&mut self, name: &str, value: &str, state: &super::state::SessionState) -> Result<(), SqlError> {
+    pub fn take(
+        &mut self,
+        name: &str,
+        value: &str,
+        state: &super::state::SessionState,
+    ) -> Result<(), SqlError> {
         match name {
             "CHARSET" => self.charset = Some(value.to_owned()),
             "COLLATE" => self.collation = Some(value.to_owned()),

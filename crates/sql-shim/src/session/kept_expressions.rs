@@ -17,9 +17,18 @@ pub(super) fn generated_name(table: &str, number: usize) -> String {
     format!("{table}_chk_{number}")
 }
 
-/// The constraints of a new table, in the order of their names: that is how they are checked and shown.
-pub(super) fn checks(table: &str, said: &[ast::Check]) -> Result<Vec<schema::Check>, SqlError> {
-    let mut unnamed = 0;
+/// Constraints that are new in a table which has `others`, in the order of their names: that is how they are
+/// checked and shown.
+pub(super) fn checks(
+    table: &str,
+    said: &[ast::Check],
+    others: &[schema::Check],
+) -> Result<Vec<schema::Check>, SqlError> {
+    let number = |check: &schema::Check| {
+        let rest = check.name.strip_prefix(table)?.strip_prefix("_chk_")?;
+        rest.parse::<usize>().ok()
+    };
+    let mut unnamed = others.iter().filter_map(number).max().unwrap_or(0);
     let mut checks: Vec<schema::Check> = Vec::with_capacity(said.len());
     for check in said {
         let said = check.name.clone().filter(|name| !name.is_empty());
@@ -27,7 +36,7 @@ pub(super) fn checks(table: &str, said: &[ast::Check]) -> Result<Vec<schema::Che
             unnamed += 1;
             generated_name(table, unnamed)
         });
-        if checks.iter().any(|other| other.name.eq_ignore_ascii_case(&name)) {
+        if checks.iter().chain(others).any(|other| other.name.eq_ignore_ascii_case(&name)) {
             return Err(errors::error(errors::CHECK_DUPLICATE_NAME, &[&name]));
         }
         let expression = check.expression.to_text().map_err(|why| match why {
@@ -74,20 +83,21 @@ impl Session {
     /// DEFAULT of a column.
     pub(super) fn set_default(
         &self,
-        column: &ast::ColumnDef,
+        name: &str,
+        default: Option<&ast::ColumnDefault>,
         def: &mut schema::ColumnDef,
     ) -> Result<(), SqlError> {
-        def.default = match &column.default {
+        def.default = match default {
             None => None,
-            Some(ast::ColumnDefault::Value(value)) => self.constant_default(&column.name, value, def)?,
+            Some(ast::ColumnDefault::Value(value)) => self.constant_default(name, value, def)?,
             Some(ast::ColumnDefault::Expression(_)) if def.auto_increment => {
-                return Err(errors::error(errors::INVALID_DEFAULT, &[&column.name]));
+                return Err(errors::error(errors::INVALID_DEFAULT, &[&name]));
             }
             Some(ast::ColumnDefault::Expression(expr)) => {
                 let text = expr.to_text().map_err(|why| match why {
-                    Unkept::Variable => errors::error(errors::DEFAULT_EXPRESSION_VARIABLE, &[&column.name]),
+                    Unkept::Variable => errors::error(errors::DEFAULT_EXPRESSION_VARIABLE, &[&name]),
                     Unkept::Default => errors::error(errors::DEFAULT_AS_DEFAULT, &[]),
-                    Unkept::Construct => errors::error(errors::DEFAULT_EXPRESSION_CONSTRUCT, &[&column.name]),
+                    Unkept::Construct => errors::error(errors::DEFAULT_EXPRESSION_CONSTRUCT, &[&name]),
                 })?;
                 Some(schema::Default::Expression(text))
             }
@@ -132,13 +142,19 @@ impl Session {
     }
 
     /// Names of CHECK constraints are as long as names may be, and unique in a database.
-    pub(super) fn require_free_check_names(&self, database: &str, def: &TableDef) -> Result<(), SqlError> {
+    /// `own` is the table whose they are, if it is there.
+    pub(super) fn require_free_check_names(
+        &self,
+        database: &str,
+        own: Option<&str>,
+        def: &TableDef,
+    ) -> Result<(), SqlError> {
         if def.checks.is_empty() {
             return Ok(());
         }
         def.checks.iter().try_for_each(|check| check_length(&check.name))?;
         for table in self.state.database.all_tables() {
-            if !table.database.eq_ignore_ascii_case(database) {
+            if !table.database.eq_ignore_ascii_case(database) || own == Some(&table.name) {
                 continue;
             }
             for check in &table.def.checks {

@@ -5,6 +5,7 @@
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
 //! changes; a deadlock has undone the whole transaction.
 
+mod alter;
 mod backup;
 pub mod cache;
 mod command;
@@ -334,7 +335,7 @@ impl Session {
                 Statement::CreateIndex { .. } => Counter::ComCreateIndex,
                 Statement::CreateDatabase { .. } => Counter::ComCreateDb,
                 Statement::DropDatabase { .. } => Counter::ComDropDb,
-                Statement::AlterTable { .. } => Counter::ComAlterTable,
+                Statement::AlterTable(_) => Counter::ComAlterTable,
                 _ => return,
             },
         };

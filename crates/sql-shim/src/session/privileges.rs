@@ -96,7 +96,7 @@ impl Session {
             Statement::CreateIndex { table, .. } | Statement::DropIndex { table, .. } => {
                 self.require_on(table, Privileges::INDEX)
             }
-            Statement::AlterTable { table, changes } => self.check_alter(table, changes),
+            Statement::AlterTable(alter) => self.check_alter(&alter.table, &alter.changes),
             Statement::RenameTable(pairs) => pairs.iter().try_for_each(|(from, to)| {
                 self.require_on(from, Privileges::ALTER | Privileges::DROP)?;
                 self.require_on(to, Privileges::CREATE | Privileges::INSERT)

@@ -1,4 +1,4 @@
-//! CREATE and ALTER TABLE.
+//! CREATE TABLE.
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
@@ -163,39 +163,4 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// `AS SELECT`: refused for now.
     pub as_query: Option<Box<Query>>,
-}
-
-/// One clause of `ALTER TABLE`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Alteration {
-    /// `ADD KEY`.
-    AddKey(KeyDef),
-    /// `DROP KEY`; `None`: the primary key.
-    DropKey(Option<String>),
-    /// `ADD CONSTRAINT … FOREIGN KEY`.
-    AddForeignKey(ForeignKey),
-    /// `ADD CONSTRAINT … CHECK`.
-    AddCheck(Check),
-    /// `DROP FOREIGN KEY`.
-    DropForeignKey(String),
-    /// `ADD COLUMN`, with the column it comes after (`Some(None)`: first).
-    AddColumn(ColumnDef, Option<Option<String>>),
-    /// `DROP COLUMN`.
-    DropColumn(String),
-    /// `MODIFY`/`CHANGE`: the old name.
-    ChangeColumn(String, ColumnDef),
-    /// `RENAME TO`.
-    RenameTo(TableName),
-    /// `RENAME INDEX a TO b`.
-    RenameKey(String, String),
-    /// `ENABLE|DISABLE KEYS`: nothing to do.
-    Keys,
-    /// `FORCE`, `ENGINE=InnoDB`: rebuild.
-    Rebuild,
-    /// `DISCARD TABLESPACE`.
-    DiscardTablespace,
-    /// `IMPORT TABLESPACE`.
-    ImportTablespace,
-    /// A table option.
-    Option(String, String),
 }

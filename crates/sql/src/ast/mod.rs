@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 mod administration;
+mod alteration;
 mod change;
 mod definition;
 mod expression;
@@ -17,6 +18,7 @@ mod query;
 mod text;
 
 pub use administration::*;
+pub use alteration::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
@@ -69,10 +71,7 @@ pub enum Statement {
         name: String,
         table: TableName,
     },
-    AlterTable {
-        table: TableName,
-        changes: Vec<Alteration>,
-    },
+    AlterTable(Box<AlterTable>),
     RenameTable(Vec<(TableName, TableName)>),
     Begin {
         snapshot: bool,

@@ -48,14 +48,25 @@ fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'stat
 
 /// The message of a duplicate key: the key's columns joined by dashes.
 pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zone: i32) -> SqlError {
-    let parts = table.def.key_named(index).map_or(&[][..], |key| &key.parts);
+    duplicate_in(&table.def, &table.name, index, entry, time_zone)
+}
+
+/// The same of a table with this definition.
+pub fn duplicate_in(
+    def: &TableDef,
+    table: &str,
+    index: &str,
+    entry: &[Option<Vec<u8>>],
+    time_zone: i32,
+) -> SqlError {
+    let parts = def.key_named(index).map_or(&[][..], |key| &key.parts);
     let texts: Vec<String> = entry
         .iter()
         .zip(parts)
         .map(|(field, part)| match field {
             None => "NULL".to_owned(),
             Some(bytes) => {
-                let kind = &table.def.columns[usize::from(part.column)].kind;
+                let kind = &def.columns[usize::from(part.column)].kind;
                 match kind {
                     ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
                         String::from_utf8_lossy(bytes).into_owned()
@@ -65,7 +76,7 @@ pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zon
             }
         })
         .collect();
-    errors::error(errors::DUP_ENTRY, &[&texts.join("-"), &format!("{}.{index}", table.name)])
+    errors::error(errors::DUP_ENTRY, &[&texts.join("-"), &format!("{table}.{index}")])
 }
 
 /// What a NOT NULL column without default gets when the mode is lenient.

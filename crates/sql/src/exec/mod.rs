@@ -15,6 +15,7 @@ pub(crate) mod join;
 pub(crate) mod keys;
 pub mod output;
 mod recursion;
+pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
 pub(crate) mod sort;

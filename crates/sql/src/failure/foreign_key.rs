@@ -20,6 +20,7 @@ pub fn refused(why: &ForeignKeyRefusal) -> SqlError {
         }
         Why::NoParentIndex { key, parent } => error(errors::FK_NO_INDEX_PARENT, &[key, parent]),
         Why::NotNull { column, key } => error(errors::FK_COLUMN_NOT_NULL, &[column, key]),
+        Why::ColumnInUse { column, key } => error(errors::FK_COLUMN_CANNOT_CHANGE, &[column, key]),
         Why::Checked { key, column, check } => error(errors::FK_CHECK_COLUMN, &[column, check, key]),
         Why::Exists(name) => error(errors::FK_DUP_NAME, &[name]),
         Why::Missing(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),

@@ -1,17 +1,16 @@
-//! CREATE, ALTER, DROP, RENAME, TRUNCATE of databases, tables and indexes.
+//! CREATE, DROP, RENAME, TRUNCATE of databases, tables and indexes; ALTER is next door.
 
 use untorn::schema::ReferentialAction;
 
 use super::super::ast::{
-    Alteration, Check, ColumnDef, ColumnDefault, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef,
-    KeyKind, KeyPart, Statement,
+    Check, ColumnDef, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef, KeyKind, KeyPart, Statement,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 use crate::errors;
 
 /// A clause of CREATE TABLE or ALTER TABLE … ADD that defines no column.
-enum Constraint {
+pub(super) enum Constraint {
     Key(KeyDef),
     ForeignKey(ForeignKey),
     Check(Check),
@@ -59,7 +58,7 @@ impl Parser<'_> {
     }
 
     /// `[DEFAULT] CHARACTER SET [=] x`, `COLLATE [=] y`, `ENCRYPTION [=] 'N'`
-    fn database_options(&mut self) -> Parsed<(Option<String>, Option<String>)> {
+    pub(super) fn database_options(&mut self) -> Parsed<(Option<String>, Option<String>)> {
         let (mut charset, mut collation) = (None, None);
         while !self.at_end() {
             let _ = self.accept("DEFAULT");
@@ -129,7 +128,7 @@ impl Parser<'_> {
     }
 
     /// A table option with its value as text, the name in upper case.
-    fn table_option(&mut self) -> Parsed<(String, String)> {
+    pub(super) fn table_option(&mut self) -> Parsed<(String, String)> {
         let _ = self.accept("DEFAULT");
         let name = if self.accept_all(&["CHARACTER", "SET"]) {
             "CHARSET".to_owned()
@@ -169,7 +168,7 @@ impl Parser<'_> {
     }
 
     /// A key or constraint clause, or `None` when a column definition begins here.
-    fn constraint(&mut self) -> Parsed<Option<Constraint>> {
+    pub(super) fn constraint(&mut self) -> Parsed<Option<Constraint>> {
         let mut constraint_name = None;
         let constraint = self.accept("CONSTRAINT");
         if constraint && !self.is_any_word(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
@@ -207,6 +206,13 @@ impl Parser<'_> {
         Ok(Some(Constraint::Key(KeyDef { name, kind, parts })))
     }
 
+    /// A key that is neither primary nor unique, behind KEY.
+    pub(super) fn plain_key(&mut self) -> Parsed<KeyDef> {
+        let named = !self.is_symbol(b"(") && !self.is_word("USING");
+        let name = if named { Some(self.name()?) } else { None };
+        Ok(KeyDef { name, kind: KeyKind::Plain, parts: self.key_parts()? })
+    }
+
     /// Behind CHECK.
     fn check(&mut self, name: Option<String>, column: Option<&str>) -> Parsed<Check> {
         let expression = self.in_parentheses()?;
@@ -219,7 +225,7 @@ impl Parser<'_> {
         Ok(Check { name, expression, enforced, column: column.map(str::to_owned) })
     }
 
-    fn in_parentheses(&mut self) -> Parsed<Expr> {
+    pub(super) fn in_parentheses(&mut self) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
         let expr = self.expr()?;
         self.expect_symbol(b")")?;
@@ -346,10 +352,7 @@ impl Parser<'_> {
         } else if self.accept("NULL") {
             column.nullable = Some(true);
         } else if self.accept("DEFAULT") {
-            column.default = Some(match self.is_symbol(b"(") {
-                true => ColumnDefault::Expression(self.in_parentheses()?),
-                false => ColumnDefault::Value(self.default_expr()?),
-            });
+            column.default = Some(self.column_default()?);
         } else if self.accept_all(&["ON", "UPDATE"]) {
             self.default_expr()?;
             column.on_update_now = true;
@@ -399,7 +402,7 @@ impl Parser<'_> {
     }
 
     /// A literal with sign, NULL, CURRENT_TIMESTAMP, or an expression in parentheses.
-    fn default_expr(&mut self) -> Parsed<Expr> {
+    pub(super) fn default_expr(&mut self) -> Parsed<Expr> {
         if self.is_symbol(b"-") || self.is_symbol(b"+") {
             let negative = self.is_symbol(b"-");
             self.advance();
@@ -518,7 +521,7 @@ impl Parser<'_> {
     }
 
     /// `ALGORITHM [=] x`, `LOCK [=] y`: accepted, the engine decides.
-    fn index_algorithm(&mut self) -> Parsed<()> {
+    pub(super) fn index_algorithm(&mut self) -> Parsed<()> {
         while self.accept("ALGORITHM") || self.accept("LOCK") {
             let _ = self.accept_symbol(b"=");
             self.any_name()?;
@@ -584,149 +587,5 @@ impl Parser<'_> {
             Ok((from, parser.table_name()?))
         })?;
         Ok(Statement::RenameTable(pairs))
-    }
-
-    pub(crate) fn alter(&mut self) -> Parsed<Statement> {
-        self.expect("ALTER")?;
-        if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
-            let named = !self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE"]);
-            let name = if named { Some(self.database_name()?) } else { None };
-            let (charset, collation) = self.database_options()?;
-            return Ok(Statement::AlterDatabase { name, charset, collation });
-        }
-        if self.accept("USER") {
-            return self.alter_user();
-        }
-        let _ = self.accept("IGNORE");
-        self.expect("TABLE")?;
-        let table = self.table_name()?;
-        let mut changes = Vec::new();
-        while !self.at_end() {
-            self.alteration(&mut changes)?;
-            if !self.accept_symbol(b",") && !self.at_end() && !self.continues_options() {
-                return Err(self.unexpected());
-            }
-        }
-        Ok(Statement::AlterTable { table, changes })
-    }
-
-    /// Table options may follow each other without commas.
-    fn continues_options(&self) -> bool {
-        self.is_any_word(&[
-            "DEFAULT",
-            "CHARACTER",
-            "CHARSET",
-            "COLLATE",
-            "ROW_FORMAT",
-            "COMMENT",
-            "ENGINE",
-            "STATS_PERSISTENT",
-        ])
-    }
-
-    fn alteration(&mut self, changes: &mut Vec<Alteration>) -> Parsed<()> {
-        if self.accept("ADD") {
-            return self.alter_add(changes);
-        }
-        let change = if self.accept("DROP") {
-            self.alter_drop()?
-        } else if self.accept("MODIFY") {
-            let _ = self.accept("COLUMN");
-            let name = self.name()?;
-            let column = self.column_definition(name.clone())?;
-            self.column_position()?;
-            Alteration::ChangeColumn(name, column)
-        } else if self.accept("CHANGE") {
-            let _ = self.accept("COLUMN");
-            let old = self.name()?;
-            let new = self.name()?;
-            let column = self.column_definition(new)?;
-            self.column_position()?;
-            Alteration::ChangeColumn(old, column)
-        } else if self.accept("RENAME") {
-            if self.accept_any(&["INDEX", "KEY"]).is_some() {
-                let old = self.any_name()?;
-                self.expect("TO")?;
-                Alteration::RenameKey(old, self.any_name()?)
-            } else {
-                let _ = self.accept_any(&["TO", "AS"]);
-                Alteration::RenameTo(self.table_name()?)
-            }
-        } else if self.is_any_word(&["ENABLE", "DISABLE"]) && self.peek_is_word("KEYS") {
-            self.advance();
-            self.advance();
-            Alteration::Keys
-        } else if self.accept("FORCE") {
-            Alteration::Rebuild
-        } else if self.accept_all(&["DISCARD", "TABLESPACE"]) {
-            Alteration::DiscardTablespace
-        } else if self.accept_all(&["IMPORT", "TABLESPACE"]) {
-            Alteration::ImportTablespace
-        } else if self.is_any_word(&["ALGORITHM", "LOCK"]) {
-            self.index_algorithm()?;
-            Alteration::Keys
-        } else if self.accept_all(&["CONVERT", "TO"]) {
-            return Err(errors::unsupported("ALTER TABLE … CONVERT TO CHARACTER SET"));
-        } else if self.accept("ORDER") {
-            self.expect("BY")?;
-            self.order_items()?;
-            Alteration::Keys
-        } else {
-            let (name, value) = self.table_option()?;
-            if name == "ENGINE" { Alteration::Rebuild } else { Alteration::Option(name, value) }
-        };
-        changes.push(change);
-        Ok(())
-    }
-
-    fn alter_add(&mut self, changes: &mut Vec<Alteration>) -> Parsed<()> {
-        if let Some(constraint) = self.constraint()? {
-            changes.push(match constraint {
-                Constraint::Key(key) => Alteration::AddKey(key),
-                Constraint::ForeignKey(foreign) => Alteration::AddForeignKey(foreign),
-                Constraint::Check(check) => Alteration::AddCheck(check),
-            });
-            return Ok(());
-        }
-        let _ = self.accept("COLUMN");
-        if self.accept_symbol(b"(") {
-            let columns = self.list(|parser| {
-                let name = parser.name()?;
-                parser.column_definition(name)
-            })?;
-            self.expect_symbol(b")")?;
-            changes.extend(columns.into_iter().map(|column| Alteration::AddColumn(column, None)));
-            return Ok(());
-        }
-        let name = self.name()?;
-        let column = self.column_definition(name)?;
-        let position = self.column_position()?;
-        changes.push(Alteration::AddColumn(column, position));
-        Ok(())
-    }
-
-    fn column_position(&mut self) -> Parsed<Option<Option<String>>> {
-        if self.accept("FIRST") {
-            return Ok(Some(None));
-        }
-        if self.accept("AFTER") {
-            return Ok(Some(Some(self.name()?)));
-        }
-        Ok(None)
-    }
-
-    fn alter_drop(&mut self) -> Parsed<Alteration> {
-        if self.accept("PRIMARY") {
-            self.expect("KEY")?;
-            return Ok(Alteration::DropKey(None));
-        }
-        if self.accept_any(&["KEY", "INDEX"]).is_some() {
-            return Ok(Alteration::DropKey(Some(self.any_name()?)));
-        }
-        if self.accept_all(&["FOREIGN", "KEY"]) || self.accept("CONSTRAINT") {
-            return Ok(Alteration::DropForeignKey(self.any_name()?));
-        }
-        let _ = self.accept("COLUMN");
-        Ok(Alteration::DropColumn(self.name()?))
     }
 }

@@ -13,6 +13,7 @@
 
 mod accounts;
 mod administration;
+mod alter;
 mod data_change;
 mod data_definition;
 mod expression;

@@ -154,6 +154,28 @@ impl Planner<'_> {
         def.checks.iter().try_for_each(|check| self.check_constraint(check, def, &sources))
     }
 
+    /// The defaults of the columns of a definition that no table has yet, and its rules.
+    pub fn rules_of(
+        &self,
+        database: &str,
+        table: &str,
+        def: &TableDef,
+    ) -> Result<(Vec<ColumnDefault>, Option<Box<RowRules>>), SqlError> {
+        self.defaults_and_rules(def, &[Source::of_definition(database, table, def)], None)
+    }
+
+    /// The columns that an expression of a definition reads.
+    pub fn columns_read(
+        &self,
+        database: &str,
+        table: &str,
+        def: &TableDef,
+        text: &str,
+    ) -> Result<Vec<u16>, SqlError> {
+        let sources = [Source::of_definition(database, table, def)];
+        Ok(reads(&self.bind_kept(text, &sources)?))
+    }
+
     fn bind_new(&self, text: &str, clause: &'static str, sources: &[Source]) -> Result<Expr, SqlError> {
         let expr = parser::parse_expression(text.as_bytes(), LexicalModes::default())?;
         let mut binder = Binder::new(self, sources);

@@ -1,0 +1,148 @@
+//! The keys that a table has after ALTER TABLE.
+//!
+//! A kept key follows its columns to their new places and names; a column that is dropped leaves its keys,
+//! and a key without columns is gone. Kept keys keep their ids: that is how it is seen what is new.
+
+use untorn::Table;
+use untorn::schema::{KeyKind, KeyPart, TableDef};
+use untorn::types::ColumnType;
+
+use super::super::Session;
+use super::super::definition::key_definition;
+use sql::ast::{self, Alteration};
+use sql::errors;
+use sql::result::SqlError;
+
+/// Characters of a column, or bytes of a binary one, if it has a length of its own.
+fn length(kind: &ColumnType) -> Option<u32> {
+    match kind {
+        ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => Some(*chars),
+        ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => Some(*bytes),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// Gives `def`, which has its new columns, its keys. `origins` says which columns they were.
+    pub(super) fn alter_keys(
+        &self,
+        table: &Table,
+        def: &mut TableDef,
+        origins: &[Option<u16>],
+        changes: &[Alteration],
+    ) -> Result<(), SqlError> {
+        self.keep_keys(table, def, origins, changes)?;
+        for change in changes {
+            match change {
+                Alteration::AddKey { key, if_not_exists } => self.add_key(def, key, *if_not_exists)?,
+                Alteration::AddColumn { column, .. } | Alteration::ChangeColumn { column, .. } => {
+                    let parts = || {
+                        vec![ast::KeyPart { column: column.name.clone(), length: None, descending: false }]
+                    };
+                    for (said, kind) in
+                        [(column.primary, ast::KeyKind::Primary), (column.unique, ast::KeyKind::Unique)]
+                    {
+                        if said && def.column_number(&column.name).is_some() {
+                            self.add_key(def, &ast::KeyDef { name: None, kind, parts: parts() }, false)?;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        def.sort_keys();
+        Ok(())
+    }
+
+    fn keep_keys(
+        &self,
+        table: &Table,
+        def: &mut TableDef,
+        origins: &[Option<u16>],
+        changes: &[Alteration],
+    ) -> Result<(), SqlError> {
+        let old = &table.def;
+        let mut keys = old.keys.clone();
+        for change in changes {
+            let (name, tolerant, missing) = match change {
+                Alteration::DropKey { name, if_exists } => (name, *if_exists, errors::CANT_DROP_FIELD_OR_KEY),
+                Alteration::DropConstraint { name, .. }
+                    if old.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name)) =>
+                {
+                    continue;
+                }
+                Alteration::DropConstraint { name, if_exists } => {
+                    (name, *if_exists, errors::CONSTRAINT_NOT_FOUND)
+                }
+                _ => continue,
+            };
+            let plain_too = missing == errors::CANT_DROP_FIELD_OR_KEY;
+            let at = keys.iter().position(|key| {
+                key.name.eq_ignore_ascii_case(name) && (plain_too || key.kind != KeyKind::Secondary)
+            });
+            match at {
+                Some(at) => drop(keys.remove(at)),
+                None if tolerant => self.state.note(errors::error(missing, &[name])),
+                None => return Err(errors::error(missing, &[name])),
+            }
+        }
+        for change in changes {
+            let Alteration::RenameKey(from, to) = change else { continue };
+            let Some(at) = keys.iter().position(|key| key.name.eq_ignore_ascii_case(from)) else {
+                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[from, &table.name]));
+            };
+            keys[at].name.clone_from(to);
+        }
+        for mut key in keys {
+            let kept = |part: &KeyPart| {
+                let at = origins.iter().position(|origin| *origin == Some(part.column))?;
+                let (was, is) = (&old.columns[usize::from(part.column)].kind, &def.columns[at].kind);
+                let prefix_chars = part.prefix_chars.filter(|_| is.is_string() || is.is_blob());
+                let fits = |chars: &u32| was == is || length(is).is_none_or(|length| *chars < length);
+                Some(KeyPart { column: at as u16, prefix_chars: prefix_chars.filter(fits) })
+            };
+            key.parts = key.parts.iter().filter_map(kept).collect();
+            if key.parts.is_empty() {
+                continue;
+            }
+            if key.kind == KeyKind::Primary {
+                for part in &key.parts {
+                    let column = &mut def.columns[usize::from(part.column)];
+                    if column.nullable && says_null(changes, &column.name) {
+                        return Err(errors::error(errors::PRIMARY_CANT_HAVE_NULL, &[]));
+                    }
+                    column.nullable = false;
+                }
+            }
+            def.keys.push(key);
+        }
+        Ok(())
+    }
+
+    fn add_key(&self, def: &mut TableDef, key: &ast::KeyDef, if_not_exists: bool) -> Result<(), SqlError> {
+        let key = key_definition(def, key)?;
+        if key.kind == KeyKind::Primary && def.keys.iter().any(|other| other.kind == KeyKind::Primary) {
+            return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
+        }
+        if def.key_named(&key.name).is_some() {
+            let error = errors::error(errors::DUP_KEYNAME, &[&key.name]);
+            if !if_not_exists {
+                return Err(error);
+            }
+            self.state.note(error);
+            return Ok(());
+        }
+        def.keys.push(key);
+        Ok(())
+    }
+}
+
+/// Whether a clause says that this column may be NULL.
+fn says_null(changes: &[Alteration], name: &str) -> bool {
+    changes.iter().any(|change| match change {
+        Alteration::ChangeColumn { column, .. } => {
+            column.nullable == Some(true) && column.name.eq_ignore_ascii_case(name)
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,297 @@
+//! ALTER TABLE, CREATE INDEX and DROP INDEX.
+//!
+//! The table is held ([`untorn::TableChange`]), its definition and the clauses make a new definition
+//! (`target.rs`), and then the cheapest way that will do is taken: only the catalog changes, or secondary
+//! indexes come and go, or every row is put through a conversion ([`RowConversion`]) into a new file. The
+//! answer's `Records:` counts rows where MySQL copies them, not where we do.
+//!
+//! RENAME TO is a step of its own at the end; a name that is taken is refused before anything is done.
+
+mod columns;
+mod keys;
+mod target;
+
+use std::sync::Arc;
+
+use untorn::schema::{KeyDef, TableDef};
+use untorn::{Rebuild, Table, TableChange};
+
+use self::target::Target;
+use super::{Outcome, Session};
+use sql::ast::{self, AlterTable, Alteration, TableName};
+use sql::errors;
+use sql::exec::insert::{Changed, duplicate_in};
+use sql::exec::row_conversion::{Conversion, RowConversion};
+use sql::failure::Failure;
+use sql::result::SqlError;
+
+/// How a table gets its new definition.
+enum Way {
+    /// It has it.
+    Nothing,
+    /// By a change of the catalog.
+    Redefine,
+    /// Keys that are new, and names of those that go.
+    Indexes(Vec<KeyDef>, Vec<String>),
+    /// Row by row.
+    Rebuild,
+}
+
+/// The clauses of ALTER TABLE that concern foreign keys.
+#[derive(Default)]
+struct ForeignClauses {
+    added: Vec<ast::ForeignKey>,
+    dropped: Vec<String>,
+}
+
+fn done(records: u64, warnings: u64) -> Outcome {
+    let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
+    Outcome::Done(Changed { affected: records, info, ..Changed::default() })
+}
+
+impl Way {
+    /// The cheapest one.
+    fn of(old: &TableDef, target: &Target) -> Way {
+        let new = &target.def;
+        let in_place = target.origins.iter().enumerate().all(|(at, origin)| *origin == Some(at as u16))
+            && target.origins.len() == old.columns.len();
+        if !in_place || target.rebuild || target.verify {
+            return Way::Rebuild;
+        }
+        let numbers = |def: &TableDef| def.auto_increment_column();
+        let generated = |def: &TableDef| -> Vec<Option<String>> {
+            def.columns.iter().map(|column| column.generated.clone()).collect()
+        };
+        let newly_generated =
+            generated(new).iter().zip(generated(old)).any(|(new, old)| new.is_some() && *new != old);
+        if newly_generated || numbers(new).is_some() && numbers(new) != numbers(old) {
+            return Way::Rebuild;
+        }
+        if old == new {
+            return if target.next_number.is_some() { Way::Redefine } else { Way::Nothing };
+        }
+        if old.stores_alike(new) {
+            return Way::Redefine;
+        }
+        let only_keys = TableDef { keys: old.keys.clone(), ..new.clone() } == *old;
+        let clustered = |def: &TableDef| def.clustered_key().cloned();
+        let is_new = |key: &&KeyDef| key.id == 0;
+        let kept = new.keys.iter().filter(|key| !is_new(key)).all(|key| old.keys.contains(key));
+        if !only_keys || !kept || clustered(old) != clustered(new) {
+            return Way::Rebuild;
+        }
+        let gone = |key: &&KeyDef| new.keys.iter().all(|other| other.id != key.id);
+        let dropped = old.keys.iter().filter(gone).map(|key| key.name.clone()).collect();
+        Way::Indexes(new.keys.iter().filter(is_new).cloned().collect(), dropped)
+    }
+
+    /// Whether ALGORITHM and LOCK go with it.
+    fn allowed(&self, alter: &AlterTable, target: &Target) -> Result<(), SqlError> {
+        let algorithm = alter.algorithm.as_deref().unwrap_or("DEFAULT");
+        let lock = alter.lock.as_deref().unwrap_or("DEFAULT");
+        if algorithm == "INSTANT" && lock != "DEFAULT" {
+            let usage: [&dyn std::fmt::Display; 2] = [&"ALGORITHM=INSTANT", &"LOCK=NONE/SHARED/EXCLUSIVE"];
+            return Err(errors::error(errors::WRONG_USAGE, &usage));
+        }
+        let refused = |what: &str, why: &str, instead: &str| {
+            errors::error(errors::ALTER_OPERATION_NOT_SUPPORTED_REASON, &[&what, &why, &instead])
+        };
+        match (self, algorithm) {
+            (Way::Rebuild, "INSTANT") if target.converts => Err(refused(
+                "ALGORITHM=INSTANT",
+                "Need to rebuild the table to change column type",
+                "ALGORITHM=COPY/INPLACE",
+            )),
+            (Way::Rebuild | Way::Indexes(..), "INSTANT") => {
+                let instead = "ALGORITHM=COPY/INPLACE";
+                Err(errors::error(errors::ALTER_OPERATION_NOT_SUPPORTED, &[&"ALGORITHM=INSTANT", &instead]))
+            }
+            (Way::Rebuild, "INPLACE" | "NOCOPY") if target.converts => Err(refused(
+                &format!("ALGORITHM={algorithm}"),
+                "Cannot change column type INPLACE",
+                "ALGORITHM=COPY",
+            )),
+            (Way::Rebuild, _) if lock == "NONE" => {
+                Err(refused("LOCK=NONE", "COPY algorithm requires a lock", "LOCK=SHARED"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a rebuild failed.
+enum Ended {
+    Engine(untorn::Error),
+    Sql(SqlError),
+}
+
+impl From<untorn::Error> for Ended {
+    fn from(error: untorn::Error) -> Ended {
+        Ended::Engine(error)
+    }
+}
+
+impl Session {
+    pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<Outcome, Failure> {
+        let table = self.planner().engine_table(&alter.table)?;
+        let tablespace = |change: &Alteration| {
+            matches!(change, Alteration::DiscardTablespace | Alteration::ImportTablespace)
+        };
+        if alter.changes.iter().any(tablespace) {
+            return match &alter.changes[..] {
+                [Alteration::DiscardTablespace] => {
+                    self.discard_tablespace(&alter.table).await.map(|()| done(0, 0))
+                }
+                [Alteration::ImportTablespace] => {
+                    self.import_tablespace(&alter.table).await?;
+                    Ok(done(0, self.state.warning_count.get()))
+                }
+                _ => Err(errors::error(errors::WRONG_USAGE, &[&"TABLESPACE", &"other changes"]).into()),
+            };
+        }
+        let renamed = self.new_name(&table, alter)?;
+        let (rest, foreign) = self.foreign_clauses(&table, alter);
+        // What is dropped may need an index or a column that is dropped too.
+        if !foreign.dropped.is_empty() {
+            let dropped: Vec<&str> = foreign.dropped.iter().map(String::as_str).collect();
+            self.change_foreign_keys(&alter.table, &[], &dropped).await?;
+        }
+        let only_renamed =
+            |change: &Alteration| matches!(change, Alteration::RenameTo(_) | Alteration::Nothing);
+        let mut outcome = done(0, 0);
+        if !rest.changes.iter().all(only_renamed) {
+            outcome = self.change_definition(&rest).await?;
+        }
+        if !foreign.added.is_empty() {
+            let added: Vec<&ast::ForeignKey> = foreign.added.iter().collect();
+            self.change_foreign_keys(&alter.table, &added, &[]).await?;
+        }
+        if let Some(to) = renamed {
+            self.rename(&[(alter.table.clone(), to)]).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Takes the clauses of foreign keys out: they are steps of their own.
+    fn foreign_clauses(&self, table: &Table, alter: &AlterTable) -> (AlterTable, ForeignClauses) {
+        let (mut rest, mut foreign) = (alter.clone(), ForeignClauses::default());
+        let is_foreign =
+            |name: &str| table.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name));
+        rest.changes.retain(|change| match change {
+            Alteration::AddForeignKey(key) => {
+                foreign.added.push(key.clone());
+                false
+            }
+            Alteration::DropForeignKey(name) => {
+                foreign.dropped.push(name.clone());
+                false
+            }
+            Alteration::DropConstraint { name, .. } if is_foreign(name) => {
+                foreign.dropped.push(name.clone());
+                false
+            }
+            Alteration::AddColumn { column, .. } => {
+                foreign.added.extend(column.references.iter().cloned());
+                true
+            }
+            _ => true,
+        });
+        (rest, foreign)
+    }
+
+    /// The name that RENAME TO gives, if it is another one.
+    fn new_name(&self, table: &Table, alter: &AlterTable) -> Result<Option<TableName>, SqlError> {
+        let mut names = alter.changes.iter().filter_map(|change| match change {
+            Alteration::RenameTo(to) => Some(to),
+            _ => None,
+        });
+        let Some(to) = names.next_back() else { return Ok(None) };
+        let database = self.planner().database_of(to)?;
+        if database == table.database && to.name == table.name {
+            return Ok(None);
+        }
+        let engine = &self.state.database;
+        if engine.database(&database).is_none() {
+            return Err(errors::error(errors::BAD_DB, &[&database]));
+        }
+        if engine.table(&database, &to.name).is_ok() {
+            return Err(errors::error(errors::TABLE_EXISTS, &[&to.name]));
+        }
+        Ok(Some(to.clone()))
+    }
+
+    /// CREATE INDEX and DROP INDEX.
+    pub(super) async fn alter_one(
+        &mut self,
+        table: &TableName,
+        change: Alteration,
+    ) -> Result<Outcome, Failure> {
+        let table = table.clone();
+        let alter = AlterTable { table, changes: vec![change], algorithm: None, lock: None };
+        self.change_definition(&alter).await
+    }
+
+    async fn change_definition(&mut self, alter: &AlterTable) -> Result<Outcome, Failure> {
+        let named = self.planner().engine_table(&alter.table)?;
+        let engine = self.state.database.clone();
+        let timeout = self.lock_wait_timeout();
+        let change = engine
+            .definitions()
+            .session(&self.transaction)
+            .timeout(timeout)
+            .change_table(&named.database, &named.name)
+            .await?;
+        let table = change.table().clone();
+        let target = self.target_of(&table, &alter.changes)?;
+        let way = Way::of(&table.def, &target);
+        way.allowed(alter, &target)?;
+        let duplicate = |error: untorn::Error| match error {
+            untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry }) => {
+                let zone = self.state.time_zone_offset();
+                duplicate_in(&target.def, &table.name, &index, &entry, zone).into()
+            }
+            other => Failure::from(other),
+        };
+        let mut records = 0;
+        match way {
+            Way::Nothing => drop(change),
+            Way::Redefine => change.redefine(target.def, target.next_number).await?,
+            Way::Indexes(added, dropped) => {
+                let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                change.change_indexes(added, &dropped).await.map_err(duplicate)?;
+                if let Some(next) = target.next_number {
+                    let definitions = engine.definitions().session(&self.transaction).timeout(timeout);
+                    definitions.set_auto_increment(&table.database, &table.name, next).await?;
+                }
+            }
+            Way::Rebuild => {
+                let rows = self.rebuild(change, &target).await.map_err(|ended| match ended {
+                    Ended::Engine(error) => duplicate(error),
+                    Ended::Sql(error) => error.into(),
+                })?;
+                records = if target.counts_rows { rows } else { 0 };
+            }
+        }
+        Ok(done(records, self.state.warning_count.get()))
+    }
+
+    async fn rebuild(&self, change: TableChange<'_>, target: &Target) -> Result<u64, Ended> {
+        let table: Arc<Table> = change.table().clone();
+        let next_number = match target.next_number {
+            Some(next) => next,
+            None if target.keeps_counter => change.next_number().await?,
+            None => 1,
+        };
+        let numbers_from = (!target.keeps_counter).then_some(next_number);
+        let conversion = Conversion { def: &target.def, origins: &target.origins, numbers_from };
+        let mut conversion = RowConversion::new(&self.state, &table, conversion).map_err(Ended::Sql)?;
+        let plan = Rebuild { def: target.def.clone(), copied: conversion.copied(), next_number };
+        self.state.connection.set_state("copy to tmp table");
+        change.rebuild(plan, |row, new| conversion.convert(row, new).map_err(Ended::Sql)).await
+    }
+
+    /// OPTIMIZE TABLE: the same definition, every row written anew.
+    pub(super) async fn recreate(&mut self, name: &TableName) -> Result<(), Failure> {
+        self.alter_one(name, Alteration::Rebuild).await.map(|_| ())
+    }
+}

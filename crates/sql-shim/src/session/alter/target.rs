@@ -1,0 +1,145 @@
+//! From a table's definition and the clauses of ALTER TABLE to the definition that it is to have.
+
+use untorn::Table;
+use untorn::schema::{KeyKind, TableDef};
+use untorn::types::{Collation, ColumnType};
+
+use super::super::Session;
+use super::super::definition::{Options, chosen};
+use super::columns::Column;
+use sql::ast::Alteration;
+use sql::errors;
+use sql::result::SqlError;
+
+/// What a table is to become.
+pub(super) struct Target {
+    pub def: TableDef,
+    /// For each column which one it was.
+    pub origins: Vec<Option<u16>>,
+    /// AUTO_INCREMENT, if it is said.
+    pub next_number: Option<u64>,
+    /// The AUTO_INCREMENT column is the one that it was.
+    pub keeps_counter: bool,
+    /// The statement asks for a new file.
+    pub rebuild: bool,
+    /// Rows are to be checked by constraints that are new.
+    pub verify: bool,
+    /// Values of a column change.
+    pub converts: bool,
+    /// MySQL copies the rows, and counts them in its answer.
+    pub counts_rows: bool,
+}
+
+/// The type with another collation, if it is text.
+fn collated(kind: &ColumnType, rule: Collation) -> ColumnType {
+    let mut kind = kind.clone();
+    match &mut kind {
+        ColumnType::Char { collation, .. }
+        | ColumnType::VarChar { collation, .. }
+        | ColumnType::Text { collation, .. }
+        | ColumnType::Enum { collation, .. }
+        | ColumnType::Set { collation, .. }
+            if *collation != Collation::Binary =>
+        {
+            *collation = rule;
+        }
+        _ => {}
+    }
+    kind
+}
+
+impl Session {
+    /// What the clauses make of the table.
+    pub(super) fn target_of(&self, table: &Table, changes: &[Alteration]) -> Result<Target, SqlError> {
+        let old = &table.def;
+        let mut def = TableDef { columns: Vec::new(), keys: Vec::new(), checks: Vec::new(), ..old.clone() };
+        let (mut next_number, mut rebuild) = (None, false);
+        let mut options = Options::default();
+        for change in changes {
+            match change {
+                Alteration::Option(name, value) => {
+                    options.take(name, value, &self.state)?;
+                    match name.as_str() {
+                        "ENGINE" => rebuild = true,
+                        "COMMENT" => def.comment.clone_from(value),
+                        "AUTO_INCREMENT" => next_number = options.auto_increment,
+                        _ => {}
+                    }
+                }
+                Alteration::Rebuild => rebuild = true,
+                _ => {}
+            }
+        }
+        def.collation = chosen(options.charset.as_deref(), options.collation.as_deref(), def.collation)?;
+        let mut conversion = None;
+        for change in changes {
+            let Alteration::Convert(charset, collation) = change else { continue };
+            let charset = (charset != "default").then_some(charset.as_str());
+            let rule = chosen(charset, collation.as_deref(), def.collation)?;
+            if rule == Collation::Binary {
+                return Err(errors::unsupported("CONVERT TO CHARACTER SET binary"));
+            }
+            (def.collation, conversion) = (rule, Some(rule));
+        }
+        let mut columns = self.altered_columns(table, changes, def.collation)?;
+        if let Some(rule) = conversion {
+            for column in columns.iter_mut().filter(|column| !column.said) {
+                column.def.kind = collated(&column.def.kind, rule);
+            }
+        }
+        def.checks = self.altered_checks(table, &columns, changes)?;
+        let origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
+        def.columns = columns.into_iter().map(|Column { def, .. }| def).collect();
+        self.alter_keys(table, &mut def, &origins, changes)?;
+        def.validate().map_err(|error| sql::failure::engine(&error.into()))?;
+        self.planner().check_expressions(&table.database, &table.name, &def)?;
+        // In strict mode a NULL is refused without a copy.
+        let counts_rows = !self.state.is_strict()
+            && origins.iter().zip(&def.columns).any(|(origin, new)| {
+                origin.is_some_and(|at| old.columns[usize::from(at)].nullable && !new.nullable)
+            });
+        Ok(judged(
+            old,
+            Target {
+                def,
+                origins,
+                next_number,
+                keeps_counter: false,
+                rebuild,
+                verify: false,
+                converts: false,
+                counts_rows,
+            },
+        ))
+    }
+}
+
+/// Finds out what the change means for the rows.
+fn judged(old: &TableDef, mut target: Target) -> Target {
+    let pairs: Vec<_> = target
+        .origins
+        .iter()
+        .zip(&target.def.columns)
+        .map(|(origin, new)| (origin.map(|at| &old.columns[usize::from(at)]), new))
+        .collect();
+    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !was.kind.stores_alike(&is.kind)));
+    let renumbers =
+        pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));
+    let regenerates = pairs.iter().any(|(was, is)| match was {
+        Some(was) => was.generated != is.generated,
+        None => is.generated.is_some(),
+    });
+    let enforced = |def: &TableDef, name: &str| {
+        def.checks.iter().any(|check| check.enforced && check.name.eq_ignore_ascii_case(name))
+    };
+    let verify = target.def.checks.iter().any(|check| check.enforced && !enforced(old, &check.name));
+    let has_primary = |def: &TableDef| def.keys.iter().any(|key| key.kind == KeyKind::Primary);
+    let numbered = |def: &TableDef| def.auto_increment_column();
+    target.keeps_counter = numbered(&target.def)
+        .and_then(|at| target.origins[usize::from(at)])
+        .is_some_and(|origin| numbered(old) == Some(origin));
+    target.counts_rows |=
+        converts || renumbers || regenerates || verify || has_primary(old) && !has_primary(&target.def);
+    (target.converts, target.verify) = (converts, verify);
+    target
+}
