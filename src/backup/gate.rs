@@ -1,8 +1,8 @@
 //! Definitions and backups keep out of each other's way.
 //!
 //! A change of definitions passes before it takes its first metadata lock, and is inside until it has let go
-//! of the last one; a backup waits until nobody is inside, and then keeps everybody out. Whoever is inside
-//! may pass again, because no backup can have begun. Nobody waits here with a lock that others need: a
+//! of the last one; a backup waits until nobody is inside, and then keeps everybody out. A statement that is
+//! inside may pass again, because no backup can have begun. Nobody waits here with a lock that others need: a
 //! definition has none yet, and a backup takes none. So there is nothing to search for deadlocks.
 
 use std::sync::Arc;

@@ -207,7 +207,7 @@ struct History {
     report: Option<BackupReport>,
 }
 
-/// A backup beside sessions and definitions, and a power loss after so many polls or when it is done.
+/// A backup beside sessions and definitions, and a power loss after this many polls or when it is done.
 fn history(seed: u64, polls: u64, broken: Option<Broken>) -> History {
     let mut random = Random::new(seed);
     let environment = SimulatedEnvironment::new(random.next_u64());
