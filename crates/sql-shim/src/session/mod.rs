@@ -17,6 +17,7 @@ mod large_text;
 mod locks;
 pub mod memory;
 mod privileges;
+pub mod random_sequences;
 mod resumable;
 mod set;
 mod show;

@@ -18,6 +18,7 @@ use crate::result::SqlError;
 use crate::server::registry::{Connection, Kill, Server};
 use crate::session::evaluation::Evaluation;
 use crate::session::memory::{self, Account};
+use crate::session::random_sequences::RandomSequences;
 use crate::sql::ast;
 use crate::sql::value::Value;
 use crate::variables::{self, SessionSettings, SessionVariables, sql_mode};
@@ -86,6 +87,8 @@ pub struct SessionState {
     /// FOUND_ROWS().
     pub found_rows: Cell<u64>,
     random: Cell<u64>,
+    /// Those of RAND(seed) in this statement.
+    pub random_sequences: RandomSequences,
     named_locks: RefCell<Vec<String>>,
     /// What the account may do, as of a generation of the accounts.
     pub(super) rights: RefCell<Option<(u64, Arc<Rights>)>>,
@@ -135,6 +138,7 @@ impl SessionState {
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
             changes_strictly: Cell::new(false),
+            random_sequences: RandomSequences::default(),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
@@ -155,6 +159,7 @@ impl SessionState {
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
         self.changes_strictly.set(false);
+        self.random_sequences.reset();
     }
 
     /// Forgets the last statement's warnings.

@@ -72,6 +72,8 @@ pub struct SessionSettings {
     /// Milliseconds, 0 is no limit.
     pub max_execution_time_ms: u64,
     pub group_concat_max_len: u64,
+    /// Digits that a quotient has more than its dividend.
+    pub div_precision_increment: u8,
     /// Bytes that a sort keeps in memory.
     pub sort_buffer_size: u64,
     /// Bytes that groups, or keys of rows seen, keep in memory.
@@ -154,6 +156,7 @@ fn decode(values: &[Value]) -> SessionSettings {
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),
         group_concat_max_len: number("group_concat_max_len"),
+        div_precision_increment: number("div_precision_increment").min(30) as u8,
         sort_buffer_size: number("sort_buffer_size"),
         tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
         max_join_size: number("max_join_size"),

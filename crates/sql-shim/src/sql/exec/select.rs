@@ -259,7 +259,6 @@ impl<'p> Consumer<'p> {
         executor: &Executor<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
-        let limit = self.state.settings().group_concat_max_len;
         let plan = self.plan;
         let Some(grouping) = &plan.grouping else { return Ok(()) };
         let base = Context { subqueries: self.subqueries, ..Context::constant(self.state, self.parameters) };
@@ -272,7 +271,7 @@ impl<'p> Consumer<'p> {
                 .accumulators
                 .into_iter()
                 .zip(&grouping.aggregates)
-                .map(|(accumulator, aggregate)| accumulator.finish(aggregate, limit))
+                .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
             let cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
