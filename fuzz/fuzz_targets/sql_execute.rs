@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::server::registry::{Connection, Kill, Server};
+use sql::kill::Kill;
+use sql_shim::server::registry::{Connection, Server};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
-use sql_shim::sql::parser::STACK_BYTES;
+use sql::parser::STACK_BYTES;
 use sql_shim::variables::GlobalVariables;
 use sql_shim::wire::output::PacketOutput;
 use sql_shim::wire::reply::{Encoding, Flush, Reply, ReplyScratch};

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sql_shim::sql::lexer::LexicalModes;
-use sql_shim::sql::parser;
+use sql::lexer::LexicalModes;
+use sql::parser;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, mut text)) = data.split_first() else { return };

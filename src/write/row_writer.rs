@@ -73,9 +73,20 @@ pub struct RowWriter {
     rows_to_come: u64,
     /// AUTO_INCREMENT values that were taken and not given out.
     generated: Range<u64>,
+    /// Increment and offset of the values that are generated.
+    numbering: (u64, u64),
     /// Columns with ON UPDATE that the statement does not assign, with the statement's time.
     stamps: SmallVec<[(u16, Vec<u8>); 1]>,
     rows_added: i64,
+}
+
+/// The first of `offset`, `offset + increment`, … that is not below `start`.
+fn next_number(start: u64, increment: u64, offset: u64) -> u64 {
+    match start.checked_sub(offset) {
+        Some(beyond) if increment > 1 => start.saturating_add(beyond.next_multiple_of(increment) - beyond),
+        None if increment > 1 => offset,
+        _ => start,
+    }
 }
 
 impl RowWriter {
@@ -93,7 +104,14 @@ impl RowWriter {
     /// A writer of rows whose generated columns and CHECK constraints the caller evaluates: each row that it
     /// hands over has its generated values, and was checked.
     pub fn of_evaluated(table: Arc<Table>) -> RowWriter {
-        RowWriter { table, rows_to_come: 1, generated: 0..0, stamps: SmallVec::new(), rows_added: 0 }
+        RowWriter {
+            table,
+            rows_to_come: 1,
+            generated: 0..0,
+            numbering: (1, 1),
+            stamps: SmallVec::new(),
+            rows_added: 0,
+        }
     }
 
     /// The table.
@@ -139,14 +157,25 @@ impl RowWriter {
     /// # Errors
     /// [`Error::AutoIncrementExhausted`], also when the table has no such column. Storage errors.
     pub async fn generate(&mut self) -> Result<u64> {
-        if self.generated.is_empty() {
+        let (increment, offset) = self.numbering;
+        loop {
+            let value = next_number(self.generated.start, increment, offset);
+            if value < self.generated.end {
+                self.generated.start = value + 1;
+                return Ok(value);
+            }
             let counter = self.table.auto_increment.as_ref().ok_or(Error::AutoIncrementExhausted)?;
-            let count = self.rows_to_come.max(1);
+            let count = self.rows_to_come.max(1).saturating_mul(increment);
             self.generated = counter.take(self.table.rows.clustered.store(), count).await?;
         }
-        let value = self.generated.start;
-        self.generated.start += 1;
-        Ok(value)
+    }
+
+    /// Generated values are `offset`, `offset + increment`, …: `auto_increment_increment` and
+    /// `auto_increment_offset`, by which several servers share a table's numbers. An offset above the
+    /// increment does not count, as in MySQL.
+    pub fn number_by(&mut self, increment: u64, offset: u64) {
+        let increment = increment.max(1);
+        self.numbering = (increment, if offset > increment { 0 } else { offset });
     }
 
     /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets
@@ -161,7 +190,11 @@ impl RowWriter {
     ///
     /// # Errors
     /// Storage errors.
-    pub async fn use_value(&self, value: u64) -> Result<()> {
+    pub async fn use_value(&mut self, value: u64) -> Result<()> {
+        // What this statement generates goes on behind it, too.
+        if !self.generated.is_empty() && value >= self.generated.start {
+            self.generated.start = value.saturating_add(1).min(self.generated.end);
+        }
         match &self.table.auto_increment {
             Some(counter) => counter.used(self.table.rows.clustered.store(), value).await,
             None => Ok(()),

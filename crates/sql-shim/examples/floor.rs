@@ -8,12 +8,11 @@
 use std::io;
 use std::sync::Arc;
 
+use sql::result::{ColumnMeta, Completion, ResultColumns, ResultSink, SqlError, kind, status_flag};
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::result::{
-    ColumnMeta, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
-};
 use sql_shim::server::registry::{Connection, Server};
 use sql_shim::server::runtime::{ListenOptions, RuntimeKind, start};
+use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 

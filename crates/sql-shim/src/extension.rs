@@ -11,11 +11,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use sql::errors;
+use sql::result::SqlError;
 use untorn::asynchronous::Database;
 use untorn::{ExtensionOptions, ExtensionRestart, ExtensionStatus};
 
-use crate::errors;
-use crate::result::SqlError;
 use crate::server::registry::Server;
 use crate::variables::GlobalVariables;
 

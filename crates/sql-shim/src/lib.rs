@@ -3,8 +3,6 @@
 #![recursion_limit = "256"]
 
 pub mod auth;
-pub mod discard;
-pub mod errors;
 pub mod extension;
 pub mod inspect;
 pub mod log;
@@ -14,11 +12,9 @@ pub mod opensrv;
 pub mod options;
 pub mod probe;
 pub mod program;
-pub mod result;
 pub mod server;
 pub mod service;
 pub mod session;
-pub mod sql;
 pub mod status;
 pub mod variables;
 pub mod wire;

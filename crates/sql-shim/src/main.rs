@@ -6,9 +6,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use sql::result::SqlError;
 use sql_shim::options::ServerOptions;
 use sql_shim::program::{Engine, serve};
-use sql_shim::result::SqlError;
 use sql_shim::server::registry::Server;
 use sql_shim::session::Sessions;
 use untorn::asynchronous::Database;

@@ -62,11 +62,13 @@ use tokio::task::JoinSet;
 
 pub use driver::SessionDriver;
 
+use sql::kill::Kill;
+use sql::result::{ColumnMeta, SqlError, charset};
+
 use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step, native};
-use crate::result::{ColumnMeta, SqlError, charset};
 use crate::server::clock::TICK;
 use crate::server::login::SERVER_VERSION;
-use crate::server::registry::{ClientFlags, Connection, Kill, Server};
+use crate::server::registry::{ClientFlags, Connection, Server};
 use crate::service::SessionFactory;
 use crate::status::{Counter, Counters};
 use crate::wire::handshake::SALT_BYTES;

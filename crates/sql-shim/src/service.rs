@@ -8,8 +8,52 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use crate::result::{Param, Prepared, ResultColumns, ResultSink, SqlError};
+use sql::result::{Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
+
 use crate::server::registry::Connection;
+
+/// A parameter of a prepared statement as the client sent it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Param<'a> {
+    /// SQL NULL.
+    Null,
+    /// Any signed integer type.
+    Int(i64),
+    /// Any unsigned integer type.
+    UInt(u64),
+    /// FLOAT.
+    Float(f32),
+    /// DOUBLE.
+    Double(f64),
+    /// DECIMAL as its text.
+    Decimal(&'a [u8]),
+    /// Text, BLOB, ENUM, JSON and long data; `binary` when the client bound a BLOB type.
+    Bytes {
+        /// The value.
+        value: &'a [u8],
+        /// Bound as a BLOB: collation binary.
+        binary: bool,
+    },
+    /// DATE.
+    Date(Date),
+    /// DATETIME or TIMESTAMP.
+    DateTime(DateTime),
+    /// TIME.
+    Time(Time),
+}
+
+/// A prepared statement: what the wire must know of it, and the session's own plan.
+#[derive(Debug)]
+pub struct Prepared<P> {
+    /// The text as prepared (for SHOW PROCESSLIST).
+    pub sql: Arc<[u8]>,
+    /// One definition for each `?`.
+    pub params: Arc<ResultColumns>,
+    /// The result's columns, empty for a statement without rows.
+    pub columns: Arc<ResultColumns>,
+    /// The session's.
+    pub plan: P,
+}
 
 /// Makes the session of a connection after it has authenticated.
 pub trait SessionFactory: Send + Sync + 'static {
@@ -50,7 +94,7 @@ pub trait SessionService {
     fn reset(&mut self) -> impl Future<Output = ()>;
     /// The connection ends: rolls back. Called exactly once, also after errors.
     fn close(&mut self) -> impl Future<Output = ()>;
-    /// Bits of [`crate::result::status_flag`] as of now.
+    /// Bits of [`sql::result::status_flag`] as of now.
     fn status_flags(&self) -> u16;
     /// Seconds a silent client keeps its connection (`wait_timeout`, or `interactive_timeout` of an
     /// interactive one).

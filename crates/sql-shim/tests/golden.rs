@@ -11,8 +11,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use sql_shim::server::registry::{ClientFlags, Server};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;

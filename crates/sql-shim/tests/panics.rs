@@ -11,10 +11,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sql::result::{ResultColumns, ResultSink, SqlError};
+
 use engine::Engine;
-use sql_shim::result::{Param, Prepared, ResultColumns, ResultSink, SqlError};
 use sql_shim::server::registry::{Connection, Server};
 use sql_shim::server::runtime::RuntimeKind;
+use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::{PlannedStatement, Session, Sessions};
 use support::{Client, TestServer, error_code};

@@ -74,6 +74,25 @@ fn text_and_binary_rows() {
 }
 
 #[test]
+fn digits_are_those_of_their_own_column() {
+    let server = TestServer::root(RuntimeKind::Uring);
+    let mut client = server.login();
+    let first = client.query("digits");
+    let rows = client.rows(&first);
+    let mut expected = Vec::new();
+    for text in ["1.50", "1.23456", "7", "", "2024-02-29", "1.500", "0000", "0"] {
+        match text {
+            "" => expected.push(0xfb),
+            text => {
+                expected.push(text.len() as u8);
+                expected.extend_from_slice(text.as_bytes());
+            }
+        }
+    }
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
 fn ok_and_ends_of_rows_carry_status() {
     let server = TestServer::root(RuntimeKind::Uring);
     let mut client = server.login();
@@ -305,7 +324,7 @@ fn kill_query_and_kill_connection() {
             std::thread::yield_now();
         }
         assert_eq!(entry.activity().info, b"wait");
-        entry.kill(sql_shim::server::registry::Kill::Query);
+        entry.kill(sql::kill::Kill::Query);
         assert_eq!(error_code(&victim.receive().unwrap()), 1317);
         assert_eq!(victim.command(&[0x0e])[0], 0, "the connection lives on");
         assert_eq!(other.command(&[&[0x0c], &id.to_le_bytes()[..]].concat())[0], 0);
@@ -347,7 +366,7 @@ fn a_killed_connection_is_told() {
         let server = TestServer::root(runtime);
         let mut client = server.login();
         let entry = server.server.connections.get(client.connection_id()).unwrap();
-        entry.kill(sql_shim::server::registry::Kill::Connection);
+        entry.kill(sql::kill::Kill::Connection);
         client.sequence = 0;
         assert_eq!(error_code(&client.receive().unwrap()), 1053);
         assert!(client.is_closed());

@@ -7,9 +7,10 @@
 mod engine;
 mod support;
 
+use sql::lexer::LexicalModes;
+use sql::parser::{self, STACK_BYTES};
+
 use engine::Engine;
-use sql_shim::sql::lexer::LexicalModes;
-use sql_shim::sql::parser::{self, STACK_BYTES};
 use support::{Client, error_code};
 
 /// Makes a statement of `n` levels or links.
@@ -22,6 +23,21 @@ fn nest(before: &str, inside: &str, behind: &str, n: usize) -> String {
 /// Things that make a tree one level higher each.
 const DEEP: &[(&str, Make)] = &[
     ("parentheses", |n| nest("(", "1", ")", n)),
+    ("common tables that name the one before", |n| {
+        let tables: Vec<String> = (1..n).map(|at| format!("t{at} AS (SELECT * FROM t{})", at - 1)).collect();
+        format!(
+            "WITH {} SELECT * FROM t{}",
+            [vec!["t0 AS (SELECT 1 AS a)".to_owned()], tables].concat().join(", "),
+            n - 1
+        )
+    }),
+    ("correlated subqueries", |n| {
+        let open = "SELECT 1 FROM t WHERE id IN (SELECT id FROM t x WHERE x.id = t.id AND EXISTS (";
+        format!("{}SELECT 1{}", open.repeat(n), "))".repeat(n))
+    }),
+    ("parts of a UNION with LIMIT", |n| {
+        format!("{}SELECT 1{}", "(".repeat(n), " LIMIT 1) UNION SELECT 2".repeat(n))
+    }),
     ("minus", |n| nest("- ", "1", "", n)),
     ("NOT", |n| nest("NOT ", "1", "", n)),
     ("! and ~", |n| nest("!~", "1", "", n)),

@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
+use sql::errors::{self, error};
+use sql::privilege::{Level, Object, Privileges, Rights};
+use sql::result::SqlError;
 
-use super::privilege::{Level, Object, Privileges, Rights};
 use super::{DEFAULT_PLUGIN, Peer, host, native, sha2_password};
-use crate::errors::{self, error};
-use crate::result::SqlError;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "untorn-accounts.json";

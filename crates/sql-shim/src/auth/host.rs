@@ -8,8 +8,9 @@
 
 use std::net::IpAddr;
 
+use sql::privilege::matches;
+
 use super::Peer;
-use super::privilege::matches;
 
 /// How closely a host part describes a client; the larger is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,6 @@
 pub mod accounts;
 mod host;
 pub mod native;
-pub mod privilege;
 pub mod sha2_password;
 
 use std::net::IpAddr;
@@ -19,9 +18,9 @@ use std::sync::OnceLock;
 use rsa::pkcs8::{EncodePublicKey, LineEnding};
 use rsa::rand_core::{OsRng, RngCore};
 use rsa::{Oaep, RsaPrivateKey};
+use sql::errors::{self, error};
+use sql::result::SqlError;
 
-use crate::errors::{self, error};
-use crate::result::SqlError;
 use crate::wire::handshake::{SALT_BYTES, auth_more, auth_switch};
 use accounts::{Account, Accounts};
 

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use ::opensrv_mysql::{Column, ColumnType, ToMysqlValue};
 
-use crate::result::{Date, DateTime, Time};
+use sql::result::{Date, DateTime, Time};
+
 use crate::wire::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use crate::wire::output::put_length_encoded;
 use crate::wire::temporal::{

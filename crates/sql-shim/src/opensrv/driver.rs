@@ -11,13 +11,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::opensrv_mysql::{ColumnType, ValueInner};
+use sql::kill::Kill;
+use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use tokio::sync::{mpsc, oneshot};
 
 use super::cells::Cell;
-use crate::result::{Completion, Date, DateTime, Param, Prepared, ResultColumns, ResultSink, SqlError, Time};
 use crate::server::connection::{begin, end, too_many_statements};
-use crate::server::registry::{Connection, Kill, Server};
+use crate::server::registry::{Connection, Server};
 use crate::server::statements::Statements;
+use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::cursor::Cursor;

@@ -10,15 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use sql::errors::{self, error};
+use sql::kill::Kill;
+use sql::privilege::Privileges;
+use sql::result::{Completion, SqlError};
+
 use super::login::{self, Wish};
 use super::panics::{Panicked, caught};
-use super::registry::{Connection, INFO_BYTES_MAX, Kill, Server};
+use super::registry::{Connection, INFO_BYTES_MAX, Server};
 use super::statements::Statements;
 use super::transport::Socket;
 use crate::auth::Peer;
-use crate::auth::privilege::Privileges;
-use crate::errors::{self, error};
-use crate::result::{Completion, SqlError};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::command::{self, Command};

@@ -2,10 +2,11 @@
 
 use std::pin::pin;
 
+use sql::result::{SqlError, status_flag};
+
 use super::connection::{End, Link, unless_killed};
 use super::registry::{ClientFlags, Server};
 use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
-use crate::result::{SqlError, status_flag};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
 use crate::wire::{capability, packets};
 

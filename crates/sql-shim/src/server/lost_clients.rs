@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
+use sql::kill::Kill;
 
-use super::registry::{Connection, Kill, Registry};
+use super::registry::{Connection, Registry};
 
 /// How often the listener looks.
 pub const LOOK: Duration = Duration::from_millis(20);

@@ -9,20 +9,22 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
+use sql::errors::{self, error};
+use sql::kill::{Kill, KillSwitch};
+use sql::memory::ServerMemory;
+use sql::privilege::{Privileges, Rights};
+use sql::result::SqlError;
 use tokio::sync::{Notify, Semaphore};
 
 use super::clock::CoarseClock;
 use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
 use crate::auth::accounts::Accounts;
-use crate::auth::privilege::{Privileges, Rights};
-use crate::errors::{self, error};
-use crate::result::SqlError;
-use crate::session::memory::ServerMemory;
+use crate::options::machine;
 use crate::status::averages::Averages;
 use crate::status::{Counters, Status};
 use crate::variables::GlobalVariables;
@@ -76,7 +78,7 @@ impl Server {
             clock: CoarseClock::default(),
             prepared_statements: Arc::default(),
             read_lock: Arc::default(),
-            memory: Arc::default(),
+            memory: Arc::new(ServerMemory::new(machine::memory_bytes().0 / 4)),
             shutdown: Shutdown::default(),
         })
     }
@@ -149,18 +151,6 @@ pub struct ClientFlags {
     pub charset: u16,
 }
 
-/// How urgently a connection is to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Kill {
-    /// Not at all.
-    No = 0,
-    /// The running statement ends with error 1317 (KILL QUERY).
-    Query = 1,
-    /// The connection ends (KILL, shutdown, timeout of a shutdown).
-    Connection = 2,
-}
-
 /// The changing part of a connection's entry.
 #[derive(Debug, Clone)]
 pub struct Activity {
@@ -192,7 +182,7 @@ pub struct Connection {
     /// Counters of the runtime thread that carries it.
     pub counters: Arc<Counters>,
     reserve: bool,
-    kill: AtomicU8,
+    kill_switch: Arc<KillSwitch>,
     timed_out: AtomicBool,
     /// When the connection is given up on the coarse clock; 0 for never.
     deadline_ms: AtomicU64,
@@ -259,7 +249,7 @@ impl Connection {
 
     /// Asks the connection to stop and wakes it.
     pub fn kill(&self, how: Kill) {
-        self.kill.fetch_max(how as u8, Ordering::AcqRel);
+        self.kill_switch.set(how);
         if let Some(waker) = self.waker.lock().take() {
             waker.wake();
         }
@@ -290,26 +280,21 @@ impl Connection {
         self.timed_out.load(Ordering::Acquire)
     }
 
-    /// How urgently this connection is to stop; one atomic load, cheap enough for every row.
+    /// What a statement of the connection looks at.
+    pub fn kill_switch(&self) -> &Arc<KillSwitch> {
+        &self.kill_switch
+    }
+
+    /// How urgently this connection is to stop.
     #[inline]
     pub fn kill_level(&self) -> Kill {
-        match self.kill.load(Ordering::Acquire) {
-            0 => Kill::No,
-            1 => Kill::Query,
-            _ => Kill::Connection,
-        }
+        self.kill_switch.level()
     }
 
     /// A KILL QUERY applies to the statement it met: forget it when a statement begins.
+    #[inline]
     pub fn clear_query_kill(&self) {
-        if self.kill.load(Ordering::Relaxed) == Kill::Query as u8 {
-            let _ = self.kill.compare_exchange(
-                Kill::Query as u8,
-                Kill::No as u8,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-        }
+        self.kill_switch.clear_query();
     }
 
     /// Resolves once the connection is to stop at least as urgently as `at_least`. One waiter at a time: the
@@ -375,7 +360,7 @@ impl Registry {
             id,
             reserve,
             counters,
-            kill: AtomicU8::new(0),
+            kill_switch: Arc::default(),
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),
             changing: AtomicBool::new(false),

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use sql::kill::Kill;
+use sql::parser::STACK_BYTES;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -20,11 +22,10 @@ use super::clock::TICK;
 use super::connection;
 use super::lost_clients::{self, Attended};
 use super::panics::Enrolled;
-use super::registry::{Connection, Kill, Server};
+use super::registry::{Connection, Server};
 use super::transport::{Accepted, Socket};
 use crate::auth::Peer;
 use crate::service::SessionFactory;
-use crate::sql::parser::STACK_BYTES;
 use crate::status::{Counter, Counters};
 use crate::wire::output::PacketOutput;
 use crate::wire::packets;

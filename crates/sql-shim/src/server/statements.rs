@@ -3,7 +3,7 @@
 //! Ids are a slot number (low 16 bits, from 1) and a generation, so that looking one up is an index, and a
 //! stale id of a closed statement does not find the next one in its slot.
 
-use crate::result::Prepared;
+use crate::service::Prepared;
 use crate::wire::params::ParamState;
 
 /// A statement and what the wire remembers for it.
@@ -112,8 +112,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
+    use sql::result::ResultColumns;
+
     use super::*;
-    use crate::result::ResultColumns;
 
     fn prepared(plan: u32) -> Prepared<u32> {
         let none = ResultColumns::new(Vec::new());

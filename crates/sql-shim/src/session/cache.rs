@@ -8,13 +8,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sql::ast::{Query, SelectItem, Statement, TableRef};
+use sql::expr::types::Type;
+use sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
+use sql::parser;
+use sql::plan::{Plan, Planner};
+use sql::value::{Value, decimal};
+
 use crate::session::state::SessionState;
-use crate::sql::ast::{Query, SelectItem, Statement, TableRef};
-use crate::sql::expr::types::Type;
-use crate::sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
-use crate::sql::parser;
-use crate::sql::plan::{Plan, Planner};
-use crate::sql::value::{Value, decimal};
 
 /// Longer statements (bulk inserts) are not worth a key.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -45,7 +46,8 @@ enum Literal {
 /// A statement without its literals.
 #[derive(Debug, Default)]
 pub struct Fingerprint {
-    /// The statement with `?` for literals, then the kinds of the literals.
+    /// The statement with `?` for literals, then the kinds of the literals, then the modes.
+    /// See `Settings::plan_modes`.
     pub key: Vec<u8>,
     /// Length of the statement in `key`.
     text_length: usize,
@@ -57,8 +59,9 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of `sql`; `false` when it is not a statement for the cache.
-    pub fn of(&mut self, sql: &[u8], modes: LexicalModes) -> bool {
+    /// Takes the fingerprint of `sql` under modes that have a say in plans; `false` when it is not a
+    /// statement for the cache.
+    pub fn of(&mut self, sql: &[u8], modes: LexicalModes, plan_modes: u64) -> bool {
         self.key.clear();
         self.copied = 0;
         self.literals.clear();
@@ -82,6 +85,7 @@ impl Fingerprint {
             LiteralKind::Float => b'f',
             LiteralKind::Text => b't',
         }));
+        self.key.extend(plan_modes.to_le_bytes());
         true
     }
 
@@ -200,10 +204,9 @@ impl Fingerprint {
                 Literal::UInt(v) => Value::UInt(*v),
                 Literal::Double(v) => Value::Double(*v),
                 Literal::Decimal(text) => decimal::parse(text).map_or(Value::Null, Value::Decimal),
-                Literal::Text(bytes) => Value::Text(
-                    std::borrow::Cow::Borrowed(bytes),
-                    crate::sql::value::Collation::Utf8mb4GeneralCi,
-                ),
+                Literal::Text(bytes) => {
+                    Value::Text(std::borrow::Cow::Borrowed(bytes), sql::value::Collation::Utf8mb4GeneralCi)
+                }
             })
             .collect()
     }
@@ -225,7 +228,8 @@ impl Fingerprint {
 /// Whether the answer's shape does not depend on the literals.
 fn is_shapely(statement: &Statement) -> bool {
     fn query(query: &Query) -> bool {
-        query.selects.len() == 1
+        query.with.is_empty()
+            && query.selects.len() == 1
             && query.selects.iter().all(|(_, select)| {
                 select.into.is_empty()
                     && select.from.as_ref().is_none_or(plain)
@@ -340,8 +344,10 @@ mod tests {
 
     fn key(sql: &str) -> Option<String> {
         let mut fingerprint = Fingerprint::default();
-        let found = fingerprint.of(sql.as_bytes(), LexicalModes::default());
-        found.then(|| String::from_utf8_lossy(&fingerprint.key).into_owned())
+        let found = fingerprint.of(sql.as_bytes(), LexicalModes::default(), 0);
+        let text =
+            fingerprint.key.len().checked_sub(size_of::<u64>()).and_then(|end| fingerprint.key.get(..end));
+        text.filter(|_| found).map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
     #[test]

@@ -3,21 +3,22 @@
 
 use std::sync::Arc;
 
-use super::failure::Failure;
+use sql::ast::{self, Account, AccountSpecification, Identification, Scope, Statement};
+use sql::errors;
+use sql::exec::insert::Changed;
+use sql::expr::Context;
+use sql::expr::bind::Binder;
+use sql::failure::Failure;
+use sql::kill::Kill;
+use sql::plan::{Planner, ValuePlan};
+use sql::privilege::{Object, Privileges};
+use sql::result::{ResultSink, SqlError};
+use sql::value::Value;
+
 use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
 use crate::auth::accounts::{self, AccountChange, Authority};
-use crate::auth::privilege::{Object, Privileges};
-use crate::errors;
-use crate::result::{ResultSink, SqlError};
 use crate::server::panics::CountedStatement;
-use crate::server::registry::Kill;
-use crate::sql::ast::{self, Account, AccountSpecification, Identification, Scope, Statement};
-use crate::sql::exec::insert::Changed;
-use crate::sql::expr::Context;
-use crate::sql::expr::bind::Binder;
-use crate::sql::plan::{Planner, ValuePlan};
-use crate::sql::value::Value;
-use crate::variables;
+use crate::variables::{self, GlobalVariables, SessionVariables};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -185,8 +186,8 @@ impl Session {
     }
 
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
-        if crate::sql::catalog_views::is_view_database(name) {
-            self.state.set_current_database(Some(crate::sql::catalog_views::INFORMATION_SCHEMA));
+        if sql::catalog_views::is_view_database(name) {
+            self.state.set_current_database(Some(sql::catalog_views::INFORMATION_SCHEMA));
             return Ok(());
         }
         if name.is_empty() {
@@ -260,7 +261,6 @@ impl Session {
             return Ok(done());
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
-        let server = self.state.server.clone();
         if let Some(level) = level {
             let text = match level {
                 ast::Isolation::ReadUncommitted => "READ-UNCOMMITTED",
@@ -269,13 +269,25 @@ impl Session {
                 ast::Isolation::Serializable => "SERIALIZABLE",
             };
             let value = variables::Value::Text(Arc::from(text));
-            self.state_mut().variables.set(&server.variables, "transaction_isolation", scope, Some(value))?;
+            self.set_variable("transaction_isolation", scope, value)?;
         }
         if let Some(read_only) = read_only {
             let value = variables::Value::Bool(read_only);
-            self.state_mut().variables.set(&server.variables, "transaction_read_only", scope, Some(value))?;
+            self.set_variable("transaction_read_only", scope, value)?;
         }
         Ok(done())
+    }
+
+    fn set_variable(
+        &mut self,
+        name: &str,
+        scope: variables::Scope,
+        to: variables::Value,
+    ) -> Result<(), SqlError> {
+        let set =
+            |of: &mut SessionVariables, globals: &GlobalVariables| of.set(globals, name, scope, Some(to));
+        self.state_mut().change_variables(set)?;
+        Ok(())
     }
 
     fn kill(&mut self, query_only: bool, connection: &ast::Expr) -> Result<Outcome, Failure> {

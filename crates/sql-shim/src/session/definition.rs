@@ -1,16 +1,16 @@
 //! DDL: from syntax to the engine's definitions. Every such statement commits what is open first.
 
+use sql::ast::{self, Alteration, CreateTable, DataType, Maintenance, Statement, TableName};
+use sql::errors;
+use sql::exec::insert::Changed;
+use sql::failure::Failure;
+use sql::plan::{charset_collation, collation_named};
+use sql::result::{ResultSink, SqlError};
+use sql::value::Value;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
-use super::failure::Failure;
 use super::{Outcome, Session, kept_expressions};
-use crate::errors;
-use crate::result::{ResultSink, SqlError};
-use crate::sql::ast::{self, Alteration, CreateTable, DataType, Maintenance, Statement, TableName};
-use crate::sql::exec::insert::Changed;
-use crate::sql::plan::{charset_collation, collation_named};
-use crate::sql::value::Value;
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -470,7 +470,7 @@ impl Session {
         {
             Err(untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry })) => {
                 let fresh = engine.table(&table.database, &table.name)?;
-                Err(crate::sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
+                Err(sql::exec::insert::duplicate(&fresh, &index, &entry, 0).into())
             }
             other => Ok(other?),
         }
@@ -628,7 +628,7 @@ impl Session {
                         .await;
                     let report = match checked {
                         Err(discarded @ untorn::Error::TablespaceDiscarded(..)) => {
-                            push("Error", &super::failure::engine(&discarded).message);
+                            push("Error", &sql::failure::engine(&discarded).message);
                             push("error", "Corrupt");
                             continue;
                         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sql::result::SqlError;
 use untorn::asynchronous::Database;
 
 use crate::options::machine;
-use crate::result::SqlError;
 use crate::server::registry::Server;
 use crate::variables::Value;
 

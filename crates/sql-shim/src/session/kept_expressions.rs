@@ -1,16 +1,16 @@
 //! What a new table's definition keeps of expressions: defaults, generated columns, CHECK constraints.
 
+use sql::ast::{self, Expr, Unkept};
+use sql::errors;
+use sql::expr::bind::Binder;
+use sql::parser::check_length;
+use sql::result::SqlError;
+use sql::store::Storing;
+use sql::value::Value;
 use untorn::schema::{self, TableDef};
 use untorn::types::ColumnType;
 
 use super::Session;
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, Expr, Unkept};
-use crate::sql::expr::bind::Binder;
-use crate::sql::parser::check_length;
-use crate::sql::store::Storing;
-use crate::sql::value::Value;
 
 /// The name that the `number`-th CHECK constraint of a table gets when it is given none.
 pub(super) fn generated_name(table: &str, number: usize) -> String {
@@ -123,7 +123,7 @@ impl Session {
         let mut bytes = Vec::new();
         let storing = Storing { state: &self.state, row: 1, lenient: false };
         storing.encode(&value, def, &mut bytes).map_err(|_| invalid())?;
-        let stored = crate::sql::store::decode(&bytes, &def.kind, self.state.time_zone_offset());
+        let stored = sql::store::decode(&bytes, &def.kind, self.state.time_zone_offset());
         let text = match &value {
             Value::Text(text, _) if def.kind.is_string() => text.to_vec(),
             _ => stored.to_text().into_owned(),

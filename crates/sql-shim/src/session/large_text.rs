@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use sql::ast::Statement;
+use sql::discard::{Elsewhere, discard};
+use sql::errors;
+use sql::failure::Failure;
+use sql::lexer::{Lexer, LexicalModes, TokenKind};
+use sql::memory::{StatementCharge, refused};
+use sql::parser::{self, ParsedStatement};
+use sql::plan::{Plan, Planner};
+use sql::result::SqlError;
 use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
 
-use super::failure::Failure;
-use super::memory::{StatementCharge, refused};
 use super::resumable::resumable;
 use super::watch::Ended;
 use super::{Session, Watch};
-use crate::discard::{Elsewhere, discard};
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::Statement;
-use crate::sql::lexer::{Lexer, LexicalModes, TokenKind};
-use crate::sql::parser::{self, ParsedStatement};
-use crate::sql::plan::{Plan, Planner};
 
 /// Texts from this length on are parsed apart.
 const BYTES_APART: usize = 256 << 10;
@@ -246,16 +246,16 @@ impl Session {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use sql::memory::{Account, ServerMemory};
     use untorn::engine::{RealEnvironment, RealOptions};
 
     use super::*;
-    use crate::session::memory::{Account, ServerMemory};
 
     #[test]
     fn without_a_thread_a_long_text_is_refused() {
         let environment = RealEnvironment::new(RealOptions::default()).unwrap();
         let slice = TimeSlice::new(Arc::new(environment));
-        let charge = Arc::new(Account::new(Arc::new(ServerMemory::default())).statement(1000).unwrap());
+        let charge = Arc::new(Account::new(Arc::new(ServerMemory::new(1 << 20))).statement(1000).unwrap());
         let parse = |stack_bytes| {
             let work = parse_apart(b"SELECT 1", LexicalModes::default(), &slice, charge.clone(), stack_bytes);
             untorn::engine::block_on(work)

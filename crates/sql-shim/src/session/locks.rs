@@ -11,17 +11,17 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use sql::ast::{self, Flush, TableName};
+use sql::errors;
+use sql::exec::insert::Changed;
+use sql::failure::Failure;
+use sql::plan::Plan;
+use sql::result::SqlError;
 use untorn::Access;
 use untorn::asynchronous::{NotUsable, TableLockRequest};
 use untorn::engine::Wait;
 
-use super::failure::Failure;
 use super::{Outcome, Session};
-use crate::errors;
-use crate::result::SqlError;
-use crate::sql::ast::{self, Flush, TableName};
-use crate::sql::exec::insert::Changed;
-use crate::sql::plan::Plan;
 
 /// A table locked by LOCK TABLES.
 pub(super) struct LockedTable {

@@ -10,14 +10,10 @@ mod command;
 pub mod courtesy;
 mod definition;
 mod engine_settings;
-mod evaluation;
-pub mod failure;
 mod kept_expressions;
 mod large_text;
 mod locks;
-pub mod memory;
 mod privileges;
-pub mod random_sequences;
 mod resumable;
 mod set;
 mod show;
@@ -34,32 +30,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sql::ast::Statement;
+use sql::discard::Elsewhere;
+use sql::errors;
+use sql::exec::insert::Changed;
+use sql::exec::{Executor, Target};
+use sql::expr::types::Type;
+use sql::failure::Failure;
+use sql::lexer::LexicalModes;
+use sql::memory::StatementCharge;
+use sql::parser;
+use sql::plan::Plan;
+use sql::result::{self, Completion, ResultColumns, ResultSink, SqlError, kind, status_flag};
+use sql::sql_mode;
+use sql::value::{Collation, Value, decimal};
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::types;
 
-use crate::discard::Elsewhere;
-use crate::errors;
-use crate::result::{
-    self, Completion, Param, Prepared, ResultColumns, ResultSink, SqlError, kind, status_flag,
-};
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
-use crate::service::{SessionFactory, SessionService};
-use crate::sql::ast::Statement;
-use crate::sql::exec::insert::Changed;
-use crate::sql::exec::{Executor, Target};
-use crate::sql::expr::types::Type;
-use crate::sql::lexer::LexicalModes;
-use crate::sql::parser;
-use crate::sql::plan::Plan;
-use crate::sql::value::{Collation, Value, decimal};
+use crate::service::{Param, Prepared, SessionFactory, SessionService};
 use crate::status::Counter;
-use crate::variables::{self, sql_mode};
+use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
-use failure::Failure;
 use locks::LockedTable;
 use state::SessionState;
 use watch::{Ended, Watch};
@@ -94,7 +90,7 @@ pub struct PlannedStatement {
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
     /// Charged until the client closes it.
-    _charge: Arc<memory::StatementCharge>,
+    _charge: Arc<StatementCharge>,
 }
 
 /// How often a statement is planned again because its tables have changed in between. Each time that other
@@ -178,7 +174,7 @@ impl Session {
     }
 
     fn modes(&self) -> LexicalModes {
-        let mode = self.state.settings().sql_mode;
+        let mode = self.state.settings().sql.sql_mode;
         LexicalModes {
             ansi_quotes: mode & sql_mode::ANSI_QUOTES != 0,
             no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
@@ -277,7 +273,7 @@ impl Session {
                 flags |= status_flag::IN_TRANS_READONLY;
             }
         }
-        if self.state.settings().sql_mode & sql_mode::NO_BACKSLASH_ESCAPES != 0 {
+        if self.state.settings().sql.sql_mode & sql_mode::NO_BACKSLASH_ESCAPES != 0 {
             flags |= status_flag::NO_BACKSLASH_ESCAPES;
         }
         flags
@@ -446,7 +442,8 @@ impl Session {
         self.state
             .evaluation
             .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
-        let mut executor = Executor { state: &self.state, transaction: &mut self.transaction, parameters };
+        let (state, transaction) = (&self.state, &mut self.transaction);
+        let mut executor = Executor::new(state, transaction, parameters);
         let timed_out = &self.state.timed_out;
         let work = pin!(execute(&mut executor, plan, out));
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
@@ -483,7 +480,7 @@ impl Session {
 fn keeps_warnings(plan: &Plan) -> bool {
     matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
         show.kind,
-        crate::sql::ast::ShowKind::Warnings { .. } | crate::sql::ast::ShowKind::Errors { .. }
+        sql::ast::ShowKind::Warnings { .. } | sql::ast::ShowKind::Errors { .. }
     ))
 }
 

@@ -8,136 +8,25 @@
 //! The rights are the account's as they are now: unlike in MySQL, where some grants wait for the next USE or
 //! the next login, a change counts from each session's next statement on.
 
-use std::sync::Arc;
+use sql::ast::{
+    Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
+};
+use sql::catalog_views::is_view_database;
+use sql::errors::{self, error};
+use sql::privilege::{Object, Privileges};
+use sql::result::SqlError;
 
 use super::Session;
 use super::state::SessionState;
-use crate::auth::privilege::{Object, Privileges, Rights};
-use crate::errors::{self, error};
-use crate::result::SqlError;
-use crate::sql::ast::{
-    Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
-};
-use crate::sql::catalog_views::is_view_database;
-
-/// Privileges that show a table to an account.
-fn seeing() -> Privileges {
-    Privileges::all(crate::auth::privilege::Level::Table) | Privileges::GRANT_OPTION
-}
-
-/// The names of those in whose messages the account appears.
-struct Who {
-    user: Arc<str>,
-    account_host: Arc<str>,
-    /// Where the client is.
-    host: String,
-}
 
 impl SessionState {
-    /// What the account of this connection may do.
-    pub fn rights(&self) -> Arc<Rights> {
-        let generation = self.server.accounts.generation();
-        if let Some((known, rights)) = &*self.rights.borrow()
-            && *known == generation
-        {
-            return rights.clone();
-        }
-        let who = self.who();
-        let rights = Arc::new(self.server.accounts.rights(&who.user, &who.account_host));
-        *self.rights.borrow_mut() = Some((generation, rights.clone()));
-        rights
-    }
-
-    /// The connection is somebody else's now.
-    pub fn forget_rights(&self) {
-        *self.rights.borrow_mut() = None;
-    }
-
-    fn who(&self) -> Who {
-        self.connection.with_activity(|activity| Who {
-            user: activity.user.clone(),
-            account_host: activity.account_host.clone(),
-            host: activity.host.rsplit_once(':').map_or(&*activity.host, |(host, _)| host).to_owned(),
-        })
-    }
-
-    /// Error 1044.
-    fn database_denied(&self, database: &str) -> SqlError {
-        let who = self.who();
-        error(errors::DBACCESS_DENIED, &[&who.user, &who.account_host, &database])
-    }
-
-    /// Error 1142.
-    fn table_denied(&self, command: &str, table: &str) -> SqlError {
-        let who = self.who();
-        error(errors::TABLEACCESS_DENIED, &[&command, &who.user, &who.host, &table])
-    }
-
-    /// Error 1143: reading a column of a table that may only be changed.
-    pub fn column_denied(&self, column: &str, table: &str) -> SqlError {
-        let who = self.who();
-        error(errors::COLUMNACCESS_DENIED, &[&"SELECT", &who.user, &who.host, &column, &table])
-    }
-
-    /// Requires one of these privileges on everything; 1227.
-    pub fn require_any(&self, wanted: Privileges) -> Result<(), SqlError> {
-        if self.rights().global().has_any(wanted) {
-            return Ok(());
-        }
-        let names: Vec<&str> = wanted.names().collect();
-        Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&names.join(" or ")]))
-    }
-
-    /// Requires privileges on a database as a whole; 1044.
-    fn require_on_database(&self, database: &str, wanted: Privileges) -> Result<(), SqlError> {
-        let allowed = !is_view_database(database) && self.rights().on_database(database).has(wanted);
-        if allowed { Ok(()) } else { Err(self.database_denied(database)) }
-    }
-
-    /// Requires that the account has anything to do with the database; 1044.
-    pub fn require_sight_of_database(&self, database: &str) -> Result<(), SqlError> {
-        if is_view_database(database) || self.rights().sees_database(database) {
-            return Ok(());
-        }
-        Err(self.database_denied(database))
-    }
-
-    /// Requires privileges on a table; 1142 naming those that are missing.
-    pub fn require_on_table(&self, database: &str, table: &str, wanted: Privileges) -> Result<(), SqlError> {
-        if is_view_database(database) {
-            let readable = wanted == Privileges::SELECT;
-            return if readable { Ok(()) } else { Err(self.database_denied(database)) };
-        }
-        let missing = wanted.without(self.rights().on_table(database, table));
-        if missing.is_empty() { Ok(()) } else { Err(self.table_denied(&missing.list(), table)) }
-    }
-
-    /// SELECT … FOR UPDATE holds others up: it takes more than SELECT.
-    pub fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
-        let wanted = Privileges::UPDATE | Privileges::DELETE | Privileges::LOCK_TABLES;
-        if is_view_database(database) || self.rights().on_table(database, table).has_any(wanted) {
-            return Ok(());
-        }
-        Err(self.table_denied("SELECT with locking clause", table))
-    }
-
-    /// Whether the account may know of the table.
-    pub fn sees_table(&self, database: &str, table: &str) -> bool {
-        is_view_database(database) || self.rights().on_table(database, table).has_any(seeing())
-    }
-
-    /// Requires that the account may know of the table; 1142 with `command`.
-    fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
-        if self.sees_table(database, table) { Ok(()) } else { Err(self.table_denied(command, table)) }
-    }
-
     /// GRANT and REVOKE: only what one holds, and may hand on, on that object.
     fn require_grant_option(&self, object: &Object, what: Privileges) -> Result<(), SqlError> {
         let rights = self.rights();
         let wanted = what | Privileges::GRANT_OPTION;
         match object {
             Object::Everything if !rights.global().has(wanted) => {
-                let who = self.who();
+                let who = self.facts.client();
                 let password = self.server.accounts.has_password(&who.user, &who.account_host);
                 let password = if password { "YES" } else { "NO" };
                 Err(error(errors::ACCESS_DENIED, &[&who.user, &who.account_host, &password]))

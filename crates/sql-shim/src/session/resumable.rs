@@ -8,10 +8,9 @@
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use sql::failure::Failure;
+use sql::memory::refused;
 use untorn::engine::TimeSlice;
-
-use super::failure::Failure;
-use super::memory::refused;
 
 /// Runs `work` on a stack of this size. What it is given lets others run; the slice of time is new when that
 /// returns.

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use super::failure::Failure;
+use sql::ast::{Scope, SetItem};
+use sql::failure::Failure;
+use sql::privilege::Privileges;
+use sql::result::{ResultSink, SqlError};
+use sql::value::Value;
+
 use super::{Changed, Outcome, Session};
-use crate::auth::privilege::Privileges;
-use crate::result::{ResultSink, SqlError};
-use crate::sql::ast::{Scope, SetItem};
-use crate::sql::value::Value;
 use crate::variables::{self, Change};
 
 /// A checked item.
@@ -68,7 +69,7 @@ impl Session {
             self.transaction.state().slice().work(1).await?;
         }
         // A single one has nothing before it.
-        let system = (items.len() > 1).then(|| self.state.variables.clone());
+        let system = (items.len() > 1).then(|| self.state.variables());
         let mut user = Vec::new();
         for setting in settings {
             if let Setting::User(name, _) = &setting {
@@ -76,7 +77,7 @@ impl Session {
             }
             if let Err(failure) = self.apply(setting).await {
                 if let Some(system) = system {
-                    self.state_mut().variables = system;
+                    self.state_mut().change_variables(|variables, _| *variables = system);
                 }
                 for (name, value) in user.into_iter().rev() {
                     self.state.set_user_variable(name, value)?;
@@ -144,13 +145,16 @@ impl Session {
             Setting::Timestamp(seconds) => self.state.set_timestamp(seconds),
             Setting::Texts(changes) => {
                 for change in changes {
-                    self.state_mut().variables.apply(&server.variables, change)?;
+                    self.state_mut()
+                        .change_variables(|variables, globals| variables.apply(globals, change))?;
                 }
             }
             Setting::System { change, persist } => {
                 let name = change.name();
                 let before = self.state.settings().autocommit;
-                if let Some(warning) = self.state_mut().variables.apply(&server.variables, change)? {
+                let applied =
+                    self.state_mut().change_variables(|variables, globals| variables.apply(globals, change));
+                if let Some(warning) = applied? {
                     self.state.warn(warning);
                 }
                 if persist {

@@ -6,25 +6,25 @@ mod innodb_status;
 use std::pin::pin;
 use std::sync::Arc;
 
+use sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
+use sql::catalog_views::{self, RowSource, number, text};
+use sql::context::Level;
+use sql::discard::Elsewhere;
+use sql::errors;
+use sql::exec::{Rows, output};
+use sql::expr::bind::Binder;
+use sql::expr::types::Type;
+use sql::expr::{Context, Expr, RowView};
+use sql::failure::Failure;
+use sql::plan::access::Path;
+use sql::plan::source::{Source, SourceColumn, SourceKind};
+use sql::plan::{Plan, Planner, SelectPlan};
+use sql::result::{ResultColumns, ResultSink, SqlError};
+use sql::value::{Value, collation, like};
 use untorn::types::Collation;
 
-use super::failure::Failure;
-use super::state::{Level, SessionState};
+use super::state::SessionState;
 use super::{Outcome, Session, Watch};
-use crate::discard::Elsewhere;
-use crate::errors;
-use crate::result::{ResultColumns, ResultSink, SqlError};
-use crate::sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
-use crate::sql::catalog_views::{self, RowSource, number, text};
-use crate::sql::exec::{Rows, output};
-use crate::sql::expr::bind::Binder;
-use crate::sql::expr::types::Type;
-use crate::sql::expr::{Context, Expr, RowView};
-use crate::sql::plan::access::Path;
-use crate::sql::plan::source::{Source, SourceColumn, SourceKind};
-use crate::sql::plan::{Plan, Planner, SelectPlan};
-use crate::sql::value::{Value, collation, like};
-use crate::variables::Scope;
 use catalog_views::server_tables;
 use catalog_views::table_tables::{
     columns_of_table, columns_of_view, default_text, statistics_of, table_row,
@@ -299,11 +299,8 @@ impl Session {
             ShowKind::CreateDatabase { name, if_not_exists } => {
                 self.create_database_text(name, *if_not_exists)?
             }
-            ShowKind::Variables { global } => {
-                let scope = if *global { Scope::Global } else { Scope::Either };
-                names_and_values(state.variables.show(&state.server.variables, scope))
-            }
-            ShowKind::Status { .. } => names_and_values(crate::status::collect(&state.server)),
+            ShowKind::Variables { global } => names_and_values(state.facts.variables(*global)),
+            ShowKind::Status { .. } => names_and_values(state.facts.status()),
             ShowKind::ProcessList { full } => process_list(state, *full),
             ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,
             ShowKind::Errors { limit, count } => self.warning_rows(limit.as_ref(), *count, true)?,
@@ -425,7 +422,7 @@ impl Session {
         let columns = match &source.kind {
             SourceKind::Table(table) => columns_of_table(&table.0),
             SourceKind::View(view) => columns_of_view(view),
-            SourceKind::Derived(_) | SourceKind::Definition => Vec::new(),
+            SourceKind::Derived(_) | SourceKind::Recursion(_) | SourceKind::Definition => Vec::new(),
         };
         let wanted: &'static [usize] =
             if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] };

@@ -1,112 +1,134 @@
-//! What a session carries from statement to statement and expressions may look at.
+//! What a session carries from statement to statement beside its transaction: SQL's context, and the server
+//! around it.
 //!
-//! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is
-//! borrowed by the scan. A session lives on one thread: cells are enough.
+//! [`SessionState`] is a [`SqlContext`] to the planner and the executor. The context asks for what the server
+//! knows through [`ConnectionFacts`], which the state shares with it. System variables live there; those that
+//! SQL looks at for every row are copied into the context whenever any changes
+//! ([`SessionState::change_variables`]).
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Ref, RefCell};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use sql::ast;
+use sql::context::SqlContext;
+use sql::facts::{Client, Process, ServerFacts, Terms};
+use sql::memory::Account;
+use sql::privilege::Rights;
+use sql::result::SqlError;
+use sql::value::Value;
 use untorn::engine::TimeSlice;
-use untorn::sort::Place;
-use untorn::types::{Date, DateTime};
-use untorn::write::StatementTime;
 
-use crate::auth::privilege::Rights;
-use crate::errors;
-use crate::result::SqlError;
-use crate::server::registry::{Connection, Kill, Server};
-use crate::session::evaluation::Evaluation;
-use crate::session::memory::{self, Account};
-use crate::session::random_sequences::RandomSequences;
-use crate::sql::ast;
-use crate::sql::value::Value;
-use crate::variables::{self, SessionSettings, SessionVariables, sql_mode};
+use crate::server::registry::{Connection, Server};
+use crate::variables::{self, GlobalVariables, SessionSettings, SessionVariables};
 
-/// How serious a line of SHOW WARNINGS is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// `Note`.
-    Note,
-    /// `Warning`.
-    Warning,
-    /// `Error`.
-    Error,
+/// What SQL may ask about the server, and about the connection it works for.
+pub struct ConnectionFacts {
+    server: Arc<Server>,
+    connection: Arc<Connection>,
+    variables: RefCell<SessionVariables>,
+    /// What the account may do, as of a generation of the accounts.
+    rights: RefCell<Option<(u64, Arc<Rights>)>>,
 }
 
-impl Level {
-    /// As SHOW WARNINGS prints it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Note => "Note",
-            Level::Warning => "Warning",
-            Level::Error => "Error",
+impl ServerFacts for ConnectionFacts {
+    fn client(&self) -> Client {
+        self.connection.with_activity(|activity| Client {
+            user: activity.user.clone(),
+            account_host: activity.account_host.clone(),
+            host: activity.host.rsplit_once(':').map_or(&*activity.host, |(host, _)| host).to_owned(),
+        })
+    }
+
+    fn rights(&self) -> Arc<Rights> {
+        let generation = self.server.accounts.generation();
+        if let Some((known, rights)) = &*self.rights.borrow()
+            && *known == generation
+        {
+            return rights.clone();
         }
+        let rights = Arc::new(self.server.rights_of(&self.connection));
+        *self.rights.borrow_mut() = Some((generation, rights.clone()));
+        rights
+    }
+
+    fn terms(&self) -> Terms {
+        Terms {
+            found_rows: self.connection.client_flags().found_rows,
+            packet_bytes_max: self.server.variables.packet_bytes_max(),
+        }
+    }
+
+    fn system_variable(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'static>, SqlError> {
+        let scope = match scope {
+            Some(ast::Scope::Global | ast::Scope::Persist) => variables::Scope::Global,
+            Some(ast::Scope::Session) => variables::Scope::Session,
+            None => variables::Scope::Either,
+        };
+        Ok(match self.variables.borrow().get(&self.server.variables, name, scope)? {
+            variables::Value::Null => Value::Null,
+            variables::Value::Bool(on) => Value::Int(i64::from(on)),
+            variables::Value::Int(v) => Value::Int(v),
+            variables::Value::UInt(v) => Value::UInt(v),
+            variables::Value::Double(v) => Value::Double(v),
+            variables::Value::Text(text) => Value::text(text.to_string()),
+        })
+    }
+
+    fn variables(&self, global: bool) -> Vec<(&'static str, String)> {
+        let scope = if global { variables::Scope::Global } else { variables::Scope::Either };
+        self.variables.borrow().show(&self.server.variables, scope)
+    }
+
+    fn status(&self) -> Vec<(String, String)> {
+        crate::status::collect(&self.server)
+    }
+
+    fn processes(&self) -> Box<dyn Iterator<Item = Process>> {
+        let now_ms = self.server.clock.now_ms();
+        let process = move |connection: Arc<Connection>| {
+            let activity = connection.activity();
+            Process {
+                id: connection.id,
+                user: activity.user,
+                host: activity.host,
+                database: activity.database,
+                command: activity.command,
+                seconds: now_ms.saturating_sub(activity.since_ms) / 1000,
+                state: activity.state,
+                info: activity.info,
+            }
+        };
+        Box::new(self.server.connections.all().into_iter().map(process))
+    }
+
+    fn accounts(&self) -> Vec<(String, String, Rights)> {
+        self.server.accounts.list_rights()
+    }
+
+    fn temporary_directory(&self) -> PathBuf {
+        self.server.variables.text("tmpdir").into()
     }
 }
 
-/// Most lines kept (`max_error_count`).
-const WARNINGS_MAX: usize = 1024;
-
-/// Bytes that a held name takes beside its own.
-const LOCK_BYTES: usize = 32;
-
 /// A session's state.
 pub struct SessionState {
+    context: SqlContext,
     /// What all connections share.
     pub server: Arc<Server>,
     /// This connection's entry.
     pub connection: Arc<Connection>,
-    /// The engine.
-    pub database: untorn::asynchronous::Database,
-    /// System variables.
-    pub variables: SessionVariables,
-    /// Memory of its statements.
-    pub memory: Account,
-    /// What its expressions cost.
-    pub evaluation: Evaluation,
-    sort_place: OnceCell<Place>,
-    /// The statement has had the time it may take (`max_execution_time`).
-    pub timed_out: Cell<bool>,
-    current_database: RefCell<Option<Arc<str>>>,
-    user_variables: RefCell<HashMap<String, Value<'static>>>,
-    /// Lines of SHOW WARNINGS.
-    pub warnings: RefCell<Vec<(Level, SqlError)>>,
-    /// How many there were, kept or not.
-    pub warning_count: Cell<u64>,
-    statement_time: Cell<Option<DateTime>>,
-    fixed_time: Cell<Option<f64>>,
-    /// LAST_INSERT_ID().
-    pub last_insert_id: Cell<u64>,
-    /// What `LAST_INSERT_ID(expr)` said in this statement.
-    pub said_insert_id: Cell<Option<u64>>,
-    /// The statement changes tables in strict mode: a division by zero is its error.
-    pub changes_strictly: Cell<bool>,
-    /// ROW_COUNT().
-    pub row_count: Cell<i64>,
-    /// FOUND_ROWS().
-    pub found_rows: Cell<u64>,
-    random: Cell<u64>,
-    /// Those of RAND(seed) in this statement.
-    pub random_sequences: RandomSequences,
-    named_locks: RefCell<Vec<String>>,
-    /// What the account may do, as of a generation of the accounts.
-    pub(super) rights: RefCell<Option<(u64, Arc<Rights>)>>,
+    facts: Rc<ConnectionFacts>,
 }
 
-/// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
-pub fn zone_offset(name: &str) -> Option<i32> {
-    if ["SYSTEM", "UTC", "GMT", "Etc/UTC"].iter().any(|zone| zone.eq_ignore_ascii_case(name)) {
-        return Some(0);
+impl Deref for SessionState {
+    type Target = SqlContext;
+
+    fn deref(&self) -> &SqlContext {
+        &self.context
     }
-    let (sign, rest) = match name.split_at_checked(1)? {
-        ("+", rest) => (1, rest),
-        ("-", rest) => (-1, rest),
-        _ => return None,
-    };
-    let (hours, minutes) = rest.split_once(':')?;
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 impl SessionState {
@@ -118,293 +140,54 @@ impl SessionState {
         slice: Arc<TimeSlice>,
     ) -> Self {
         let variables = server.variables.session();
-        let random = database.environment().random_u64();
-        let memory = Account::new(server.memory.clone());
-        Self {
-            server,
-            connection,
-            database,
-            variables,
-            memory,
-            evaluation: Evaluation::new(slice),
-            sort_place: OnceCell::new(),
-            timed_out: Cell::new(false),
-            current_database: RefCell::new(None),
-            user_variables: RefCell::new(HashMap::new()),
-            warnings: RefCell::new(Vec::new()),
-            warning_count: Cell::new(0),
-            statement_time: Cell::new(None),
-            fixed_time: Cell::new(None),
-            last_insert_id: Cell::new(0),
-            said_insert_id: Cell::new(None),
-            changes_strictly: Cell::new(false),
-            random_sequences: RandomSequences::default(),
-            row_count: Cell::new(0),
-            found_rows: Cell::new(0),
-            random: Cell::new(random | 1),
-            named_locks: RefCell::new(Vec::new()),
+        let settings = variables.settings().sql.clone();
+        let facts = Rc::new(ConnectionFacts {
+            server: server.clone(),
+            connection: connection.clone(),
+            variables: RefCell::new(variables),
             rights: RefCell::new(None),
-        }
+        });
+        let memory = Account::new(server.memory.clone());
+        let number_and_switch = (connection.id, connection.kill_switch().clone());
+        let context = SqlContext::new(database, facts.clone(), number_and_switch, settings, memory, slice);
+        Self { context, server, connection, facts }
     }
 
     /// Decoded session variables.
-    pub fn settings(&self) -> &SessionSettings {
-        self.variables.settings()
+    pub fn settings(&self) -> Ref<'_, SessionSettings> {
+        Ref::map(self.facts.variables.borrow(), SessionVariables::settings)
     }
 
-    /// Forgets what belongs to a statement.
-    pub fn begin_statement(&self) {
-        self.statement_time.set(None);
-        self.timed_out.set(false);
-        self.memory.set_limit(self.settings().statement_memory_limit);
-        self.said_insert_id.set(None);
-        self.changes_strictly.set(false);
-        self.random_sequences.reset();
+    /// A copy of the session's variables, to go back to.
+    pub fn variables(&self) -> SessionVariables {
+        self.facts.variables.borrow().clone()
     }
 
-    /// Forgets the last statement's warnings.
-    pub fn clear_warnings(&self) {
-        if self.warning_count.get() != 0 {
-            self.warnings.borrow_mut().clear();
-            self.warning_count.set(0);
-        }
+    /// Changes variables, and what SQL knows of them.
+    pub fn change_variables<R>(
+        &mut self,
+        change: impl FnOnce(&mut SessionVariables, &GlobalVariables) -> R,
+    ) -> R {
+        let mut variables = self.facts.variables.borrow_mut();
+        let outcome = change(&mut variables, &self.server.variables);
+        self.context.set_settings(variables.settings().sql.clone());
+        outcome
     }
 
     /// Back to a fresh session (COM_RESET_CONNECTION).
     pub fn reset(&mut self) {
-        self.variables = self.server.variables.session();
-        self.user_variables.borrow_mut().clear();
-        let _ = self.memory.keep(self.memory.kept() as usize, 0);
-        self.named_locks.borrow_mut().clear();
-        self.clear_warnings();
-        self.last_insert_id.set(0);
+        self.change_variables(|variables, globals| *variables = globals.session());
+        self.context.reset();
     }
 
-    /// The statement's time in UTC: read once, so that NOW() is the same for all rows.
-    pub fn now_utc(&self) -> DateTime {
-        if let Some(now) = self.statement_time.get() {
-            return now;
-        }
-        if let Some(seconds) = self.fixed_time.get() {
-            let now = DateTime::from_unix(seconds as i64, (seconds.fract() * 1e6) as u32);
-            self.statement_time.set(Some(now));
-            return now;
-        }
-        let since = self.database.environment().unix_time();
-        let now = DateTime::from_unix(since.as_secs() as i64, since.subsec_micros());
-        self.statement_time.set(Some(now));
-        now
-    }
-
-    /// `SET timestamp`: a fixed clock, in seconds since 1970; `None` for the real one.
-    pub fn set_timestamp(&self, seconds: Option<f64>) {
-        self.fixed_time.set(seconds.filter(|seconds| *seconds > 0.0));
-        self.statement_time.set(None);
-    }
-
-    /// The statement's time in the session's zone.
-    pub fn now_local(&self) -> DateTime {
-        let now = self.now_utc();
-        match self.time_zone_offset() {
-            0 => now,
-            offset => DateTime::from_unix(now.to_unix() + i64::from(offset), now.micros),
-        }
-    }
-
-    /// When the statement began.
-    pub fn statement_time(&self) -> StatementTime {
-        StatementTime { utc: self.now_utc(), zone: self.time_zone_offset() }
-    }
-
-    /// Seconds east of UTC of the session's zone.
-    #[inline]
-    pub fn time_zone_offset(&self) -> i32 {
-        self.settings().time_zone_offset_seconds.unwrap_or(0)
-    }
-
-    /// DATABASE().
-    pub fn current_database(&self) -> Option<Arc<str>> {
-        self.current_database.borrow().clone()
+    /// The connection is somebody else's now.
+    pub fn forget_rights(&self) {
+        *self.facts.rights.borrow_mut() = None;
     }
 
     /// Changes the current database.
     pub fn set_current_database(&self, name: Option<&str>) {
-        *self.current_database.borrow_mut() = name.map(Arc::from);
+        self.context.set_current_database(name);
         self.connection.set_database(name);
-    }
-
-    /// `@name`, NULL when never set.
-    pub fn user_variable<'a>(&self, name: &str) -> Value<'a> {
-        self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
-    }
-
-    /// Takes `@name` out.
-    pub fn take_user_variable(&self, name: &str) -> Value<'static> {
-        let Some(taken) = self.user_variables.borrow_mut().remove(name) else { return Value::Null };
-        // Giving back always succeeds.
-        let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
-        taken
-    }
-
-    /// Sets `@name`.
-    pub fn set_user_variable(&self, name: &str, value: Value<'static>) -> Result<(), SqlError> {
-        let mut variables = self.user_variables.borrow_mut();
-        let old = variables.get(name).map_or(0, |value| name.len() + memory::weight(value));
-        self.memory.keep(old, name.len() + memory::weight(&value))?;
-        variables.insert(name.to_owned(), value);
-        Ok(())
-    }
-
-    /// Where sorts put what does not fit into memory (`tmpdir`).
-    pub fn sort_place(&self) -> Place {
-        let make = || {
-            let directory = self.server.variables.text("tmpdir");
-            let storage = self.database.environment().storage().clone();
-            Place::new(storage, std::path::Path::new(&directory))
-        };
-        self.sort_place.get_or_init(make).clone()
-    }
-
-    /// Bytes that a sort keeps in memory: no less than a temporary table may have.
-    pub fn sort_memory(&self) -> usize {
-        let settings = self.settings();
-        self.within_limit(settings.sort_buffer_size.max(settings.tmp_table_size))
-    }
-
-    /// Bytes that groups, or the keys of rows that have been seen, keep in memory.
-    pub fn temporary_memory(&self) -> usize {
-        self.within_limit(self.settings().tmp_table_size)
-    }
-
-    /// A statement spills before its limit refuses it what it spills.
-    fn within_limit(&self, bytes: u64) -> usize {
-        usize::try_from(bytes.min(self.memory.limit() / 4)).unwrap_or(usize::MAX)
-    }
-
-    /// `@@name`.
-    pub fn system_variable<'a>(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'a>, SqlError> {
-        match name {
-            "last_insert_id" | "identity" => return Ok(Value::UInt(self.last_insert_id.get())),
-            "warning_count" => return Ok(Value::UInt(self.warning_count.get())),
-            "error_count" => {
-                let errors =
-                    self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
-                return Ok(Value::UInt(errors as u64));
-            }
-            "timestamp" => {
-                let now = self.now_utc();
-                return Ok(Value::Double(now.to_unix() as f64 + f64::from(now.micros) / 1e6));
-            }
-            _ => {}
-        }
-        let scope = match scope {
-            Some(ast::Scope::Global | ast::Scope::Persist) => variables::Scope::Global,
-            Some(ast::Scope::Session) => variables::Scope::Session,
-            None => variables::Scope::Either,
-        };
-        Ok(match self.variables.get(&self.server.variables, name, scope)? {
-            variables::Value::Null => Value::Null,
-            variables::Value::Bool(on) => Value::Int(i64::from(on)),
-            variables::Value::Int(v) => Value::Int(v),
-            variables::Value::UInt(v) => Value::UInt(v),
-            variables::Value::Double(v) => Value::Double(v),
-            variables::Value::Text(text) => Value::text(text.to_string()),
-        })
-    }
-
-    fn push(&self, level: Level, error: SqlError) {
-        self.warning_count.set(self.warning_count.get() + 1);
-        let mut warnings = self.warnings.borrow_mut();
-        if warnings.len() < WARNINGS_MAX {
-            warnings.push((level, error));
-        }
-    }
-
-    /// Adds a warning.
-    pub fn warn(&self, error: SqlError) {
-        self.push(Level::Warning, error);
-    }
-
-    /// Adds a note.
-    pub fn note(&self, error: SqlError) {
-        if self.settings().sql_notes {
-            self.push(Level::Note, error);
-        }
-    }
-
-    /// Adds an error.
-    pub fn note_error(&self, error: &SqlError) {
-        self.push(Level::Error, error.clone());
-    }
-
-    /// Warnings of the last statement, for the protocol's 16 bits.
-    pub fn warnings_u16(&self) -> u16 {
-        self.warning_count.get().min(u64::from(u16::MAX)) as u16
-    }
-
-    /// NULL, with ERROR_FOR_DIVISION_BY_ZERO a warning, and in a statement that changes tables in strict mode
-    /// error 1365, wherever in it the division stands.
-    pub fn division_by_zero<'a>(&self) -> Result<Value<'a>, SqlError> {
-        if self.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
-            let error = errors::error(errors::DIVISION_BY_ZERO, &[]);
-            if self.changes_strictly.get() {
-                return Err(error);
-            }
-            self.warn(error);
-        }
-        Ok(Value::Null)
-    }
-
-    /// Whether values that do not fit are errors.
-    pub fn is_strict(&self) -> bool {
-        self.settings().sql_mode & (sql_mode::STRICT_TRANS_TABLES | sql_mode::STRICT_ALL_TABLES) != 0
-    }
-
-    /// Whether the SQL mode refuses this date with zero parts.
-    pub fn refuses_zero_dates(&self, date: Date) -> bool {
-        let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
-        self.settings().sql_mode & flag != 0
-    }
-
-    /// xorshift64*.
-    pub fn random(&self) -> u64 {
-        let mut x = self.random.get();
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        self.random.set(x);
-        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    /// Error 1317 once somebody killed the statement or the connection.
-    #[inline]
-    pub fn check_killed(&self) -> Result<(), SqlError> {
-        if self.connection.kill_level() != Kill::No {
-            return Err(errors::error(errors::QUERY_INTERRUPTED, &[]));
-        }
-        if self.timed_out.get() {
-            return Err(errors::error(errors::QUERY_TIMEOUT, &[]));
-        }
-        Ok(())
-    }
-
-    /// GET_LOCK without waiting; named locks of one session never clash with each other.
-    pub fn get_lock(&self, name: &str) -> Result<bool, SqlError> {
-        self.memory.keep(0, LOCK_BYTES + name.len())?;
-        self.named_locks.borrow_mut().push(name.to_ascii_lowercase());
-        Ok(true)
-    }
-
-    /// RELEASE_LOCK.
-    pub fn release_lock(&self, name: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        let mut locks = self.named_locks.borrow_mut();
-        let found = locks.iter().rposition(|held| *held == name);
-        found.is_some_and(|at| {
-            let name = locks.remove(at);
-            // Giving back is never refused.
-            let _ = self.memory.keep(LOCK_BYTES + name.len(), 0);
-            true
-        })
     }
 }

@@ -15,13 +15,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use sql::kill::Kill;
+use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use untorn::Options;
 use untorn::asynchronous::Database;
 
 use super::{Session, SessionService};
 use crate::auth::accounts::Accounts;
-use crate::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
-use crate::server::registry::{Connection, Kill, Server};
+use crate::server::registry::{Connection, Server};
 use crate::variables::GlobalVariables;
 
 /// Rows of the tables.
@@ -431,7 +432,7 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
     fixture.good("SET untorn_statement_memory_limit = 300000");
     for sql in [
         "SELECT COUNT(*) FROM (SELECT * FROM t) a",
-        "SELECT COUNT(*) FROM t WHERE id IN (SELECT id FROM t)",
+        "SELECT COUNT(*) FROM t WHERE note IN (SELECT note FROM t)",
         "SELECT COUNT(DISTINCT CONCAT(note, REPEAT('x', 100))) FROM t",
         "SET @a = REPEAT('a', 400000)",
     ] {

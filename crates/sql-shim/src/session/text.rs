@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use sql::ast::Statement;
+use sql::errors;
+use sql::failure::Failure;
+use sql::memory::StatementCharge;
+use sql::parser;
+use sql::result::ResultSink;
+
 use super::cache::{self, Fingerprint};
-use super::failure::Failure;
-use super::memory::StatementCharge;
 use super::{Changed, REPLANS_MAX, Session, keeps_warnings};
-use crate::errors;
-use crate::result::ResultSink;
-use crate::sql::ast::Statement;
-use crate::sql::parser;
 
 /// What a syntax error quotes may reach into the next statement.
 const NEAR_BYTES: usize = 128;
@@ -81,7 +82,7 @@ impl Session {
     ) -> Option<Result<(), Failure>> {
         let modes = self.modes();
         let mut fingerprint = self.cache.take_scratch();
-        let found = fingerprint.of(sql, modes);
+        let found = fingerprint.of(sql, modes, self.state.settings().sql.plan_modes());
         let result = if found { self.run_fingerprint(&fingerprint, out).await } else { None };
         self.cache.put_scratch(fingerprint);
         result

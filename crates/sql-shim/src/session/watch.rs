@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use sql::kill::Kill;
 use untorn::engine::{KillHandle, TaskFuture, TimeSlice};
 
 use super::state::SessionState;
-use crate::server::registry::{Connection, Kill};
+use crate::server::registry::Connection;
 
 /// How watched work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,6 @@
 //! name and type; the SQL layer answers for its value.
 
 pub mod persisted;
-pub mod sql_mode;
 pub mod table;
 pub mod value;
 
@@ -24,7 +23,10 @@ use parking_lot::RwLock;
 
 pub use value::Value;
 
-use crate::result::SqlError;
+use sql::context::Settings;
+use sql::result::SqlError;
+use sql::sql_mode;
+
 use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, SET_BY_CLIENTS, find};
 
 /// WARN_OPTION_IGNORED: a variable without effect was set.
@@ -56,36 +58,17 @@ pub enum Isolation {
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct SessionSettings {
+    /// Those that SQL obeys.
+    pub sql: Settings,
     pub autocommit: bool,
     pub isolation: Isolation,
     pub read_only: bool,
-    /// Bits of [`sql_mode`].
-    pub sql_mode: u64,
-    pub sql_safe_updates: bool,
-    pub sql_notes: bool,
-    /// Rows; `u64::MAX` is no limit.
-    pub sql_select_limit: u64,
     /// Seconds.
     pub lock_wait_timeout_seconds: u64,
     /// Seconds.
     pub innodb_lock_wait_timeout_seconds: u64,
     /// Milliseconds, 0 is no limit.
     pub max_execution_time_ms: u64,
-    pub group_concat_max_len: u64,
-    /// Digits that a quotient has more than its dividend.
-    pub div_precision_increment: u8,
-    /// Bytes that a sort keeps in memory.
-    pub sort_buffer_size: u64,
-    /// Bytes that groups, or keys of rows seen, keep in memory.
-    pub tmp_table_size: u64,
-    /// Rows of its outer tables that a join may look at.
-    pub max_join_size: u64,
-    /// Bytes a statement may have; 0 is half of the server's limit.
-    pub statement_memory_limit: u64,
-    pub auto_increment_increment: u64,
-    pub auto_increment_offset: u64,
-    /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
-    pub time_zone_offset_seconds: Option<i32>,
     /// Seconds.
     pub wait_timeout_seconds: u64,
     /// Seconds.
@@ -145,25 +128,28 @@ fn decode(values: &[Value]) -> SessionSettings {
         _ => Isolation::RepeatableRead,
     };
     SessionSettings {
+        sql: Settings {
+            sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
+            sql_safe_updates: flag("sql_safe_updates"),
+            sql_notes: flag("sql_notes"),
+            sql_select_limit: number("sql_select_limit"),
+            group_concat_max_len: number("group_concat_max_len"),
+            div_precision_increment: number("div_precision_increment").min(30) as u8,
+            sort_buffer_size: number("sort_buffer_size"),
+            tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
+            auto_increment_increment: number("auto_increment_increment"),
+            auto_increment_offset: number("auto_increment_offset"),
+            cte_max_recursion_depth: number("cte_max_recursion_depth"),
+            max_join_size: number("max_join_size"),
+            statement_memory_limit: number("untorn_statement_memory_limit"),
+            time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
+        },
         autocommit: flag("autocommit"),
         isolation,
         read_only: flag("transaction_read_only"),
-        sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
-        sql_safe_updates: flag("sql_safe_updates"),
-        sql_notes: flag("sql_notes"),
-        sql_select_limit: number("sql_select_limit"),
         lock_wait_timeout_seconds: number("lock_wait_timeout"),
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),
-        group_concat_max_len: number("group_concat_max_len"),
-        div_precision_increment: number("div_precision_increment").min(30) as u8,
-        sort_buffer_size: number("sort_buffer_size"),
-        tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
-        max_join_size: number("max_join_size"),
-        statement_memory_limit: number("untorn_statement_memory_limit"),
-        auto_increment_increment: number("auto_increment_increment"),
-        auto_increment_offset: number("auto_increment_offset"),
-        time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
         wait_timeout_seconds: number("wait_timeout"),
         interactive_timeout_seconds: number("interactive_timeout"),
     }

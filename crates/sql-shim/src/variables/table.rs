@@ -337,6 +337,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("max_connect_errors", Kind::UInt(1, MAX), "100").without_effect(),
     global("max_connections", Kind::UInt(1, 100_000), "4096"),
     both("max_error_count", Kind::UInt(0, 65_535), "1024").constant(),
+    both("cte_max_recursion_depth", Kind::UInt(0, 4_294_967_295), "1000"),
     both("max_execution_time", Kind::UInt(0, 4_294_967_295), "0"),
     both("max_heap_table_size", Kind::UInt(16_384, MAX), "16777216"),
     both("max_join_size", Kind::UInt(1, MAX), "18446744073709551615"),

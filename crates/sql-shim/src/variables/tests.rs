@@ -74,7 +74,7 @@ fn names_of_tools_mean_what_they_meant() {
     session.set(&globals, "collation_connection", Scope::Session, Some(Value::text("latin1_bin"))).unwrap();
     assert_eq!(session.get(&globals, "character_set_connection", Scope::Either), Ok(Value::text("latin1")));
     session.set(&globals, "time_zone", Scope::Session, Some(Value::text("+05:30"))).unwrap();
-    assert_eq!(session.settings().time_zone_offset_seconds, Some(19_800));
+    assert_eq!(session.settings().sql.time_zone_offset_seconds, Some(19_800));
     for (switch, warns) in [("semijoin=off", false), ("DEFAULT", false), ("semijoin=on", true)] {
         let warning = session.set(&globals, "optimizer_switch", Scope::Session, Some(Value::text(switch)));
         assert_eq!(warning.unwrap().is_some(), warns, "{switch}");
@@ -219,7 +219,7 @@ fn what_clients_set_by_themselves_has_no_effect() {
     }
 }
 
-/// The server's sources but tests and the table of variables.
+/// The sources of a crate but tests and the table of variables.
 fn sources(directory: &std::path::Path, text: &mut String) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -239,7 +239,9 @@ fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
     // Named for another reason: `--version`, VERSION(), and error 1621.
     const NAMED: &[&str] = &["version", "net_buffer_length"];
     let mut text = String::new();
-    sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+    for sources_in in ["src", "../sql/src"] {
+        sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(sources_in), &mut text);
+    }
     for definition in DEFINITIONS {
         let named = text.contains(&format!("\"{}\"", definition.name)) && !NAMED.contains(&definition.name);
         assert_eq!(named, definition.effect.is_followed(), "{} is named: {named}", definition.name);

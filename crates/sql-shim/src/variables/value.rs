@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::sql_mode;
+use sql::result::SqlError;
+use sql::sql_mode;
+
 use super::table::{Definition, Kind, NULL};
-use crate::result::SqlError;
 
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]

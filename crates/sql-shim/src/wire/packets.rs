@@ -1,8 +1,9 @@
 //! The packets every reply is made of: OK, ERR, EOF, column definitions.
 
+use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, status_flag};
+
 use super::capability;
 use super::output::{PacketOutput, put_length_encoded};
-use crate::result::{ColumnMeta, Completion, EncodedColumns, SqlError, status_flag};
 
 /// Writes an OK packet with the given first byte (0x00; 0xFE where it ends rows under DEPRECATE_EOF).
 pub fn put_ok(output: &mut PacketOutput, header: u8, completion: &Completion<'_>) {

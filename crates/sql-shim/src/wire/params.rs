@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
+use sql::result::{Date, kind};
 
 use super::cursor::{Cursor, Malformed};
 use super::temporal::{read_datetime, read_time};
-use crate::result::{Date, Param, kind};
+use crate::service::Param;
 
 /// A parameter type as bound by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

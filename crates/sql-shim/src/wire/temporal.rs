@@ -1,8 +1,9 @@
 //! Dates and times in the text and the binary protocol.
 
+use sql::result::{Date, DateTime, Time};
+
 use super::cursor::{Cursor, Malformed};
 use super::number::put_padded;
-use crate::result::{Date, DateTime, Time};
 
 /// `YYYY-MM-DD`.
 pub fn put_date_text(out: &mut Vec<u8>, value: Date) {

@@ -1,10 +1,9 @@
 //! The text of SHOW CREATE TABLE.
 
+use sql::catalog_views::column_type_text;
 use untorn::Table;
 use untorn::schema::{Default, KeyKind};
 use untorn::types::{Collation, ColumnType};
-
-use crate::sql::catalog_views::column_type_text;
 
 /// The statement that makes such a table.
 pub(super) fn create_statement(table: &Table) -> String {
@@ -25,7 +24,7 @@ pub(super) fn create_statement(table: &Table) -> String {
             line.push_str(" NULL");
         }
         let now = {
-            let digits = crate::sql::store::fraction(&column.kind);
+            let digits = sql::store::fraction(&column.kind);
             if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".to_owned() }
         };
         match &column.default {

@@ -1,8 +1,9 @@
 //! Statements about the catalog are statements like others: their rows are made one by one, in slices of
 //! time, and charged.
 
+use sql::catalog_views;
+
 use super::*;
-use crate::sql::catalog_views;
 
 const TABLES: usize = 40;
 

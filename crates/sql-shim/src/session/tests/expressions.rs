@@ -1,8 +1,9 @@
 //! What expressions take, and in which order a sorted change computes.
 
+use sql::lexer::LexicalModes;
+use sql::parser;
+
 use super::*;
-use crate::sql::lexer::LexicalModes;
-use crate::sql::parser;
 
 #[test]
 fn work_inside_of_expressions_ends_slices() {

@@ -1,11 +1,12 @@
 //! What planning takes beyond the text: columns that stars name, values that aliases mention, joins of many
 //! tables.
 
+use sql::expr::Expr;
+use sql::lexer::LexicalModes;
+use sql::parser;
+use sql::plan::{Charged, Plan, Planner, SelectPlan};
+
 use super::*;
-use crate::sql::expr::Expr;
-use crate::sql::lexer::LexicalModes;
-use crate::sql::parser;
-use crate::sql::plan::{Charged, Plan, Planner, SelectPlan};
 
 /// Columns of the wide tables.
 const COLUMNS: usize = 200;
@@ -220,7 +221,7 @@ fn plans_that_stay_are_charged_however_small() {
     let prepare = |fixture: &mut Fixture, sql: &str| {
         untorn::engine::block_on(fixture.session.prepare(sql.as_bytes())).unwrap()
     };
-    let item = size_of::<Expr>() + size_of::<crate::result::ColumnMeta>();
+    let item = size_of::<Expr>() + size_of::<sql::result::ColumnMeta>();
     let plans: Vec<_> = (0..10).map(|_| prepare(&mut fixture, "SELECT * FROM w0")).collect();
     assert!(kept(&fixture) >= (10 * COLUMNS * item) as u64, "{} bytes", kept(&fixture));
     drop(plans);

@@ -1,0 +1,219 @@
+//! Expressions.
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+
+use super::{OrderItem, Query};
+use crate::expr::ValueSet;
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// `NULL`.
+    Null,
+    /// An integer literal (up to 2^64-1; larger ones are [`Expr::Decimal`]).
+    Integer(u64),
+    /// A literal with a point, as written.
+    Decimal(String),
+    /// A literal with an exponent.
+    Float(f64),
+    /// A string with its introducer (`_binary`), if any.
+    Text { bytes: Vec<u8>, introducer: Option<String> },
+    /// `0xAB`, `x'AB'`, `b'01'`.
+    Binary(Vec<u8>),
+    /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`.
+    Temporal { kind: TemporalKind, text: Vec<u8> },
+    /// A column, with database and table when qualified.
+    Column { database: Option<String>, table: Option<String>, name: String },
+    /// The n-th `?`.
+    Parameter(u16),
+    /// `@name`.
+    UserVariable(String),
+    /// `@name := value`.
+    Assign(String, Box<Expr>),
+    /// `@@[scope.]name`.
+    SystemVariable { scope: Option<Scope>, name: String },
+    /// `DEFAULT` or `DEFAULT(column)`.
+    Default(Option<String>),
+    /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
+    InsertedValue(String),
+    /// Prefix operator.
+    Unary(UnaryOperator, Box<Expr>),
+    /// `a AND b AND c …`.
+    And(Vec<Expr>),
+    /// `a OR b OR c …`.
+    Or(Vec<Expr>),
+    /// Infix operator, neither AND nor OR.
+    Binary2(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// Arithmetic with two operators or more, from left to right: `((a + b) - c) …`.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
+    /// `x IS [NOT] NULL`.
+    IsNull { operand: Box<Expr>, negated: bool },
+    /// `x IS [NOT] TRUE|FALSE|UNKNOWN` (`None`: UNKNOWN).
+    IsTruth { operand: Box<Expr>, truth: Option<bool>, negated: bool },
+    /// `x [NOT] BETWEEN low AND high`.
+    Between { operand: Box<Expr>, low: Box<Expr>, high: Box<Expr>, negated: bool },
+    /// `x [NOT] IN (list)`.
+    InList { operand: Box<Expr>, list: Vec<Expr>, negated: bool },
+    /// The same with many constants of one kind.
+    InConstants { operand: Box<Expr>, constants: Arc<ValueSet>, negated: bool },
+    /// `x [NOT] IN (SELECT …)`.
+    InQuery { operand: Box<Expr>, query: Box<Query>, negated: bool },
+    /// `operand > ALL (query)` and its like.
+    Quantified { operator: BinaryOperator, operand: Box<Expr>, query: Box<Query>, all: bool },
+    /// `x [NOT] LIKE pattern [ESCAPE c]`.
+    Like { operand: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, negated: bool },
+    /// `x [NOT] REGEXP pattern`.
+    Regexp { operand: Box<Expr>, pattern: Box<Expr>, negated: bool },
+    /// `CASE`.
+    Case { operand: Option<Box<Expr>>, whens: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
+    /// A function call; `distinct` and `star` for aggregates.
+    Function {
+        name: String,
+        arguments: Vec<Expr>,
+        distinct: bool,
+        star: bool,
+        order_by: Vec<OrderItem>,
+        separator: Option<Vec<u8>>,
+    },
+    /// `CAST(x AS type)` and `CONVERT(x, type)`.
+    Cast { operand: Box<Expr>, target: CastType },
+    /// `CONVERT(x USING charset)`.
+    ConvertCharset { operand: Box<Expr>, charset: String },
+    /// `x COLLATE name`.
+    Collate { operand: Box<Expr>, collation: String },
+    /// `INTERVAL n UNIT`, an operand of `+`, `-`, DATE_ADD, DATE_SUB.
+    Interval { amount: Box<Expr>, unit: IntervalUnit },
+    /// `EXTRACT(unit FROM x)`.
+    Extract { unit: IntervalUnit, operand: Box<Expr> },
+    /// `TRIM([side] [what] FROM x)`.
+    Trim { side: TrimSide, what: Option<Box<Expr>>, operand: Box<Expr> },
+    /// `(SELECT …)` as a scalar.
+    Subquery(Box<Query>),
+    /// `[NOT] EXISTS (SELECT …)`.
+    Exists(Box<Query>),
+    /// `(a, b, …)`.
+    Row(Vec<Expr>),
+}
+
+/// What kind of temporal literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemporalKind {
+    /// `DATE '…'`.
+    Date,
+    /// `TIME '…'`.
+    Time,
+    /// `TIMESTAMP '…'`.
+    DateTime,
+}
+
+/// Which side TRIM works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimSide {
+    /// Both.
+    Both,
+    /// Leading.
+    Leading,
+    /// Trailing.
+    Trailing,
+}
+
+/// Prefix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOperator {
+    /// `-`
+    Minus,
+    /// `+`
+    Plus,
+    /// `~`
+    BitNot,
+    /// `NOT`, `!`
+    Not,
+    /// `BINARY`
+    Binary,
+}
+
+/// Infix operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOperator {
+    Xor,
+    Equal,
+    NullSafeEqual,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    BitOr,
+    BitAnd,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    IntegerDivide,
+    Modulo,
+    BitXor,
+    Concat,
+}
+
+impl BinaryOperator {
+    /// Neither a comparison nor logic.
+    pub fn is_arithmetic(self) -> bool {
+        use BinaryOperator::*;
+        !matches!(self, Xor | Equal | NullSafeEqual | NotEqual | Less | LessEqual | Greater | GreaterEqual)
+    }
+}
+
+/// Units of INTERVAL, EXTRACT, TIMESTAMPDIFF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum IntervalUnit {
+    Microsecond,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    MinuteSecond,
+    HourMinute,
+    HourSecond,
+    DayHour,
+    DayMinute,
+    DaySecond,
+    YearMonth,
+}
+
+/// Target of CAST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum CastType {
+    Signed,
+    Unsigned,
+    Char { length: Option<u32>, charset: Option<String> },
+    Binary { length: Option<u32> },
+    Decimal { precision: u8, scale: u8 },
+    Double,
+    Float,
+    Date,
+    DateTime { fraction: u8 },
+    Time { fraction: u8 },
+    Year,
+    Json,
+}
+
+/// `GLOBAL`, `SESSION`, or for SET TRANSACTION neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Scope {
+    Global,
+    Session,
+    Persist,
+}

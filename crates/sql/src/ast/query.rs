@@ -1,0 +1,165 @@
+//! SELECT: queries, sources, locking clauses, and table names.
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+use super::Expr;
+
+/// A possibly qualified table name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TableName {
+    /// Database; `None`: the session's.
+    pub database: Option<String>,
+    /// Table.
+    pub name: String,
+}
+
+/// A common table expression: `name [(columns)] AS (query)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommonTable {
+    /// Its name.
+    pub name: String,
+    /// Names of its columns; empty: those of the query.
+    pub columns: Vec<String>,
+    /// What it is.
+    pub query: Query,
+    /// It may name itself.
+    pub recursive: bool,
+}
+
+/// A query expression: SELECTs connected by UNION, then what applies to the whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// `WITH`.
+    pub with: Vec<CommonTable>,
+    /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW
+    /// are not supported.
+    pub selects: Vec<(bool, Select)>,
+    /// `ORDER BY`.
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT`.
+    pub limit: Option<Limit>,
+    /// `FOR UPDATE` and such.
+    pub locking: Option<Locking>,
+}
+
+/// One SELECT.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Select {
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// The select list.
+    pub items: Vec<SelectItem>,
+    /// `FROM`.
+    pub from: Option<TableRef>,
+    /// `WHERE`.
+    pub filter: Option<Expr>,
+    /// `GROUP BY`.
+    pub group_by: Vec<Expr>,
+    /// `WITH ROLLUP`.
+    pub rollup: bool,
+    /// SQL_CALC_FOUND_ROWS.
+    pub counts_all: bool,
+    /// `HAVING`.
+    pub having: Option<Expr>,
+    /// `INTO @a, @b`.
+    pub into: Vec<String>,
+}
+
+/// An element of the select list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItem {
+    /// `*` or `t.*` or `db.t.*`.
+    Star { database: Option<String>, table: Option<String> },
+    /// An expression; its column name is the alias or its text as typed.
+    Expr { expr: Expr, alias: Option<String>, text: String },
+}
+
+/// An element of FROM.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableRef {
+    /// A named table.
+    Table { name: TableName, alias: Option<String>, hints: Vec<IndexHint> },
+    /// `(SELECT …) alias`.
+    Derived { query: Box<Query>, alias: String },
+    /// A join.
+    Join {
+        left: Box<TableRef>,
+        right: Box<TableRef>,
+        kind: JoinKind,
+        on: Option<Expr>,
+        using: Vec<String>,
+        natural: bool,
+    },
+}
+
+/// Kinds of joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// `,`, `JOIN`, `INNER JOIN`, `CROSS JOIN`.
+    Inner,
+    /// `STRAIGHT_JOIN`: the left table is read first.
+    Straight,
+    /// `LEFT JOIN`.
+    Left,
+    /// `RIGHT JOIN`.
+    Right,
+}
+
+/// `FORCE|USE|IGNORE INDEX (…)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexHint {
+    /// What to do with them.
+    pub kind: HintKind,
+    /// The names (`PRIMARY` for the primary key).
+    pub indexes: Vec<String>,
+}
+
+/// Kinds of index hints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintKind {
+    /// `USE`
+    Use,
+    /// `FORCE`
+    Force,
+    /// `IGNORE`
+    Ignore,
+}
+
+/// An ORDER BY element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    /// What to sort by.
+    pub expr: Expr,
+    /// `DESC`.
+    pub descending: bool,
+}
+
+/// `LIMIT [offset,] count`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// Rows at most.
+    pub count: Expr,
+    /// Rows skipped.
+    pub offset: Option<Expr>,
+}
+
+/// A locking clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Locking {
+    /// `FOR UPDATE` rather than `FOR SHARE`.
+    pub exclusive: bool,
+    /// What to do about rows locked by others.
+    pub wait: LockWait,
+}
+
+/// What a locking read does about rows locked by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockWait {
+    /// Waits.
+    Wait,
+    /// Error 3572.
+    NoWait,
+    /// Leaves them out.
+    SkipLocked,
+}

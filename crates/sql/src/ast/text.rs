@@ -1,0 +1,398 @@
+//! An expression as text again, the way MySQL writes the ones that it keeps.
+//!
+//! Definitions keep the expressions of defaults, generated columns and CHECK constraints as text. It is
+//! written from the tree and not copied from the statement: names are in backquotes, every operator has its
+//! parentheses, and no SQL mode changes what it means. Read again, it gives the same tree.
+
+use std::fmt::Write;
+
+use super::{BinaryOperator, CastType, Expr, IntervalUnit, TemporalKind, TrimSide, UnaryOperator};
+use crate::value::Value;
+
+/// What a kept expression may not have in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unkept {
+    /// A subquery, a row, a parameter, VALUES().
+    Construct,
+    /// A user or system variable.
+    Variable,
+    /// DEFAULT or DEFAULT(column).
+    Default,
+}
+
+type Written = Result<(), Unkept>;
+
+impl Expr {
+    /// The expression as text.
+    ///
+    /// # Errors
+    /// What it has in it that only a statement can have.
+    pub fn to_text(&self) -> Result<String, Unkept> {
+        let mut out = String::new();
+        write(self, &mut out)?;
+        Ok(out)
+    }
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // A String takes whatever is written to it.
+    let _ = out.write_fmt(text);
+}
+
+/// A name in backquotes.
+pub fn quoted_name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn write(expr: &Expr, out: &mut String) -> Written {
+    match expr {
+        Expr::Null => out.push_str("NULL"),
+        Expr::Integer(value) => push(out, format_args!("{value}")),
+        Expr::Decimal(text) => out.push_str(text),
+        Expr::Float(value) => push(out, format_args!("{value:e}")),
+        Expr::Text { bytes, introducer } => write_text(bytes, introducer.as_deref(), out),
+        Expr::Binary(bytes) => write_hex(bytes, out),
+        Expr::Temporal { kind, text } => {
+            out.push_str(match kind {
+                TemporalKind::Date => "DATE",
+                TemporalKind::Time => "TIME",
+                TemporalKind::DateTime => "TIMESTAMP",
+            });
+            write_quoted(text, out);
+        }
+        // Its table is the one that the expression belongs to.
+        Expr::Column { name, .. } => out.push_str(&quoted_name(name)),
+        Expr::Unary(operator, operand) => write_unary(*operator, operand, out)?,
+        Expr::And(list) => write_list("(", list, " and ", ")", out)?,
+        Expr::Or(list) => write_list("(", list, " or ", ")", out)?,
+        // `||` is OR where no mode says otherwise.
+        Expr::Binary2(BinaryOperator::Concat, left, right) => {
+            out.push_str("concat(");
+            write(left, out)?;
+            out.push(',');
+            write(right, out)?;
+            out.push(')');
+        }
+        Expr::Binary2(operator, left, right) => {
+            out.push('(');
+            write(left, out)?;
+            push(out, format_args!(" {} ", symbol(*operator)));
+            write(right, out)?;
+            out.push(')');
+        }
+        Expr::Chain(first, links) => {
+            for (operator, _) in links.iter().rev() {
+                out.push_str(if *operator == BinaryOperator::Concat { "concat(" } else { "(" });
+            }
+            write(first, out)?;
+            for (operator, operand) in links {
+                match operator {
+                    BinaryOperator::Concat => out.push(','),
+                    operator => push(out, format_args!(" {} ", symbol(*operator))),
+                }
+                write(operand, out)?;
+                out.push(')');
+            }
+        }
+        Expr::IsNull { operand, negated } => {
+            write_test(operand, if *negated { "is not null" } else { "is null" }, out)?;
+        }
+        Expr::IsTruth { operand, truth, negated } => {
+            let truth = truth.map_or("unknown", |truth| if truth { "true" } else { "false" });
+            write_test(operand, &format!("is {}{truth}", if *negated { "not " } else { "" }), out)?;
+        }
+        Expr::Between { operand, low, high, negated } => {
+            out.push('(');
+            write(operand, out)?;
+            out.push_str(if *negated { " not between " } else { " between " });
+            write(low, out)?;
+            out.push_str(" and ");
+            write(high, out)?;
+            out.push(')');
+        }
+        Expr::InList { operand, list, negated } => {
+            write_in(operand, *negated, out)?;
+            write_list("(", list, ",", "))", out)?;
+        }
+        Expr::InConstants { operand, constants, negated } => {
+            write_in(operand, *negated, out)?;
+            let constants: Vec<Expr> = constants.values.iter().map(constant).collect();
+            write_list("(", &constants, ",", "))", out)?;
+        }
+        Expr::Like { operand, pattern, escape, negated } => {
+            out.push('(');
+            write(operand, out)?;
+            out.push_str(if *negated { " not like " } else { " like " });
+            write(pattern, out)?;
+            if let Some(escape) = escape {
+                out.push_str(" escape ");
+                write(escape, out)?;
+            }
+            out.push(')');
+        }
+        Expr::Regexp { operand, pattern, negated } => {
+            out.push('(');
+            write(operand, out)?;
+            out.push_str(if *negated { " not regexp " } else { " regexp " });
+            write(pattern, out)?;
+            out.push(')');
+        }
+        Expr::Case { operand, whens, otherwise } => {
+            write_case(operand.as_deref(), whens, otherwise.as_deref(), out)?;
+        }
+        call => write_call(call, out)?,
+    }
+    Ok(())
+}
+
+/// What is written like a call, and what cannot be kept.
+fn write_call(expr: &Expr, out: &mut String) -> Written {
+    match expr {
+        Expr::Function { name, arguments, distinct, star, order_by, separator } => {
+            if *distinct || *star || !order_by.is_empty() || separator.is_some() {
+                return Err(Unkept::Construct);
+            }
+            let name = name.to_ascii_lowercase();
+            match (name.as_str(), &arguments[..]) {
+                ("timestampdiff", [Expr::Interval { unit, .. }, rest @ ..]) => {
+                    push(out, format_args!("timestampdiff({},", unit_name(*unit)));
+                    write_list("", rest, ",", ")", out)?;
+                }
+                _ => {
+                    out.push_str(&name);
+                    write_list("(", arguments, ",", ")", out)?;
+                }
+            }
+        }
+        Expr::Cast { operand, target } => {
+            out.push_str("cast(");
+            write(operand, out)?;
+            push(out, format_args!(" as {})", cast_name(target)));
+        }
+        Expr::ConvertCharset { operand, charset } => {
+            out.push_str("convert(");
+            write(operand, out)?;
+            push(out, format_args!(" using {charset})"));
+        }
+        Expr::Collate { operand, collation } => {
+            out.push('(');
+            write(operand, out)?;
+            push(out, format_args!(" collate {collation})"));
+        }
+        Expr::Interval { amount, unit } => {
+            out.push_str("interval ");
+            write(amount, out)?;
+            push(out, format_args!(" {}", unit_name(*unit)));
+        }
+        Expr::Extract { unit, operand } => {
+            push(out, format_args!("extract({} from ", unit_name(*unit)));
+            write(operand, out)?;
+            out.push(')');
+        }
+        Expr::Trim { side, what, operand } => {
+            out.push_str("trim(");
+            if let Some(what) = what {
+                out.push_str(match side {
+                    TrimSide::Both => "both ",
+                    TrimSide::Leading => "leading ",
+                    TrimSide::Trailing => "trailing ",
+                });
+                write(what, out)?;
+                out.push_str(" from ");
+            } else if *side != TrimSide::Both {
+                out.push_str(if *side == TrimSide::Leading { "leading from " } else { "trailing from " });
+            }
+            write(operand, out)?;
+            out.push(')');
+        }
+        Expr::UserVariable(_) | Expr::Assign(..) | Expr::SystemVariable { .. } => {
+            return Err(Unkept::Variable);
+        }
+        Expr::Default(_) => return Err(Unkept::Default),
+        _ => return Err(Unkept::Construct),
+    }
+    Ok(())
+}
+
+fn write_list(open: &str, list: &[Expr], between: &str, close: &str, out: &mut String) -> Written {
+    out.push_str(open);
+    for (at, item) in list.iter().enumerate() {
+        if at > 0 {
+            out.push_str(between);
+        }
+        write(item, out)?;
+    }
+    out.push_str(close);
+    Ok(())
+}
+
+fn write_test(operand: &Expr, test: &str, out: &mut String) -> Written {
+    out.push('(');
+    write(operand, out)?;
+    push(out, format_args!(" {test})"));
+    Ok(())
+}
+
+fn write_in(operand: &Expr, negated: bool, out: &mut String) -> Written {
+    out.push('(');
+    write(operand, out)?;
+    out.push_str(if negated { " not in " } else { " in " });
+    Ok(())
+}
+
+fn write_unary(operator: UnaryOperator, operand: &Expr, out: &mut String) -> Written {
+    let open = match operator {
+        UnaryOperator::Minus => "-(",
+        UnaryOperator::Plus => "+(",
+        UnaryOperator::BitNot => "~(",
+        UnaryOperator::Not => "(not(",
+        UnaryOperator::Binary => "(binary (",
+    };
+    out.push_str(open);
+    write(operand, out)?;
+    out.push_str(if open.starts_with('(') { "))" } else { ")" });
+    Ok(())
+}
+
+fn write_case(
+    operand: Option<&Expr>,
+    whens: &[(Expr, Expr)],
+    otherwise: Option<&Expr>,
+    out: &mut String,
+) -> Written {
+    out.push_str("(case");
+    if let Some(operand) = operand {
+        out.push(' ');
+        write(operand, out)?;
+    }
+    for (when, then) in whens {
+        out.push_str(" when ");
+        write(when, out)?;
+        out.push_str(" then ");
+        write(then, out)?;
+    }
+    if let Some(otherwise) = otherwise {
+        out.push_str(" else ");
+        write(otherwise, out)?;
+    }
+    out.push_str(" end)");
+    Ok(())
+}
+
+/// The literal that stands for a constant of a long list.
+fn constant(value: &Value<'static>) -> Expr {
+    match value {
+        Value::Int(value) if *value < 0 => {
+            Expr::Unary(UnaryOperator::Minus, Box::new(Expr::Integer(value.unsigned_abs())))
+        }
+        Value::Int(value) => Expr::Integer(value.unsigned_abs()),
+        Value::UInt(value) => Expr::Integer(*value),
+        Value::Text(bytes, _) => Expr::Text { bytes: bytes.to_vec(), introducer: None },
+        _ => Expr::Null,
+    }
+}
+
+fn write_text(bytes: &[u8], introducer: Option<&str>, out: &mut String) {
+    if std::str::from_utf8(bytes).is_err() {
+        // Bytes that are no text have no place in one.
+        push(out, format_args!("_{} ", introducer.unwrap_or("binary")));
+        return write_hex(bytes, out);
+    }
+    push(out, format_args!("_{}", introducer.unwrap_or("utf8mb4")));
+    write_quoted(bytes, out);
+}
+
+fn write_quoted(bytes: &[u8], out: &mut String) {
+    out.push('\'');
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '\'' => out.push_str("\\'"),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            '\u{1a}' => out.push_str("\\Z"),
+            other => out.push(other),
+        }
+    }
+    out.push('\'');
+}
+
+fn write_hex(bytes: &[u8], out: &mut String) {
+    if bytes.is_empty() {
+        return out.push_str("x''");
+    }
+    out.push_str("0x");
+    bytes.iter().for_each(|byte| push(out, format_args!("{byte:02X}")));
+}
+
+/// How an operator is written.
+pub fn symbol(operator: BinaryOperator) -> &'static str {
+    match operator {
+        BinaryOperator::Xor => "xor",
+        BinaryOperator::Equal => "=",
+        BinaryOperator::NullSafeEqual => "<=>",
+        BinaryOperator::NotEqual => "<>",
+        BinaryOperator::Less => "<",
+        BinaryOperator::LessEqual => "<=",
+        BinaryOperator::Greater => ">",
+        BinaryOperator::GreaterEqual => ">=",
+        BinaryOperator::BitOr => "|",
+        BinaryOperator::BitAnd => "&",
+        BinaryOperator::ShiftLeft => "<<",
+        BinaryOperator::ShiftRight => ">>",
+        BinaryOperator::Add => "+",
+        BinaryOperator::Subtract => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::IntegerDivide => "DIV",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::BitXor => "^",
+        BinaryOperator::Concat => "||",
+    }
+}
+
+fn unit_name(unit: IntervalUnit) -> &'static str {
+    match unit {
+        IntervalUnit::Microsecond => "microsecond",
+        IntervalUnit::Second => "second",
+        IntervalUnit::Minute => "minute",
+        IntervalUnit::Hour => "hour",
+        IntervalUnit::Day => "day",
+        IntervalUnit::Week => "week",
+        IntervalUnit::Month => "month",
+        IntervalUnit::Quarter => "quarter",
+        IntervalUnit::Year => "year",
+        IntervalUnit::MinuteSecond => "minute_second",
+        IntervalUnit::HourMinute => "hour_minute",
+        IntervalUnit::HourSecond => "hour_second",
+        IntervalUnit::DayHour => "day_hour",
+        IntervalUnit::DayMinute => "day_minute",
+        IntervalUnit::DaySecond => "day_second",
+        IntervalUnit::YearMonth => "year_month",
+    }
+}
+
+fn cast_name(target: &CastType) -> String {
+    let length = |name: &str, length: &Option<u32>| match length {
+        Some(length) => format!("{name}({length})"),
+        None => name.to_owned(),
+    };
+    match target {
+        CastType::Signed => "signed".into(),
+        CastType::Unsigned => "unsigned".into(),
+        CastType::Char { length: chars, charset } => {
+            let charset = charset.as_ref().map(|charset| format!(" charset {charset}"));
+            length("char", chars) + charset.as_deref().unwrap_or_default()
+        }
+        CastType::Binary { length: bytes } => length("binary", bytes),
+        CastType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        CastType::Double => "double".into(),
+        CastType::Float => "float".into(),
+        CastType::Date => "date".into(),
+        CastType::DateTime { fraction } => format!("datetime({fraction})"),
+        CastType::Time { fraction } => format!("time({fraction})"),
+        CastType::Year => "year".into(),
+        CastType::Json => "json".into(),
+    }
+}

@@ -1,0 +1,172 @@
+//! `information_schema`: virtual tables read through the same executor as any other.
+//!
+//! A view is a list of columns and a function that makes its rows, one after the other: who reads them
+//! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
+//! looked up at once.
+
+mod extension;
+pub mod server_tables;
+pub mod table_tables;
+
+use untorn::types::{ColumnType, SizeClass};
+
+use super::expr::types::Type;
+use super::plan::source::{Source, SourceColumn, SourceKind};
+use super::value::Value;
+use crate::context::SqlContext;
+use crate::privilege::Privileges;
+use crate::result::SqlError;
+
+/// What a column of a view holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewType {
+    /// Text of this many characters.
+    Text(u32),
+    /// BIGINT UNSIGNED.
+    Number,
+    /// DATETIME.
+    Time,
+}
+
+/// Rows that are made when they are asked for.
+pub type RowSource = Box<dyn Iterator<Item = Vec<Value<'static>>>>;
+
+/// A virtual table.
+pub struct View {
+    /// Its database.
+    pub database: &'static str,
+    /// Upper-case name.
+    pub name: &'static str,
+    /// Upper-case column names and types.
+    pub columns: &'static [(&'static str, ViewType)],
+    make: fn(&SqlContext) -> RowSource,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.name)
+    }
+}
+
+/// Name of the database of views.
+pub const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// Whether a database holds views only.
+pub fn is_view_database(name: &str) -> bool {
+    name.eq_ignore_ascii_case(INFORMATION_SCHEMA)
+}
+
+fn views() -> impl Iterator<Item = &'static View> {
+    table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS)
+}
+
+/// The view of this name, letter case not counting.
+pub fn find(database: &str, name: &str) -> Option<&'static View> {
+    views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
+}
+
+/// All views.
+pub fn all() -> Vec<&'static View> {
+    views().collect()
+}
+
+impl View {
+    /// Its rows now.
+    pub fn rows(&self, state: &SqlContext) -> RowSource {
+        (self.make)(state)
+    }
+
+    /// What the engine is doing is for those who may look at others' work; 1227.
+    pub fn require_reading(&self, state: &SqlContext) -> Result<(), SqlError> {
+        let inner = ["INNODB_", "UNTORN_"].iter().any(|prefix| self.name.starts_with(prefix));
+        if inner { state.require_any(Privileges::PROCESS) } else { Ok(()) }
+    }
+
+    /// As a source of a query.
+    pub fn source(&'static self, alias: &str) -> Source {
+        let columns = source_columns(self.columns);
+        let (database, name) = (self.database.to_owned(), self.name.to_owned());
+        Source::new(database, alias.to_owned(), name, columns, SourceKind::View(self))
+    }
+}
+
+/// Columns of a view-like source.
+fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
+    let ty = |kind: ViewType| match kind {
+        ViewType::Text(length) => Type::text(length),
+        ViewType::Number => Type::UINT,
+        ViewType::Time => Type::datetime(0),
+    };
+    columns
+        .iter()
+        .map(|(name, kind)| SourceColumn { name: (*name).to_owned(), ty: ty(*kind), flags: 0, merged: false })
+        .collect()
+}
+
+/// Text of a row.
+pub fn text(text: impl Into<String>) -> Value<'static> {
+    Value::text(text.into())
+}
+
+/// A number of a row; NULL for one below zero.
+pub fn number(number: impl TryInto<u64>) -> Value<'static> {
+    number.try_into().map_or(Value::Null, Value::UInt)
+}
+
+/// Databases that a client may see, in order, the views' first.
+pub fn database_names(state: &SqlContext) -> Vec<String> {
+    let mut names = state.database.databases();
+    let rights = state.rights();
+    if !rights.global().has(Privileges::SHOW_DATABASES) {
+        names.retain(|name| rights.sees_database(name));
+    }
+    names.push(INFORMATION_SCHEMA.to_owned());
+    names.sort();
+    names
+}
+
+/// A column type as SHOW COLUMNS prints it.
+pub fn column_type_text(kind: &ColumnType) -> String {
+    let unsigned =
+        |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
+    let digits =
+        |name: &str, fraction: u8| if fraction > 0 { format!("{name}({fraction})") } else { name.to_owned() };
+    let members = |name: &str, members: &[String]| {
+        let quoted: Vec<String> = members.iter().map(|m| format!("'{}'", m.replace('\'', "''"))).collect();
+        format!("{name}({})", quoted.join(","))
+    };
+    match kind {
+        ColumnType::TinyInt { unsigned: u } => unsigned("tinyint", *u),
+        ColumnType::SmallInt { unsigned: u } => unsigned("smallint", *u),
+        ColumnType::MediumInt { unsigned: u } => unsigned("mediumint", *u),
+        ColumnType::Int { unsigned: u } => unsigned("int", *u),
+        ColumnType::BigInt { unsigned: u } => unsigned("bigint", *u),
+        ColumnType::Float => "float".into(),
+        ColumnType::Double => "double".into(),
+        ColumnType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        ColumnType::Date => "date".into(),
+        ColumnType::DateTime { fraction } => digits("datetime", *fraction),
+        ColumnType::Timestamp { fraction } => digits("timestamp", *fraction),
+        ColumnType::Time { fraction } => digits("time", *fraction),
+        ColumnType::Year => "year".into(),
+        ColumnType::Char { chars, .. } => format!("char({chars})"),
+        ColumnType::VarChar { chars, .. } => format!("varchar({chars})"),
+        ColumnType::Binary { bytes } => format!("binary({bytes})"),
+        ColumnType::VarBinary { bytes } => format!("varbinary({bytes})"),
+        ColumnType::Text { size, .. } => size_name(*size, "text"),
+        ColumnType::Blob { size } => size_name(*size, "blob"),
+        ColumnType::Enum { members: m, .. } => members("enum", m),
+        ColumnType::Set { members: m, .. } => members("set", m),
+        ColumnType::Bit { bits } => format!("bit({bits})"),
+    }
+}
+
+fn size_name(size: SizeClass, name: &str) -> String {
+    let prefix = match size {
+        SizeClass::Tiny => "tiny",
+        SizeClass::Normal => "",
+        SizeClass::Medium => "medium",
+        SizeClass::Long => "long",
+    };
+    format!("{prefix}{name}")
+}

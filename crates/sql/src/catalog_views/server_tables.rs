@@ -1,0 +1,241 @@
+//! Views of the server: engines, character sets, connections, variables, status.
+
+use untorn::types::Collation;
+
+use super::ViewType::{Number, Text};
+use super::table_tables::view;
+use super::{INFORMATION_SCHEMA, RowSource, View, number, text};
+use crate::context::SqlContext;
+use crate::facts::Process;
+use crate::privilege::{Object, Privileges, Rights};
+use crate::value::Value;
+
+const COLLATIONS: [Collation; 3] = [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary];
+
+/// SHOW ENGINES.
+pub fn engines(_: &SqlContext) -> RowSource {
+    Box::new(std::iter::once(vec![
+        text("InnoDB"),
+        text("DEFAULT"),
+        text("Untorn: InnoDB file format, pages written once where the storage writes them whole"),
+        text("YES"),
+        text("NO"),
+        text("YES"),
+    ]))
+}
+
+/// SHOW CHARACTER SET.
+pub fn character_sets(_: &SqlContext) -> RowSource {
+    let sets = [
+        vec![text("binary"), text("binary"), text("Binary pseudo charset"), number(1u64)],
+        vec![text("utf8mb4"), text("utf8mb4_general_ci"), text("UTF-8 Unicode"), number(4u64)],
+    ];
+    Box::new(sets.into_iter())
+}
+
+/// SHOW COLLATION.
+pub fn collations(_: &SqlContext) -> RowSource {
+    let row = |rule: &Collation| {
+        let default = *rule != Collation::Utf8mb4Bin;
+        vec![
+            text(rule.name()),
+            text(rule.charset()),
+            number(rule.id()),
+            text(if default { "Yes" } else { "" }),
+            text("Yes"),
+            number(1u64),
+            text(if *rule == Collation::Binary { "NO PAD" } else { "PAD SPACE" }),
+        ]
+    };
+    Box::new(COLLATIONS.iter().map(row))
+}
+
+fn applicability(_: &SqlContext) -> RowSource {
+    Box::new(COLLATIONS.iter().map(|rule| vec![text(rule.name()), text(rule.charset())]))
+}
+
+/// SHOW PROCESSLIST.
+pub fn process_list(state: &SqlContext) -> RowSource {
+    let all = state.rights().global().has(Privileges::PROCESS);
+    let own = state.facts.client().user;
+    let row = move |process: Process| {
+        if !all && process.user != own {
+            return None;
+        }
+        let info =
+            if process.info.is_empty() { Value::Null } else { text(String::from_utf8_lossy(&process.info)) };
+        Some(vec![
+            number(process.id),
+            text(&*process.user),
+            text(&*process.host),
+            process.database.as_deref().map_or(Value::Null, text),
+            text(process.command),
+            number(process.seconds),
+            text(process.state),
+            info,
+        ])
+    };
+    Box::new(state.facts.processes().filter_map(row))
+}
+
+fn global_variables(state: &SqlContext) -> RowSource {
+    pairs(state.facts.variables(true))
+}
+
+fn session_variables(state: &SqlContext) -> RowSource {
+    pairs(state.facts.variables(false))
+}
+
+fn pairs<N: AsRef<str> + 'static>(list: Vec<(N, String)>) -> RowSource {
+    let row = |(name, value): (N, String)| vec![text(name.as_ref().to_ascii_uppercase()), text(value)];
+    Box::new(list.into_iter().map(row))
+}
+
+fn status(state: &SqlContext) -> RowSource {
+    pairs(state.facts.status())
+}
+
+/// Accounts this one may know of: itself, and all for those who may look at the system's tables.
+fn known_accounts(state: &SqlContext) -> Vec<(String, Rights)> {
+    let all = state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER);
+    let own = state.facts.client();
+    let list = state.facts.accounts().into_iter();
+    list.filter(|(user, host, _)| all || (&**user, &**host) == (&*own.user, &*own.account_host))
+        .map(|(user, host, rights)| (format!("'{user}'@'{host}'"), rights))
+        .collect()
+}
+
+/// A row for each privilege: grantee, `def`, then what `object` says, the privilege and whether it may be
+/// handed on.
+fn privilege_rows(
+    accounts: Vec<(String, Rights)>,
+    object: impl Fn(&Object) -> Option<Vec<Value<'static>>> + 'static,
+) -> impl Iterator<Item = Vec<Value<'static>>> {
+    accounts.into_iter().flat_map(move |(grantee, rights)| {
+        let mut rows = Vec::new();
+        for (held_on, what) in rights.all() {
+            let Some(columns) = object(held_on) else { continue };
+            let option = text(if what.has(Privileges::GRANT_OPTION) { "YES" } else { "NO" });
+            let plain = what.without(Privileges::GRANT_OPTION);
+            let names: Vec<&str> = if plain.is_empty() { vec!["USAGE"] } else { plain.names().collect() };
+            for name in names {
+                let mut row = vec![text(&*grantee), text("def")];
+                row.extend(columns.iter().cloned());
+                row.extend([text(name), option.clone()]);
+                rows.push(row);
+            }
+        }
+        rows
+    })
+}
+
+fn user_privileges(state: &SqlContext) -> RowSource {
+    let accounts = known_accounts(state);
+    // An account without anything on everything has USAGE.
+    let without = accounts.iter().filter(|(_, rights)| rights.global().is_empty());
+    let without: Vec<String> = without.map(|(grantee, _)| grantee.clone()).collect();
+    let usage =
+        without.into_iter().map(|grantee| vec![text(grantee), text("def"), text("USAGE"), text("NO")]);
+    let held = privilege_rows(accounts, |object| (*object == Object::Everything).then(Vec::new));
+    Box::new(held.chain(usage))
+}
+
+fn schema_privileges(state: &SqlContext) -> RowSource {
+    Box::new(privilege_rows(known_accounts(state), |object| match object {
+        Object::Database(name) => Some(vec![text(name)]),
+        _ => None,
+    }))
+}
+
+fn table_privileges(state: &SqlContext) -> RowSource {
+    Box::new(privilege_rows(known_accounts(state), |object| match object {
+        Object::Table(database, table) => Some(vec![text(database), text(table)]),
+        _ => None,
+    }))
+}
+
+fn transactions(state: &SqlContext) -> RowSource {
+    let list = state.database.transaction_system().transactions();
+    Box::new(list.into_iter().map(|info| {
+        let since = untorn::types::DateTime::from_unix(info.started.as_secs() as i64, 0);
+        vec![
+            number(info.id),
+            text(if info.waiting { "LOCK WAIT" } else { "RUNNING" }),
+            text(since.to_string()),
+            number(info.tag),
+            number(info.locks),
+            number(info.undo_records),
+        ]
+    }))
+}
+
+/// How the pages of each file are kept from tearing.
+fn page_protection(state: &SqlContext) -> RowSource {
+    let row = |file: untorn::FileProtection| {
+        vec![
+            text(file.file.display().to_string()),
+            text(file.verdict.to_string()),
+            text(file.reason),
+            text(file.mode.name()),
+        ]
+    };
+    Box::new(state.database.page_protection().into_iter().map(row))
+}
+
+fn nothing(_: &SqlContext) -> RowSource {
+    Box::new(std::iter::empty())
+}
+
+pub(super) static VIEWS: &[View] = &[
+    view!("ENGINES", [
+        "ENGINE" Text(64), "SUPPORT" Text(8), "COMMENT" Text(80), "TRANSACTIONS" Text(3), "XA" Text(3),
+        "SAVEPOINTS" Text(3),
+    ], |state| engines(state)),
+    view!("CHARACTER_SETS", [
+        "CHARACTER_SET_NAME" Text(64), "DEFAULT_COLLATE_NAME" Text(64), "DESCRIPTION" Text(60), "MAXLEN" Number,
+    ], character_sets),
+    view!("COLLATIONS", [
+        "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64), "ID" Number, "IS_DEFAULT" Text(3),
+        "IS_COMPILED" Text(3), "SORTLEN" Number, "PAD_ATTRIBUTE" Text(9),
+    ], collations),
+    view!("COLLATION_CHARACTER_SET_APPLICABILITY", [
+        "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64),
+    ], applicability),
+    view!("PROCESSLIST", [
+        "ID" Number, "USER" Text(32), "HOST" Text(261), "DB" Text(64), "COMMAND" Text(16), "TIME" Number,
+        "STATE" Text(64), "INFO" Text(65535),
+    ], process_list),
+    view!("GLOBAL_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], global_variables),
+    view!("SESSION_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], session_variables),
+    view!("GLOBAL_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
+    view!("SESSION_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
+    view!("USER_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
+    ], user_privileges),
+    view!("SCHEMA_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "TABLE_SCHEMA" Text(64), "PRIVILEGE_TYPE" Text(64),
+        "IS_GRANTABLE" Text(3),
+    ], schema_privileges),
+    view!("TABLE_PRIVILEGES", [
+        "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64),
+        "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
+    ], table_privileges),
+    view!("INNODB_TRX", [
+        "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_MYSQL_THREAD_ID" Number,
+        "TRX_ROWS_LOCKED" Number, "TRX_ROWS_MODIFIED" Number,
+    ], transactions),
+    view!("UNTORN_PAGE_PROTECTION", [
+        "FILE" Text(512), "VERDICT" Text(16), "REASON" Text(2048), "MODE" Text(16),
+    ], page_protection),
+    view!("PLUGINS", [
+        "PLUGIN_NAME" Text(64), "PLUGIN_VERSION" Text(20), "PLUGIN_STATUS" Text(10), "PLUGIN_TYPE" Text(80),
+    ], nothing),
+    view!("INNODB_CMP", [
+        "PAGE_SIZE" Number, "COMPRESS_OPS" Number, "COMPRESS_OPS_OK" Number, "COMPRESS_TIME" Number,
+        "UNCOMPRESS_OPS" Number, "UNCOMPRESS_TIME" Number,
+    ], nothing),
+    view!("INNODB_CMPMEM", [
+        "PAGE_SIZE" Number, "BUFFER_POOL_INSTANCE" Number, "PAGES_USED" Number, "PAGES_FREE" Number,
+        "RELOCATION_OPS" Number, "RELOCATION_TIME" Number,
+    ], nothing),
+];

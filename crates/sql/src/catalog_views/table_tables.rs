@@ -1,0 +1,446 @@
+//! Views of the catalog: SCHEMATA, TABLES, COLUMNS, STATISTICS, constraints, and those that are always empty.
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
+use untorn::types::{Collation, ColumnType, DateTime};
+
+use super::ViewType::{Number, Text, Time};
+use super::{INFORMATION_SCHEMA, RowSource, View, all, column_type_text, database_names, number, text};
+use crate::context::SqlContext;
+use crate::exec::Rows;
+use crate::value::Value;
+
+macro_rules! view {
+    ($name:literal, [$($column:literal $kind:expr),* $(,)?], $make:expr) => {
+        View { database: INFORMATION_SCHEMA, name: $name, columns: &[$(($column, $kind)),*], make: $make }
+    };
+}
+pub(super) use view;
+
+/// The tables that a client may see.
+fn tables(state: &SqlContext) -> impl Iterator<Item = Arc<Table>> + 'static {
+    let mut tables = state.database.all_tables();
+    tables.retain(|table| state.sees_table(&table.database, &table.name));
+    tables.into_iter()
+}
+
+fn created(table: &TableDef) -> Value<'static> {
+    Value::DateTime(DateTime::from_unix(table.created_unix_s as i64, 0), 0)
+}
+
+/// PRI, UNI, MUL or nothing.
+fn key_of_column(table: &TableDef, column: usize) -> &'static str {
+    let mut found = "";
+    for key in &table.keys {
+        let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == column) else {
+            continue;
+        };
+        match key.kind {
+            KeyKind::Primary => return "PRI",
+            KeyKind::Unique if key.parts.len() == 1 => found = "UNI",
+            _ if position == 0 && found.is_empty() => found = "MUL",
+            _ => {}
+        }
+    }
+    found
+}
+
+/// An expression as MySQL shows it here: with a backslash before quotes.
+fn escaped(expression: &str) -> Value<'static> {
+    text(expression.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// The default as text, NULL without one.
+pub fn default_text(column: &ColumnDef) -> Value<'static> {
+    match &column.default {
+        None => Value::Null,
+        Some(Default::CurrentTimestamp) => {
+            let digits = crate::store::fraction(&column.kind);
+            text(if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".into() })
+        }
+        Some(Default::Literal(bytes)) => Value::Text(bytes.clone().into(), Collation::Utf8mb4GeneralCi),
+        Some(Default::Expression(expression)) => escaped(expression),
+    }
+}
+
+/// The EXTRA column: never NULL.
+fn extra(column: &ColumnDef) -> String {
+    let mut parts = Vec::new();
+    if column.auto_increment {
+        parts.push("auto_increment");
+    }
+    if matches!(column.default, Some(Default::CurrentTimestamp | Default::Expression(_))) {
+        parts.push("DEFAULT_GENERATED");
+    }
+    if column.generated.is_some() {
+        parts.push("STORED GENERATED");
+    }
+    if column.on_update_now {
+        parts.push("on update CURRENT_TIMESTAMP");
+    }
+    parts.join(" ")
+}
+
+/// Bytes of rows and of secondary indexes, roughly.
+fn sizes(table: &Table) -> (u64, u64, u64) {
+    let rows = table.row_count_estimate();
+    let row: u64 =
+        table.def.columns.iter().map(|column| u64::from(column.kind.bytes_max().min(256))).sum::<u64>() / 2
+            + 20;
+    let page = 16_384;
+    let data = (rows * row).div_ceil(page).max(1) * page;
+    let secondary = table.def.secondary_keys().len() as u64;
+    let index = if secondary == 0 { 0 } else { secondary * (rows * 20).div_ceil(page).max(1) * page };
+    (data, index, row)
+}
+
+fn schemata(state: &SqlContext) -> RowSource {
+    let row = |name: String| {
+        let collation =
+            state.database.database(&name).map_or(Collation::Utf8mb4GeneralCi, |def| def.collation);
+        vec![
+            text("def"),
+            text(name),
+            text(collation.charset()),
+            text(collation.name()),
+            Value::Null,
+            text("NO"),
+        ]
+    };
+    let rows: Rows = database_names(state).into_iter().map(row).collect();
+    Box::new(rows.into_iter())
+}
+
+/// A table's row of TABLES, which SHOW TABLE STATUS shows too.
+pub fn table_row(table: &Table) -> Vec<Value<'static>> {
+    let (data, index, row) = sizes(table);
+    let auto = table.next_auto_increment().map_or(Value::Null, number);
+    vec![
+        text("def"),
+        text(&*table.database),
+        text(&*table.name),
+        text("BASE TABLE"),
+        text("InnoDB"),
+        number(10u64),
+        text("Dynamic"),
+        number(table.row_count_estimate()),
+        number(row),
+        number(data),
+        number(0u64),
+        number(index),
+        number(0u64),
+        auto,
+        created(&table.def),
+        Value::Null,
+        Value::Null,
+        text(table.def.collation.name()),
+        Value::Null,
+        text(""),
+        text(&*table.def.comment),
+    ]
+}
+
+fn table_rows(state: &SqlContext) -> RowSource {
+    let views = all().into_iter().map(|view| {
+        let mut row = vec![
+            text("def"),
+            text(view.database),
+            text(view.name),
+            text("SYSTEM VIEW"),
+            Value::Null,
+            number(10u64),
+        ];
+        row.extend(std::iter::repeat_n(Value::Null, 13));
+        row.extend([text(""), text("")]);
+        row
+    });
+    Box::new(tables(state).map(|table| table_row(&table)).chain(views))
+}
+
+/// A table's rows of COLUMNS, which SHOW COLUMNS shows too.
+pub fn columns_of_table(table: &Table) -> Rows {
+    let mut rows = Vec::new();
+    for (at, column) in table.def.columns.iter().enumerate() {
+        let kind = column_type_text(&column.kind);
+        let is_text = column.kind.collation() != Collation::Binary;
+        let data_type = kind.split(['(', ' ']).next().unwrap_or("").to_owned();
+        let (chars, bytes) = match &column.kind {
+            ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => {
+                (number(*chars), number(column.kind.bytes_max()))
+            }
+            kind if kind.is_string() => (number(kind.bytes_max()), number(kind.bytes_max())),
+            ColumnType::Enum { members, .. } => {
+                let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
+                (number(longest), number(longest * 4))
+            }
+            _ => (Value::Null, Value::Null),
+        };
+        let (precision, scale) = numeric(&column.kind);
+        let temporal = match &column.kind {
+            ColumnType::DateTime { fraction }
+            | ColumnType::Timestamp { fraction }
+            | ColumnType::Time { fraction } => number(*fraction),
+            _ => Value::Null,
+        };
+        rows.push(vec![
+            text("def"),
+            text(&*table.database),
+            text(&*table.name),
+            text(&*column.name),
+            number(at + 1),
+            default_text(column),
+            text(if column.nullable { "YES" } else { "NO" }),
+            text(data_type),
+            chars,
+            bytes,
+            precision,
+            scale,
+            temporal,
+            if is_text { text("utf8mb4") } else { Value::Null },
+            if is_text { text(column.kind.collation().name()) } else { Value::Null },
+            text(kind),
+            text(key_of_column(&table.def, at)),
+            text(extra(column)),
+            text("select,insert,update,references"),
+            text(&*column.comment),
+            escaped(column.generated.as_deref().unwrap_or_default()),
+            Value::Null,
+        ]);
+    }
+    rows
+}
+
+/// The same for a view.
+pub fn columns_of_view(view: &View) -> Rows {
+    let mut rows = Vec::new();
+    for (at, (name, kind)) in view.columns.iter().enumerate() {
+        let (data_type, full) = match kind {
+            Text(length) => ("varchar", format!("varchar({length})")),
+            Number => ("bigint", "bigint unsigned".to_owned()),
+            Time => ("datetime", "datetime".to_owned()),
+        };
+        let mut row = vec![
+            text("def"),
+            text(view.database),
+            text(view.name),
+            text(*name),
+            number(at + 1),
+            Value::Null,
+            text("YES"),
+            text(data_type),
+        ];
+        row.extend(std::iter::repeat_n(Value::Null, 7));
+        row.extend([text(full), text(""), text(""), text("select"), text(""), text(""), Value::Null]);
+        rows.push(row);
+    }
+    rows
+}
+
+fn column_rows(state: &SqlContext) -> RowSource {
+    let views = all().into_iter().flat_map(columns_of_view);
+    Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(views))
+}
+
+fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
+    match kind {
+        ColumnType::TinyInt { .. } => (number(3u64), number(0u64)),
+        ColumnType::SmallInt { .. } => (number(5u64), number(0u64)),
+        ColumnType::MediumInt { .. } => (number(7u64), number(0u64)),
+        ColumnType::Int { .. } => (number(10u64), number(0u64)),
+        ColumnType::BigInt { unsigned } => (number(if *unsigned { 20u64 } else { 19 }), number(0u64)),
+        ColumnType::Decimal { precision, scale } => (number(*precision), number(*scale)),
+        ColumnType::Float => (number(12u64), Value::Null),
+        ColumnType::Double => (number(22u64), Value::Null),
+        _ => (Value::Null, Value::Null),
+    }
+}
+
+/// A table's rows of STATISTICS, which SHOW INDEX shows too.
+pub fn statistics_of(table: &Table) -> Rows {
+    let mut rows = Vec::new();
+    for key in &table.def.keys {
+        for (at, part) in key.parts.iter().enumerate() {
+            let column = &table.def.columns[usize::from(part.column)];
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*table.name),
+                number(u64::from(key.kind == KeyKind::Secondary)),
+                text(&*table.database),
+                text(&*key.name),
+                number(at + 1),
+                text(&*column.name),
+                text("A"),
+                number(table.row_count_estimate()),
+                part.prefix_chars.map_or(Value::Null, number),
+                Value::Null,
+                text(if column.nullable { "YES" } else { "" }),
+                text("BTREE"),
+                text(""),
+                text(""),
+                text("YES"),
+                Value::Null,
+            ]);
+        }
+    }
+    rows
+}
+
+fn statistics(state: &SqlContext) -> RowSource {
+    Box::new(tables(state).flat_map(|table| statistics_of(&table)))
+}
+
+fn constraints(state: &SqlContext) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let mut rows = Vec::new();
+        for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
+            let kind = if key.kind == KeyKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*key.name),
+                text(&*table.database),
+                text(&*table.name),
+                text(kind),
+                text("YES"),
+            ]);
+        }
+        for check in &table.def.checks {
+            rows.push(vec![
+                text("def"),
+                text(&*table.database),
+                text(&*check.name),
+                text(&*table.database),
+                text(&*table.name),
+                text("CHECK"),
+                text(if check.enforced { "YES" } else { "NO" }),
+            ]);
+        }
+        rows
+    }))
+}
+
+fn check_constraints(state: &SqlContext) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let row = |check: &Check| {
+            vec![text("def"), text(&*table.database), text(&*check.name), escaped(&check.expression)]
+        };
+        table.def.checks.iter().map(row).collect::<Rows>()
+    }))
+}
+
+fn key_usage(state: &SqlContext) -> RowSource {
+    Box::new(tables(state).flat_map(|table| {
+        let mut rows = Vec::new();
+        for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
+            for (at, part) in key.parts.iter().enumerate() {
+                let column = &table.def.columns[usize::from(part.column)];
+                rows.push(vec![
+                    text("def"),
+                    text(&*table.database),
+                    text(&*key.name),
+                    text("def"),
+                    text(&*table.database),
+                    text(&*table.name),
+                    text(&*column.name),
+                    number(at + 1),
+                    Value::Null,
+                    Value::Null,
+                    Value::Null,
+                    Value::Null,
+                ]);
+            }
+        }
+        rows
+    }))
+}
+
+fn nothing(_: &SqlContext) -> RowSource {
+    Box::new(std::iter::empty())
+}
+
+pub(super) static VIEWS: &[View] = &[
+    view!("SCHEMATA", [
+        "CATALOG_NAME" Text(64), "SCHEMA_NAME" Text(64), "DEFAULT_CHARACTER_SET_NAME" Text(64),
+        "DEFAULT_COLLATION_NAME" Text(64), "SQL_PATH" Text(512), "DEFAULT_ENCRYPTION" Text(3),
+    ], schemata),
+    view!("TABLES", [
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "TABLE_TYPE" Text(64),
+        "ENGINE" Text(64), "VERSION" Number, "ROW_FORMAT" Text(10), "TABLE_ROWS" Number, "AVG_ROW_LENGTH" Number,
+        "DATA_LENGTH" Number, "MAX_DATA_LENGTH" Number, "INDEX_LENGTH" Number, "DATA_FREE" Number,
+        "AUTO_INCREMENT" Number, "CREATE_TIME" Time, "UPDATE_TIME" Time, "CHECK_TIME" Time,
+        "TABLE_COLLATION" Text(64), "CHECKSUM" Number, "CREATE_OPTIONS" Text(256), "TABLE_COMMENT" Text(2048),
+    ], table_rows),
+    view!("COLUMNS", [
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "COLUMN_NAME" Text(64),
+        "ORDINAL_POSITION" Number, "COLUMN_DEFAULT" Text(65535), "IS_NULLABLE" Text(3), "DATA_TYPE" Text(64),
+        "CHARACTER_MAXIMUM_LENGTH" Number, "CHARACTER_OCTET_LENGTH" Number, "NUMERIC_PRECISION" Number,
+        "NUMERIC_SCALE" Number, "DATETIME_PRECISION" Number, "CHARACTER_SET_NAME" Text(64),
+        "COLLATION_NAME" Text(64), "COLUMN_TYPE" Text(65535), "COLUMN_KEY" Text(3), "EXTRA" Text(256),
+        "PRIVILEGES" Text(154), "COLUMN_COMMENT" Text(1024), "GENERATION_EXPRESSION" Text(65535), "SRS_ID" Number,
+    ], column_rows),
+    view!("STATISTICS", [
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "NON_UNIQUE" Number,
+        "INDEX_SCHEMA" Text(64), "INDEX_NAME" Text(64), "SEQ_IN_INDEX" Number, "COLUMN_NAME" Text(64),
+        "COLLATION" Text(1), "CARDINALITY" Number, "SUB_PART" Number, "PACKED" Text(10), "NULLABLE" Text(3),
+        "INDEX_TYPE" Text(11), "COMMENT" Text(8), "INDEX_COMMENT" Text(2048), "IS_VISIBLE" Text(3),
+        "EXPRESSION" Text(65535),
+    ], statistics),
+    view!("TABLE_CONSTRAINTS", [
+        "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
+        "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "CONSTRAINT_TYPE" Text(11), "ENFORCED" Text(3),
+    ], constraints),
+    view!("KEY_COLUMN_USAGE", [
+        "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "COLUMN_NAME" Text(64),
+        "ORDINAL_POSITION" Number, "POSITION_IN_UNIQUE_CONSTRAINT" Number, "REFERENCED_TABLE_SCHEMA" Text(64),
+        "REFERENCED_TABLE_NAME" Text(64), "REFERENCED_COLUMN_NAME" Text(64),
+    ], key_usage),
+    view!("REFERENTIAL_CONSTRAINTS", [
+        "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
+        "UNIQUE_CONSTRAINT_CATALOG" Text(64), "UNIQUE_CONSTRAINT_SCHEMA" Text(64), "UNIQUE_CONSTRAINT_NAME" Text(64),
+        "MATCH_OPTION" Text(64), "UPDATE_RULE" Text(64), "DELETE_RULE" Text(64), "TABLE_NAME" Text(64),
+        "REFERENCED_TABLE_NAME" Text(64),
+    ], nothing),
+    view!("CHECK_CONSTRAINTS", [
+        "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
+        "CHECK_CLAUSE" Text(65535),
+    ], check_constraints),
+    view!("VIEWS", [
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "VIEW_DEFINITION" Text(65535),
+        "CHECK_OPTION" Text(8), "IS_UPDATABLE" Text(3), "DEFINER" Text(288), "SECURITY_TYPE" Text(7),
+        "CHARACTER_SET_CLIENT" Text(64), "COLLATION_CONNECTION" Text(64),
+    ], nothing),
+    view!("TRIGGERS", [
+        "TRIGGER_CATALOG" Text(64), "TRIGGER_SCHEMA" Text(64), "TRIGGER_NAME" Text(64),
+        "EVENT_MANIPULATION" Text(6), "EVENT_OBJECT_CATALOG" Text(64), "EVENT_OBJECT_SCHEMA" Text(64),
+        "EVENT_OBJECT_TABLE" Text(64), "ACTION_STATEMENT" Text(65535), "ACTION_TIMING" Text(6),
+    ], nothing),
+    view!("ROUTINES", [
+        "SPECIFIC_NAME" Text(64), "ROUTINE_CATALOG" Text(64), "ROUTINE_SCHEMA" Text(64), "ROUTINE_NAME" Text(64),
+        "ROUTINE_TYPE" Text(9), "DATA_TYPE" Text(64), "ROUTINE_DEFINITION" Text(65535), "ROUTINE_COMMENT" Text(2048),
+    ], nothing),
+    view!("PARAMETERS", [
+        "SPECIFIC_CATALOG" Text(64), "SPECIFIC_SCHEMA" Text(64), "SPECIFIC_NAME" Text(64),
+        "ORDINAL_POSITION" Number, "PARAMETER_MODE" Text(5), "PARAMETER_NAME" Text(64), "DATA_TYPE" Text(64),
+    ], nothing),
+    view!("EVENTS", [
+        "EVENT_CATALOG" Text(64), "EVENT_SCHEMA" Text(64), "EVENT_NAME" Text(64), "DEFINER" Text(288),
+        "EVENT_TYPE" Text(9), "STATUS" Text(18),
+    ], nothing),
+    view!("PARTITIONS", [
+        "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "PARTITION_NAME" Text(64),
+        "PARTITION_METHOD" Text(13), "PARTITION_EXPRESSION" Text(2048), "TABLESPACE_NAME" Text(268),
+    ], nothing),
+    view!("FILES", [
+        "FILE_ID" Number, "FILE_NAME" Text(4000), "FILE_TYPE" Text(256), "TABLESPACE_NAME" Text(268),
+        "TABLE_NAME" Text(64), "LOGFILE_GROUP_NAME" Text(256), "LOGFILE_GROUP_NUMBER" Number, "ENGINE" Text(64),
+        "FREE_EXTENTS" Number, "TOTAL_EXTENTS" Number, "EXTENT_SIZE" Number, "INITIAL_SIZE" Number,
+        "MAXIMUM_SIZE" Number, "AUTOEXTEND_SIZE" Number, "STATUS" Text(256), "EXTRA" Text(256),
+    ], nothing),
+    view!("COLUMN_STATISTICS", [
+        "SCHEMA_NAME" Text(64), "TABLE_NAME" Text(64), "COLUMN_NAME" Text(64), "HISTOGRAM" Text(65535),
+    ], nothing),
+];

@@ -1,0 +1,454 @@
+//! What statements are read, planned and executed in: clock, zone, mode, warnings, memory, variables.
+//!
+//! SQL knows no session and no socket. The program that runs statements keeps an [`SqlContext`] from one to
+//! the next, says when each begins ([`SqlContext::begin_statement`]), and hands it to the planner and the
+//! executor beside a transaction. What rows look at is in it: settings decoded ([`Settings`]), a kill switch,
+//! an account of memory, a slice of time. What is known around it and seldom asked for (accounts,
+//! connections, the table of system variables) is behind [`ServerFacts`]; a program without accounts answers
+//! there with all rights and one client.
+//!
+//! It is apart from the transaction, so that a row callback can evaluate expressions while the transaction is
+//! borrowed by the scan. It lives on one thread: cells are enough.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use untorn::engine::TimeSlice;
+use untorn::sort::Place;
+use untorn::types::{Date, DateTime};
+use untorn::write::StatementTime;
+
+use crate::ast;
+use crate::errors;
+use crate::evaluation::Evaluation;
+use crate::facts::{ServerFacts, Terms};
+use crate::kill::{Kill, KillSwitch};
+use crate::memory::{self, Account};
+use crate::random_sequences::RandomSequences;
+use crate::result::SqlError;
+use crate::sql_mode;
+use crate::value::Value;
+
+/// How serious a line of SHOW WARNINGS is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// `Note`.
+    Note,
+    /// `Warning`.
+    Warning,
+    /// `Error`.
+    Error,
+}
+
+impl Level {
+    /// As SHOW WARNINGS prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Note => "Note",
+            Level::Warning => "Warning",
+            Level::Error => "Error",
+        }
+    }
+}
+
+/// Most lines kept (`max_error_count`).
+const WARNINGS_MAX: usize = 1024;
+
+/// Bytes that a held name takes beside its own.
+const LOCK_BYTES: usize = 32;
+
+/// The system variables that SQL obeys, decoded.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct Settings {
+    /// Bits of [`sql_mode`].
+    pub sql_mode: u64,
+    pub sql_safe_updates: bool,
+    pub sql_notes: bool,
+    /// Rows; `u64::MAX` is no limit.
+    pub sql_select_limit: u64,
+    pub group_concat_max_len: u64,
+    /// Digits that a quotient has more than its dividend.
+    pub div_precision_increment: u8,
+    /// Bytes that a sort keeps in memory.
+    pub sort_buffer_size: u64,
+    /// Bytes that groups, or keys of rows seen, keep in memory.
+    pub tmp_table_size: u64,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    pub cte_max_recursion_depth: u64,
+    /// Rows of its outer tables that a join may look at.
+    pub max_join_size: u64,
+    /// Bytes a statement may have; 0 is half of the server's limit.
+    pub statement_memory_limit: u64,
+    /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
+    pub time_zone_offset_seconds: Option<i32>,
+}
+
+impl Settings {
+    /// What has a say in plans: the mode, and above its bits the digits of quotients.
+    pub fn plan_modes(&self) -> u64 {
+        self.sql_mode | u64::from(self.div_precision_increment) << 56
+    }
+}
+
+/// See the module's text.
+pub struct SqlContext {
+    /// The engine.
+    pub database: untorn::asynchronous::Database,
+    /// What only the server knows.
+    pub facts: Rc<dyn ServerFacts>,
+    /// CONNECTION_ID().
+    pub connection_id: u32,
+    kill: Arc<KillSwitch>,
+    settings: Settings,
+    /// Of the statement that runs, once it has asked.
+    terms: Cell<Option<Terms>>,
+    /// Memory of its statements.
+    pub memory: Account,
+    /// What its expressions cost.
+    pub evaluation: Evaluation,
+    sort_place: OnceCell<Place>,
+    /// The statement has had the time it may take (`max_execution_time`).
+    pub timed_out: Cell<bool>,
+    current_database: RefCell<Option<Arc<str>>>,
+    user_variables: RefCell<HashMap<String, Value<'static>>>,
+    /// Lines of SHOW WARNINGS.
+    pub warnings: RefCell<Vec<(Level, SqlError)>>,
+    /// How many there were, kept or not.
+    pub warning_count: Cell<u64>,
+    statement_time: Cell<Option<DateTime>>,
+    fixed_time: Cell<Option<f64>>,
+    /// LAST_INSERT_ID().
+    pub last_insert_id: Cell<u64>,
+    /// What `LAST_INSERT_ID(expr)` said in this statement.
+    pub said_insert_id: Cell<Option<u64>>,
+    /// The statement changes tables in strict mode: a division by zero is its error.
+    pub changes_strictly: Cell<bool>,
+    /// ROW_COUNT().
+    pub row_count: Cell<i64>,
+    /// FOUND_ROWS().
+    pub found_rows: Cell<u64>,
+    random: Cell<u64>,
+    /// Those of RAND(seed) in this statement.
+    pub random_sequences: RandomSequences,
+    named_locks: RefCell<Vec<String>>,
+}
+
+/// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
+pub fn zone_offset(name: &str) -> Option<i32> {
+    if ["SYSTEM", "UTC", "GMT", "Etc/UTC"].iter().any(|zone| zone.eq_ignore_ascii_case(name)) {
+        return Some(0);
+    }
+    let (sign, rest) = match name.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+impl SqlContext {
+    /// Nothing has been executed in it yet.
+    pub fn new(
+        database: untorn::asynchronous::Database,
+        facts: Rc<dyn ServerFacts>,
+        connection: (u32, Arc<KillSwitch>),
+        settings: Settings,
+        memory: Account,
+        slice: Arc<TimeSlice>,
+    ) -> Self {
+        let random = database.environment().random_u64();
+        let (connection_id, kill) = connection;
+        Self {
+            database,
+            facts,
+            connection_id,
+            kill,
+            settings,
+            terms: Cell::new(None),
+            memory,
+            evaluation: Evaluation::new(slice),
+            sort_place: OnceCell::new(),
+            timed_out: Cell::new(false),
+            current_database: RefCell::new(None),
+            user_variables: RefCell::new(HashMap::new()),
+            warnings: RefCell::new(Vec::new()),
+            warning_count: Cell::new(0),
+            statement_time: Cell::new(None),
+            fixed_time: Cell::new(None),
+            last_insert_id: Cell::new(0),
+            said_insert_id: Cell::new(None),
+            changes_strictly: Cell::new(false),
+            random_sequences: RandomSequences::default(),
+            row_count: Cell::new(0),
+            found_rows: Cell::new(0),
+            random: Cell::new(random | 1),
+            named_locks: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// The system variables that SQL obeys.
+    #[inline]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The system variables have changed.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// What holds for this statement: asked for once.
+    pub(crate) fn terms(&self) -> Terms {
+        let terms = self.terms.get().unwrap_or_else(|| self.facts.terms());
+        self.terms.set(Some(terms));
+        terms
+    }
+
+    /// Forgets what belongs to a statement.
+    pub fn begin_statement(&self) {
+        self.statement_time.set(None);
+        self.terms.set(None);
+        self.timed_out.set(false);
+        self.memory.set_limit(self.settings().statement_memory_limit);
+        self.said_insert_id.set(None);
+        self.changes_strictly.set(false);
+        self.random_sequences.reset();
+    }
+
+    /// Forgets the last statement's warnings.
+    pub fn clear_warnings(&self) {
+        if self.warning_count.get() != 0 {
+            self.warnings.borrow_mut().clear();
+            self.warning_count.set(0);
+        }
+    }
+
+    /// Back to a fresh one (COM_RESET_CONNECTION), but for the settings.
+    pub fn reset(&self) {
+        self.user_variables.borrow_mut().clear();
+        let _ = self.memory.keep(self.memory.kept() as usize, 0);
+        self.named_locks.borrow_mut().clear();
+        self.clear_warnings();
+        self.last_insert_id.set(0);
+    }
+
+    /// The statement's time in UTC: read once, so that NOW() is the same for all rows.
+    pub fn now_utc(&self) -> DateTime {
+        if let Some(now) = self.statement_time.get() {
+            return now;
+        }
+        if let Some(seconds) = self.fixed_time.get() {
+            let now = DateTime::from_unix(seconds as i64, (seconds.fract() * 1e6) as u32);
+            self.statement_time.set(Some(now));
+            return now;
+        }
+        let since = self.database.environment().unix_time();
+        let now = DateTime::from_unix(since.as_secs() as i64, since.subsec_micros());
+        self.statement_time.set(Some(now));
+        now
+    }
+
+    /// `SET timestamp`: a fixed clock, in seconds since 1970; `None` for the real one.
+    pub fn set_timestamp(&self, seconds: Option<f64>) {
+        self.fixed_time.set(seconds.filter(|seconds| *seconds > 0.0));
+        self.statement_time.set(None);
+    }
+
+    /// The statement's time in the zone set.
+    pub fn now_local(&self) -> DateTime {
+        let now = self.now_utc();
+        match self.time_zone_offset() {
+            0 => now,
+            offset => DateTime::from_unix(now.to_unix() + i64::from(offset), now.micros),
+        }
+    }
+
+    /// When the statement began.
+    pub fn statement_time(&self) -> StatementTime {
+        StatementTime { utc: self.now_utc(), zone: self.time_zone_offset() }
+    }
+
+    /// Seconds east of UTC of the zone set.
+    #[inline]
+    pub fn time_zone_offset(&self) -> i32 {
+        self.settings().time_zone_offset_seconds.unwrap_or(0)
+    }
+
+    /// DATABASE().
+    pub fn current_database(&self) -> Option<Arc<str>> {
+        self.current_database.borrow().clone()
+    }
+
+    /// Changes the current database.
+    pub fn set_current_database(&self, name: Option<&str>) {
+        *self.current_database.borrow_mut() = name.map(Arc::from);
+    }
+
+    /// `@name`, NULL when never set.
+    pub fn user_variable<'a>(&self, name: &str) -> Value<'a> {
+        self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
+    }
+
+    /// Takes `@name` out.
+    pub fn take_user_variable(&self, name: &str) -> Value<'static> {
+        let Some(taken) = self.user_variables.borrow_mut().remove(name) else { return Value::Null };
+        // Giving back always succeeds.
+        let _ = self.memory.keep(name.len() + memory::weight(&taken), 0);
+        taken
+    }
+
+    /// Sets `@name`.
+    pub fn set_user_variable(&self, name: &str, value: Value<'static>) -> Result<(), SqlError> {
+        let mut variables = self.user_variables.borrow_mut();
+        let old = variables.get(name).map_or(0, |value| name.len() + memory::weight(value));
+        self.memory.keep(old, name.len() + memory::weight(&value))?;
+        variables.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Where sorts put what does not fit into memory (`tmpdir`).
+    pub fn sort_place(&self) -> Place {
+        let make = || {
+            let storage = self.database.environment().storage().clone();
+            Place::new(storage, &self.facts.temporary_directory())
+        };
+        self.sort_place.get_or_init(make).clone()
+    }
+
+    /// Bytes that a sort keeps in memory: no less than a temporary table may have.
+    pub fn sort_memory(&self) -> usize {
+        let settings = self.settings();
+        self.within_limit(settings.sort_buffer_size.max(settings.tmp_table_size))
+    }
+
+    /// Bytes that groups, or the keys of rows that have been seen, keep in memory.
+    pub fn temporary_memory(&self) -> usize {
+        self.within_limit(self.settings().tmp_table_size)
+    }
+
+    /// A statement spills before its limit refuses it what it spills.
+    fn within_limit(&self, bytes: u64) -> usize {
+        usize::try_from(bytes.min(self.memory.limit() / 4)).unwrap_or(usize::MAX)
+    }
+
+    /// `@@name`.
+    pub fn system_variable<'a>(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'a>, SqlError> {
+        match name {
+            "last_insert_id" | "identity" => return Ok(Value::UInt(self.last_insert_id.get())),
+            "warning_count" => return Ok(Value::UInt(self.warning_count.get())),
+            "error_count" => {
+                let errors =
+                    self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
+                return Ok(Value::UInt(errors as u64));
+            }
+            "timestamp" => {
+                let now = self.now_utc();
+                return Ok(Value::Double(now.to_unix() as f64 + f64::from(now.micros) / 1e6));
+            }
+            _ => {}
+        }
+        self.facts.system_variable(name, scope)
+    }
+
+    fn push(&self, level: Level, error: SqlError) {
+        self.warning_count.set(self.warning_count.get() + 1);
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < WARNINGS_MAX {
+            warnings.push((level, error));
+        }
+    }
+
+    /// Adds a warning.
+    pub fn warn(&self, error: SqlError) {
+        self.push(Level::Warning, error);
+    }
+
+    /// Adds a note.
+    pub fn note(&self, error: SqlError) {
+        if self.settings().sql_notes {
+            self.push(Level::Note, error);
+        }
+    }
+
+    /// Adds an error.
+    pub fn note_error(&self, error: &SqlError) {
+        self.push(Level::Error, error.clone());
+    }
+
+    /// Warnings of the last statement, for the protocol's 16 bits.
+    pub fn warnings_u16(&self) -> u16 {
+        self.warning_count.get().min(u64::from(u16::MAX)) as u16
+    }
+
+    /// NULL, with ERROR_FOR_DIVISION_BY_ZERO a warning, and in a statement that changes tables in strict mode
+    /// error 1365, wherever in it the division stands.
+    pub fn division_by_zero<'a>(&self) -> Result<Value<'a>, SqlError> {
+        if self.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
+            let error = errors::error(errors::DIVISION_BY_ZERO, &[]);
+            if self.changes_strictly.get() {
+                return Err(error);
+            }
+            self.warn(error);
+        }
+        Ok(Value::Null)
+    }
+
+    /// Whether values that do not fit are errors.
+    pub fn is_strict(&self) -> bool {
+        self.settings().sql_mode & (sql_mode::STRICT_TRANS_TABLES | sql_mode::STRICT_ALL_TABLES) != 0
+    }
+
+    /// Whether the SQL mode refuses this date with zero parts.
+    pub fn refuses_zero_dates(&self, date: Date) -> bool {
+        let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
+        self.settings().sql_mode & flag != 0
+    }
+
+    /// xorshift64*.
+    pub fn random(&self) -> u64 {
+        let mut x = self.random.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.set(x);
+        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// Error 1317 once somebody killed the statement or the connection.
+    #[inline]
+    pub fn check_killed(&self) -> Result<(), SqlError> {
+        if self.kill.level() != Kill::No {
+            return Err(errors::error(errors::QUERY_INTERRUPTED, &[]));
+        }
+        if self.timed_out.get() {
+            return Err(errors::error(errors::QUERY_TIMEOUT, &[]));
+        }
+        Ok(())
+    }
+
+    /// GET_LOCK without waiting; named locks of one context never clash with each other.
+    pub fn get_lock(&self, name: &str) -> Result<bool, SqlError> {
+        self.memory.keep(0, LOCK_BYTES + name.len())?;
+        self.named_locks.borrow_mut().push(name.to_ascii_lowercase());
+        Ok(true)
+    }
+
+    /// RELEASE_LOCK.
+    pub fn release_lock(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        let mut locks = self.named_locks.borrow_mut();
+        let found = locks.iter().rposition(|held| *held == name);
+        found.is_some_and(|at| {
+            let name = locks.remove(at);
+            // Giving back is never refused.
+            let _ = self.memory.keep(LOCK_BYTES + name.len(), 0);
+            true
+        })
+    }
+}

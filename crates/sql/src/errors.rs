@@ -1,0 +1,303 @@
+//! MySQL's error numbers, their SQLSTATEs and message texts, in one table.
+//!
+//! Clients branch on the number and on the SQLSTATE, and a good part of them on the text, so all three are
+//! MySQL 8.0's. [`error`] takes the number and the arguments of its template; a number that is missing in the
+//! table is a bug here, not a panic: it gets SQLSTATE HY000.
+
+use std::borrow::Cow;
+
+use crate::result::SqlError;
+
+macro_rules! error_table {
+    ($($name:ident = $code:literal, $state:literal, $template:literal;)*) => {
+        $(
+            #[doc = concat!("Error ", stringify!($code), ": ", $template)]
+            pub const $name: u16 = $code;
+        )*
+        /// Number, symbol, SQLSTATE and template (`%` stands for an argument) of every error this server
+        /// raises.
+        pub const ERRORS: &[(u16, &str, &[u8; 5], &str)] = &[$(($code, stringify!($name), $state, $template),)*];
+    };
+}
+
+error_table! {
+    CANT_CREATE_TABLE = 1005, b"HY000", "Can't create table '%' (errno: %)";
+    DB_CREATE_EXISTS = 1007, b"HY000", "Can't create database '%'; database exists";
+    DB_DROP_EXISTS = 1008, b"HY000", "Can't drop database '%'; database doesn't exist";
+    DISK_FULL = 1021, b"HY000", "Disk full (%); waiting for someone to free some space... (errno: % - %)";
+    GET_ERRNO = 1030, b"HY000", "Got error % - '%' from storage engine";
+    KEY_NOT_FOUND = 1032, b"HY000", "Can't find record in '%'";
+    NOT_KEYFILE = 1034, b"HY000", "Incorrect key file for table '%'; try to repair it";
+    DUP_KEY = 1022, b"23000", "Can't write; duplicate key in table '%'";
+    OUT_OF_MEMORY = 1037, b"HY001", "Out of memory; restart server and try again (needed % bytes)";
+    OUT_OF_SORTMEMORY = 1038, b"HY001", "Out of sort memory, consider increasing server sort buffer size";
+    CON_COUNT = 1040, b"08004", "Too many connections";
+    OUT_OF_RESOURCES = 1041, b"HY000", "Out of memory; check if mysqld or some other process uses all available memory; if not, you may have to use 'ulimit' to allow mysqld to use more memory or you can add more swap space";
+    DBACCESS_DENIED = 1044, b"42000", "Access denied for user '%'@'%' to database '%'";
+    ACCESS_DENIED = 1045, b"28000", "Access denied for user '%'@'%' (using password: %)";
+    NO_DB = 1046, b"3D000", "No database selected";
+    UNKNOWN_COM = 1047, b"08S01", "Unknown command";
+    BAD_NULL = 1048, b"23000", "Column '%' cannot be null";
+    BAD_DB = 1049, b"42000", "Unknown database '%'";
+    TABLE_EXISTS = 1050, b"42S01", "Table '%' already exists";
+    BAD_TABLE = 1051, b"42S02", "Unknown table '%'";
+    NON_UNIQ = 1052, b"23000", "Column '%' in % is ambiguous";
+    SERVER_SHUTDOWN = 1053, b"08S01", "Server shutdown in progress";
+    BAD_FIELD = 1054, b"42S22", "Unknown column '%' in '%'";
+    WRONG_GROUP_FIELD = 1056, b"42000", "Can't group on '%'";
+    TOO_LONG_IDENT = 1059, b"42000", "Identifier name '%' is too long";
+    DUP_FIELDNAME = 1060, b"42S21", "Duplicate column name '%'";
+    DUP_KEYNAME = 1061, b"42000", "Duplicate key name '%'";
+    DUP_ENTRY = 1062, b"23000", "Duplicate entry '%' for key '%'";
+    WRONG_FIELD_SPEC = 1063, b"42000", "Incorrect column specifier for column '%'";
+    PARSE_ERROR = 1064, b"42000", "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '%' at line %";
+    EMPTY_QUERY = 1065, b"42000", "Query was empty";
+    NONUNIQ_TABLE = 1066, b"42000", "Not unique table/alias: '%'";
+    INVALID_DEFAULT = 1067, b"42000", "Invalid default value for '%'";
+    MULTIPLE_PRI_KEY = 1068, b"42000", "Multiple primary key defined";
+    TOO_MANY_KEYS = 1069, b"42000", "Too many keys specified; max % keys allowed";
+    TOO_LONG_KEY = 1071, b"42000", "Specified key was too long; max key length is % bytes";
+    KEY_COLUMN_MISSING = 1072, b"42000", "Key column '%' doesn't exist in table";
+    TOO_BIG_FIELDLENGTH = 1074, b"42000", "Column length too big for column '%' (max = %); use BLOB or TEXT instead";
+    WRONG_AUTO_KEY = 1075, b"42000", "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    WRONG_SUB_KEY = 1089, b"HY000", "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
+    CANT_REMOVE_ALL_FIELDS = 1090, b"42000", "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+    CANT_DROP_FIELD_OR_KEY = 1091, b"42000", "Can't DROP '%'; check that column/key exists";
+    NO_SUCH_THREAD = 1094, b"HY000", "Unknown thread id: %";
+    KILL_DENIED = 1095, b"HY000", "You are not owner of thread %";
+    NO_TABLES_USED = 1096, b"HY000", "No tables used";
+    TABLE_NOT_LOCKED_FOR_WRITE = 1099, b"HY000", "Table '%' was locked with a READ lock and can't be updated";
+    TABLE_NOT_LOCKED = 1100, b"HY000", "Table '%' was not locked with LOCK TABLES";
+    BLOB_CANT_HAVE_DEFAULT = 1101, b"42000", "BLOB, TEXT, GEOMETRY or JSON column '%' can't have a default value";
+    WRONG_DB_NAME = 1102, b"42000", "Incorrect database name '%'";
+    WRONG_TABLE_NAME = 1103, b"42000", "Incorrect table name '%'";
+    TOO_BIG_SELECT = 1104, b"42000", "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay";
+    UNKNOWN_ERROR = 1105, b"HY000", "%";
+    UNKNOWN_TABLE = 1109, b"42S02", "Unknown table '%' in %";
+    FIELD_SPECIFIED_TWICE = 1110, b"42000", "Column '%' specified twice";
+    INVALID_GROUP_FUNC_USE = 1111, b"HY000", "Invalid use of group function";
+    TABLE_MUST_HAVE_COLUMNS = 1113, b"42000", "A table must have at least 1 column";
+    RECORD_FILE_FULL = 1114, b"HY000", "The table '%' is full";
+    UNKNOWN_CHARACTER_SET = 1115, b"42000", "Unknown character set: '%'";
+    TOO_MANY_TABLES = 1116, b"HY000", "Too many tables; MySQL can only use % tables in a join";
+    TOO_MANY_FIELDS = 1117, b"HY000", "Too many columns";
+    TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    WRONG_VALUE_COUNT_ON_ROW = 1136, b"21S01", "Column count doesn't match value count at row %";
+    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of SELECT list contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
+    NONEXISTING_GRANT = 1141, b"42000", "There is no such grant defined for user '%' on host '%'";
+    TABLEACCESS_DENIED = 1142, b"42000", "% command denied to user '%'@'%' for table '%'";
+    COLUMNACCESS_DENIED = 1143, b"42000", "% command denied to user '%'@'%' for column '%' in table '%'";
+    ILLEGAL_GRANT_FOR_TABLE = 1144, b"42000", "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
+    NO_SUCH_TABLE = 1146, b"42S02", "Table '%.%' doesn't exist";
+    NONEXISTING_TABLE_GRANT = 1147, b"42000", "There is no such grant defined for user '%' on host '%' on table '%'";
+    TOO_LONG_STRING = 1162, b"42000", "Result string is longer than 'max_allowed_packet' bytes";
+    TABLE_CANT_HANDLE_AUTO_INCREMENT = 1164, b"42000", "The used table type doesn't support AUTO_INCREMENT columns";
+    WRONG_COLUMN_NAME = 1166, b"42000", "Incorrect column name '%'";
+    WRONG_KEY_COLUMN = 1167, b"42000", "The used storage engine can't index column '%'";
+    BLOB_KEY_WITHOUT_LENGTH = 1170, b"42000", "BLOB/TEXT column '%' used in key specification without a key length";
+    PRIMARY_CANT_HAVE_NULL = 1171, b"42000", "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
+    TOO_MANY_ROWS = 1172, b"42000", "Result consisted of more than one row";
+    UPDATE_WITHOUT_KEY_IN_SAFE_MODE = 1175, b"HY000", "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column. %";
+    KEY_DOES_NOT_EXIST = 1176, b"42000", "Key '%' doesn't exist in table '%'";
+    ERROR_DURING_COMMIT = 1180, b"HY000", "Got error % during COMMIT";
+    UNKNOWN_SYSTEM_VARIABLE = 1193, b"HY000", "Unknown system variable '%'";
+    CRASHED_ON_USAGE = 1194, b"HY000", "Table '%' is marked as crashed and should be repaired";
+    LOCK_OR_ACTIVE_TRANSACTION = 1192, b"HY000", "Can't execute the given command because you have active locked tables or an active transaction";
+    SET_CONSTANTS_ONLY = 1204, b"HY000", "You may only use constant expressions with SET";
+    LOCK_WAIT_TIMEOUT = 1205, b"HY000", "Lock wait timeout exceeded; try restarting transaction";
+    LOCK_TABLE_FULL = 1206, b"HY000", "The total number of locks exceeds the lock table size";
+    WRONG_ARGUMENTS = 1210, b"HY000", "Incorrect arguments to %";
+    LOCK_DEADLOCK = 1213, b"40001", "Deadlock found when trying to get lock; try restarting transaction";
+    CANNOT_ADD_FOREIGN = 1215, b"HY000", "Cannot add foreign key constraint";
+    WRONG_USAGE = 1221, b"HY000", "Incorrect usage of % and %";
+    WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
+    CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
+    SPECIFIC_ACCESS_DENIED = 1227, b"42000", "Access denied; you need (at least one of) the % privilege(s) for this operation";
+    LOCAL_VARIABLE = 1228, b"HY000", "Variable '%' is a SESSION variable and can't be used with SET GLOBAL";
+    GLOBAL_VARIABLE = 1229, b"HY000", "Variable '%' is a GLOBAL variable and should be set with SET GLOBAL";
+    NO_DEFAULT = 1230, b"42000", "Variable '%' doesn't have a default value";
+    WRONG_VALUE_FOR_VAR = 1231, b"42000", "Variable '%' can't be set to the value of '%'";
+    WRONG_TYPE_FOR_VAR = 1232, b"42000", "Incorrect argument type to variable '%'";
+    CANT_USE_OPTION_HERE = 1234, b"42000", "Incorrect usage/placement of '%'";
+    NOT_SUPPORTED_YET = 1235, b"42000", "This version of MySQL doesn't yet support '%'";
+    INCORRECT_GLOBAL_LOCAL_VAR = 1238, b"HY000", "Variable '%' is a % variable";
+    OPERAND_COLUMNS = 1241, b"21000", "Operand should contain % column(s)";
+    SUBQUERY_NO_1_ROW = 1242, b"21000", "Subquery returns more than 1 row";
+    UNKNOWN_STMT_HANDLER = 1243, b"HY000", "Unknown prepared statement handler (%) given to %";
+    DERIVED_MUST_HAVE_ALIAS = 1248, b"42000", "Every derived table must have its own alias";
+    TABLENAME_NOT_ALLOWED_HERE = 1250, b"42000", "Table '%' from one of the SELECTs cannot be used in %";
+    SPATIAL_CANT_HAVE_NULL = 1252, b"42000", "All parts of a SPATIAL index must be NOT NULL";
+    COLLATION_CHARSET_MISMATCH = 1253, b"42000", "COLLATION '%' is not valid for CHARACTER SET '%'";
+    WARN_TOO_FEW_RECORDS = 1261, b"01000", "Row % doesn't contain data for all columns";
+    WARN_DATA_OUT_OF_RANGE = 1264, b"22003", "Out of range value for column '%' at row %";
+    WARN_DATA_TRUNCATED = 1265, b"01000", "Data truncated for column '%' at row %";
+    WARN_USING_OTHER_HANDLER = 1266, b"HY000", "Using storage engine % for table '%'";
+    CANT_AGGREGATE_2COLLATIONS = 1267, b"HY000", "Illegal mix of collations (%) and (%) for operation '%'";
+    UNKNOWN_COLLATION = 1273, b"HY000", "Unknown collation: '%'";
+    UNKNOWN_STORAGE_ENGINE = 1286, b"42000", "Unknown storage engine '%'";
+    WARN_DEPRECATED_SYNTAX = 1287, b"HY000", "'%' is deprecated and will be removed in a future release. Please use % instead";
+    NON_UPDATABLE_TABLE = 1288, b"HY000", "The target table % of the % is not updatable";
+    OPTION_PREVENTS_STATEMENT = 1290, b"HY000", "The MySQL server is running with the % option so it cannot execute this statement";
+    REVOKE_GRANTS = 1269, b"HY000", "Can't revoke all privileges for one or more of the requested users";
+    CUT_VALUE_GROUP_CONCAT = 1260, b"HY000", "Row % was cut by GROUP_CONCAT()";
+    DUPLICATED_VALUE_IN_TYPE = 1291, b"HY000", "Column '%' has duplicated value '%' in %";
+    TRUNCATED_WRONG_VALUE = 1292, b"22007", "Truncated incorrect % value: '%'";
+    UNSUPPORTED_PS = 1295, b"HY000", "This command is not supported in the prepared statement protocol yet";
+    UNKNOWN_TIME_ZONE = 1298, b"HY000", "Unknown or incorrect time zone: '%'";
+    INVALID_CHARACTER_STRING = 1300, b"HY000", "Invalid % character string: '%'";
+    SP_DOES_NOT_EXIST = 1305, b"42000", "% % does not exist";
+    QUERY_INTERRUPTED = 1317, b"70100", "Query execution was interrupted";
+    VIEW_WRONG_LIST = 1353, b"HY000", "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
+    FIELD_HAS_NO_DEFAULT = 1364, b"HY000", "Field '%' doesn't have a default value";
+    DIVISION_BY_ZERO = 1365, b"22012", "Division by 0";
+    TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366, b"HY000", "Incorrect % value: '%' for column '%' at row %";
+    ILLEGAL_VALUE_FOR_TYPE = 1367, b"22007", "Illegal % '%' value found during parsing";
+    INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
+    CANT_CREATE_USER_WITH_GRANT = 1410, b"42000", "You are not allowed to create a user with GRANT";
+    DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
+    TABLE_DEF_CHANGED = 1412, b"HY000", "Table definition has changed, please retry transaction";
+    WRONG_STRING_LENGTH = 1470, b"HY000", "String '%' is too long for % (should be no longer than %)";
+    TOO_BIG_SCALE = 1425, b"42000", "Too big scale % specified for column '%'. Maximum is %.";
+    TOO_BIG_PRECISION = 1426, b"42000", "Too-big precision % specified for '%'. Maximum is %.";
+    M_BIGGER_THAN_D = 1427, b"42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '%').";
+    STACK_OVERRUN = 1436, b"HY000", "Thread stack overrun: the statement is nested too deeply";
+    ALLOWED_PACKET_OVERFLOWED = 1301, b"HY000", "Result of %() was larger than max_allowed_packet (%) - truncated";
+    TOO_BIG_DISPLAYWIDTH = 1439, b"42000", "Display width out of range for column '%' (max = %)";
+    DATETIME_FUNCTION_OVERFLOW = 1441, b"22008", "Datetime function: % field overflow";
+    ROW_IS_REFERENCED = 1451, b"23000", "Cannot delete or update a parent row: a foreign key constraint fails (%)";
+    NO_REFERENCED_ROW = 1452, b"23000", "Cannot add or update a child row: a foreign key constraint fails (%)";
+    MAX_PREPARED_STMT_COUNT = 1461, b"42000", "Can't create more than max_prepared_stmt_count statements (current value: %)";
+    AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";
+    WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
+    WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
+    UNKNOWN_LOCALE = 1649, b"HY000", "Unknown locale: '%'";
+    UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
+    CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
+    TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
+    IO_READ_ERROR = 1810, b"HY000", "IO Read error: (%, %) %";
+    TABLESPACE_MISSING = 1812, b"HY000", "Tablespace is missing for table %.";
+    INTERNAL_ERROR = 1815, b"HY000", "Internal error: %";
+    TABLESPACE_EXISTS = 1813, b"HY000", "Tablespace '%' exists.";
+    TABLESPACE_DISCARDED = 1814, b"HY000", "Tablespace has been discarded for table '%'";
+    READ_ONLY_MODE = 1836, b"HY000", "Running in read-only mode";
+    TABLE_SCHEMA_MISMATCH = 1808, b"HY000", "Schema mismatch (%)";
+    CANT_CHANGE_TX_CHARACTERISTICS = 1568, b"25001", "Transaction characteristics can't be changed while a transaction is in progress";
+    DATA_OUT_OF_RANGE = 1690, b"22003", "% value is out of range in '%'";
+    INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
+    QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
+    WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
+    NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
+    GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
+    GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
+    CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
+    CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
+    CTE_MAX_RECURSION_DEPTH = 3636, b"HY000", "Recursive query aborted after % iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
+    GENERATED_COLUMN_FUNCTION = 3763, b"HY000", "Expression of generated column '%' contains a disallowed function: %.";
+    DEFAULT_EXPRESSION_NON_PRIOR = 3767, b"HY000", "Default value expression of column '%' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
+    DEFAULT_EXPRESSION_REF_AUTO_INC = 3768, b"HY000", "Default value expression of column '%' cannot refer to an auto-increment column.";
+    DEFAULT_EXPRESSION_CONSTRUCT = 3769, b"HY000", "Default value expression of column '%' contains a disallowed function.";
+    DEFAULT_EXPRESSION_FUNCTION = 3770, b"HY000", "Default value expression of column '%' contains a disallowed function: %.";
+    DEFAULT_EXPRESSION_VARIABLE = 3772, b"HY000", "Default value expression of column '%' cannot refer user or system variables.";
+    DEFAULT_AS_DEFAULT = 3773, b"HY000", "DEFAULT function cannot be used with default value expressions";
+    CHECK_NOT_BOOLEAN = 3812, b"HY000", "An expression of non-boolean type specified to a check constraint '%'.";
+    CHECK_OTHER_COLUMN = 3813, b"HY000", "Column check constraint '%' references other column.";
+    CHECK_FUNCTION = 3814, b"HY000", "An expression of a check constraint '%' contains disallowed function: %.";
+    CHECK_CONSTRUCT = 3815, b"HY000", "An expression of a check constraint '%' contains disallowed function.";
+    CHECK_VARIABLE = 3816, b"HY000", "An expression of a check constraint '%' cannot refer to a user or system variable.";
+    CHECK_REF_AUTO_INC = 3818, b"HY000", "Check constraint '%' cannot refer to an auto-increment column.";
+    CHECK_VIOLATED = 3819, b"HY000", "Check constraint '%' is violated.";
+    CHECK_UNKNOWN_COLUMN = 3820, b"HY000", "Check constraint '%' refers to non-existing column '%'.";
+    CHECK_DUPLICATE_NAME = 3822, b"HY000", "Duplicate check constraint name '%'.";
+    ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
+    USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
+    USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
+    LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
+    UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
+    DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";
+    REGEXP_ILLEGAL_ARGUMENT = 3685, b"HY000", "Illegal argument to a regular expression.";
+}
+
+/// The SQLSTATE of an error number (`HY000` when unknown).
+pub fn sqlstate(code: u16) -> &'static [u8; 5] {
+    ERRORS.iter().find(|row| row.0 == code).map_or(b"HY000", |row| row.2)
+}
+
+/// The error `code` with its template filled with `arguments` in their order.
+pub fn error(code: u16, arguments: &[&dyn std::fmt::Display]) -> SqlError {
+    let template = ERRORS.iter().find(|row| row.0 == code).map_or("Unknown error", |row| row.3);
+    if arguments.is_empty() {
+        return SqlError::new(code, sqlstate(code), Cow::Borrowed(template));
+    }
+    let mut message = String::with_capacity(template.len() + 32);
+    let mut arguments = arguments.iter();
+    for (index, piece) in template.split('%').enumerate() {
+        if index > 0
+            && let Some(argument) = arguments.next()
+        {
+            push_cut(&mut message, *argument);
+        }
+        message.push_str(piece);
+    }
+    SqlError::new(code, sqlstate(code), message)
+}
+
+/// Bytes of an argument that a message shows: it may be a text of megabytes, and warnings are kept.
+const ARGUMENT_BYTES_MAX: usize = 512;
+
+fn push_cut(message: &mut String, argument: &dyn std::fmt::Display) {
+    struct Cut<'m>(&'m mut String, usize);
+    impl std::fmt::Write for Cut<'_> {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let part = &text[..text.floor_char_boundary(self.1)];
+            self.0.push_str(part);
+            self.1 -= part.len();
+            if part.len() == text.len() { Ok(()) } else { Err(std::fmt::Error) }
+        }
+    }
+    // The error says that the rest has been cut off.
+    let _ = std::fmt::Write::write_fmt(&mut Cut(message, ARGUMENT_BYTES_MAX), format_args!("{argument}"));
+}
+
+/// Error 1235 for something this server does not do.
+pub fn unsupported(what: &str) -> SqlError {
+    error(NOT_SUPPORTED_YET, &[&what])
+}
+
+/// Error 1064 at `near` (cut after 80 bytes as MySQL does) on `line`.
+pub fn syntax(near: &[u8], line: usize) -> SqlError {
+    let near = String::from_utf8_lossy(near.get(..80).unwrap_or(near)).into_owned();
+    error(PARSE_ERROR, &[&near, &line])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_fills_its_template() {
+        for (code, name, state, template) in ERRORS {
+            let wanted = template.matches('%').count();
+            let arguments: Vec<String> = (0..wanted).map(|n| format!("<{n}>")).collect();
+            let arguments: Vec<&dyn std::fmt::Display> = arguments.iter().map(|a| a as _).collect();
+            let made = error(*code, &arguments);
+            assert_eq!(made.code, *code, "{name}");
+            assert!(state.iter().all(u8::is_ascii_alphanumeric), "{name}");
+            assert!(wanted == 0 || made.message.contains(&format!("<{}>", wanted - 1)), "{name}");
+            assert!(!made.message.contains('%'), "{name}: {}", made.message);
+            assert_eq!(ERRORS.iter().filter(|row| row.0 == *code).count(), 1, "{code} twice");
+        }
+    }
+
+    #[test]
+    fn texts_that_clients_match_on() {
+        let duplicate = error(DUP_ENTRY, &[&"5", &"t.PRIMARY"]);
+        assert_eq!(duplicate.to_string(), "ERROR 1062 (23000): Duplicate entry '5' for key 't.PRIMARY'");
+        assert_eq!(
+            error(NO_SUCH_TABLE, &[&"d", &"t"]).to_string(),
+            "ERROR 1146 (42S02): Table 'd.t' doesn't exist"
+        );
+        assert_eq!(&error(LOCK_DEADLOCK, &[]).sqlstate, b"40001");
+        assert_eq!(syntax(b"FORM t", 1).message.split("near ").nth(1), Some("'FORM t' at line 1"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Correlated subqueries, executed for the row at hand ([`crate::plan::apply`]).
+
+use super::cursor::Flow;
+use super::join::Views;
+use super::select::Consumer;
+use super::{Executor, Subqueries, SubqueryResult, Target};
+use crate::expr::{Context, ValueSet};
+use crate::failure::Failure;
+use crate::memory::Charge;
+use crate::plan::SelectPlan;
+use crate::plan::apply::Apply;
+use crate::result::ResultSink;
+use crate::value::Value;
+
+/// The results of a query's subqueries, some of them for the row at hand.
+pub struct Applied<'p, 'e> {
+    subqueries: &'p [SelectPlan],
+    /// What is done with each row.
+    pub apply: &'p Apply,
+    /// By number.
+    pub results: Vec<ValueSet>,
+    /// By number: of which captured values the result is, and what it is charged.
+    of: Vec<Option<(Vec<Value<'static>>, Charge<'e>)>>,
+    /// Of the others.
+    _charges: Vec<Charge<'e>>,
+}
+
+impl<'p, 'e> Applied<'p, 'e> {
+    /// Before the first row; `executed` has the results of the subqueries that follow no rows. Where there is
+    /// nothing to apply, they are given back.
+    pub fn split(
+        subqueries: &'p [SelectPlan],
+        apply: Option<&'p Apply>,
+        executed: Subqueries<'e>,
+    ) -> (Option<Self>, Subqueries<'e>) {
+        let Some(apply) = apply else { return (None, executed) };
+        let Subqueries { results, _charges } = executed;
+        let of = subqueries.iter().map(|_| None).collect();
+        (Some(Applied { subqueries, apply, results, of, _charges }), Subqueries::default())
+    }
+
+    /// Tests the conditions on the row of `cx`, and executes what a row needs that meets them.
+    pub async fn meets_conditions(
+        &mut self,
+        executor: &mut Executor<'e>,
+        cx: &Context<'_>,
+    ) -> Result<bool, Failure> {
+        let apply = self.apply;
+        for (numbers, condition) in &apply.conditions {
+            self.run(executor, numbers, cx).await?;
+            if condition.truth(&Context { subqueries: &self.results, ..*cx })? != Some(true) {
+                return Ok(false);
+            }
+        }
+        self.run(executor, &apply.rows, cx).await?;
+        Ok(true)
+    }
+
+    /// Executes these subqueries for the row of `cx`. One that reads what it read for the row before has its
+    /// result already.
+    pub async fn run(
+        &mut self,
+        executor: &mut Executor<'e>,
+        numbers: &[u16],
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        for number in numbers {
+            let at = usize::from(*number);
+            let plan = &self.subqueries[at];
+            let mut captured = Vec::with_capacity(plan.captures.len());
+            for capture in &plan.captures {
+                captured.push(capture.eval(cx)?.into_owned());
+            }
+            let known = self.of[at].as_ref().is_some_and(|(of, _)| {
+                of.iter().zip(&captured).all(|(left, right)| super::change::same(left, right))
+            });
+            if known {
+                continue;
+            }
+            self.of[at] = None;
+            let SubqueryResult { values, charge } = executor.subquery(plan, &captured).await?;
+            self.results[at] = values;
+            self.of[at] = Some((captured, charge));
+        }
+        Ok(())
+    }
+}
+
+impl<'e> Executor<'e> {
+    /// Takes a row of the join: tests the conditions that are left, and gives it to the consumer.
+    pub(super) async fn applied_row<S: ResultSink>(
+        &mut self,
+        views: &Views<'_>,
+        applied: &mut Applied<'_, 'e>,
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        if !applied.meets_conditions(self, &Context { rows: views, ..*cx }).await? {
+            return Ok(Flow::Skip);
+        }
+        let flow = consumer.row_with(views, &applied.results, target)?;
+        consumer.relieve(self, target).await?;
+        Ok(flow)
+    }
+}

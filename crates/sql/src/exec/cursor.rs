@@ -1,0 +1,238 @@
+//! Reading a table by an access path, range after range.
+//!
+//! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied,
+//! the long columns are fetched with nothing latched, and then it is shown like any other. The cursor comes
+//! back to its caller when the callback asks for a pause; giving way to others and looking for a kill is the
+//! scan's business.
+
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::engine::{self, Control, Direction, FieldRef, OwnedKey, ReadMode, Row, Scan, ScanState};
+use untorn::schema::ColumnDef;
+
+use super::keys::RangeList;
+use crate::expr::RowView;
+use crate::failure::Failure;
+use crate::plan::access::Path;
+
+/// What a callback wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next row.
+    Next,
+    /// The next row; this one failed the conditions.
+    Skip,
+    /// Come back to the caller now.
+    Pause,
+    /// No more rows.
+    Stop,
+}
+
+/// A row copied from its page.
+pub struct CopiedRow {
+    fields: Vec<Option<Vec<u8>>>,
+    external: Vec<(u16, Vec<u8>, [u8; 20])>,
+}
+
+/// Reads a table.
+pub struct Cursor {
+    table: Arc<Table>,
+    path_index: engine::ScanIndex,
+    covering: bool,
+    direction: Direction,
+    mode: ReadMode,
+    ranges: RangeList,
+    scan: Option<Scan>,
+    /// A scan that has ended, for its buffers.
+    spare: Option<Scan>,
+    /// Needed columns that may be off-page.
+    long_columns: Vec<u16>,
+    /// Needed columns.
+    needed: Vec<u16>,
+    looks_first: bool,
+}
+
+impl Cursor {
+    /// A cursor over `ranges` of the path's index.
+    pub fn new(table: &Arc<Table>, path: &Path, ranges: RangeList, mode: ReadMode, needed: &[u16]) -> Cursor {
+        let may_be_long = |column: &&u16| {
+            table
+                .def
+                .columns
+                .get(usize::from(**column))
+                .is_some_and(|def: &ColumnDef| def.kind.is_blob() || def.kind.bytes_max() > 255)
+        };
+        Cursor {
+            table: table.clone(),
+            path_index: path.index,
+            covering: path.covering,
+            direction: if path.backward { Direction::Backward } else { Direction::Forward },
+            mode,
+            ranges,
+            scan: None,
+            spare: None,
+            long_columns: needed.iter().filter(may_be_long).copied().collect(),
+            needed: needed.to_vec(),
+            looks_first: false,
+        }
+    }
+
+    /// Rows that others have locked are shown in their committed version before they are waited for, at READ
+    /// COMMITTED ([`Scan::look_before_waiting`]). The callback must do nothing with a
+    /// [peeked](Row::is_peeked) row but judge it.
+    pub fn look_before_waiting(&mut self) {
+        self.looks_first = true;
+    }
+
+    /// Starts again over other ranges.
+    pub fn restart(&mut self, ranges: RangeList) {
+        self.ranges = ranges;
+        self.spare = self.scan.take().or(self.spare.take());
+    }
+
+    /// Shows rows to `each` until it has enough. `false` when there are no more.
+    pub async fn run(
+        &mut self,
+        transaction: &mut engine::Transaction,
+        each: &mut dyn FnMut(RowView<'_>, Option<&Row<'_>>) -> Result<Flow, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut unused = OwnedKey::default();
+        self.run_with_keys(transaction, &mut unused, &mut |view, row, _| each(view, row)).await
+    }
+
+    /// As [`Cursor::run`]; a row shown as a copy comes with its clustered key, which is also left in `last`.
+    pub async fn run_with_keys(
+        &mut self,
+        transaction: &mut engine::Transaction,
+        last: &mut OwnedKey,
+        each: &mut dyn FnMut(RowView<'_>, Option<&Row<'_>>, &OwnedKey) -> Result<Flow, Failure>,
+    ) -> Result<bool, Failure> {
+        loop {
+            if self.scan.is_none() {
+                let Some(range) = self.ranges.next() else { return Ok(false) };
+                // A range without rows is work that no scan counts.
+                if transaction.slice().spend(1) {
+                    transaction.slice().clone().give_way().await?;
+                }
+                let mut scan = match self.spare.take() {
+                    Some(mut scan) => {
+                        scan.reset(range);
+                        scan
+                    }
+                    None => Scan::new(
+                        self.table.rows.clone(),
+                        self.path_index,
+                        range,
+                        self.direction,
+                        self.mode,
+                        self.covering,
+                    ),
+                };
+                if self.looks_first {
+                    scan.look_before_waiting();
+                }
+                self.scan = Some(scan);
+            }
+            let Some(scan) = self.scan.as_mut() else { return Ok(false) };
+            let columns = &self.table.def.columns;
+            let (long_columns, needed) = (&self.long_columns, &self.needed);
+            let mut failure = None;
+            let mut stopped = false;
+            let mut copied = None;
+            let state = scan
+                .run(transaction, &mut |row| {
+                    if !long_columns.is_empty()
+                        && long_columns.iter().any(|c| matches!(row.column(*c), FieldRef::External { .. }))
+                    {
+                        if row.is_peeked() {
+                            // It cannot be judged here.
+                            return Control::Continue;
+                        }
+                        copied = Some(copy(row, columns.len(), needed));
+                        row.clustered_key(last);
+                        return Control::Pause;
+                    }
+                    match each(RowView::Stored(row, columns), Some(row), last) {
+                        Ok(Flow::Next) => Control::Continue,
+                        Ok(Flow::Skip) => Control::SkipUnlock,
+                        Ok(Flow::Pause) => Control::Pause,
+                        Ok(Flow::Stop) => {
+                            stopped = true;
+                            Control::Stop
+                        }
+                        Err(error) => {
+                            failure = Some(error);
+                            Control::Stop
+                        }
+                    }
+                })
+                .await?;
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            if stopped {
+                return Ok(false);
+            }
+            if let Some(row) = copied {
+                // The scan that shows one row at a time leaves the giving way to its caller.
+                transaction.slice().clone().work(1).await?;
+                let fields = row.complete(transaction, &self.table).await?;
+                match each(RowView::Fields(&fields, columns), None, last)? {
+                    Flow::Stop => return Ok(false),
+                    Flow::Pause => return Ok(true),
+                    Flow::Next | Flow::Skip => continue,
+                }
+            }
+            match state {
+                ScanState::Paused => return Ok(true),
+                ScanState::Finished => self.spare = self.scan.take(),
+            }
+        }
+    }
+}
+
+/// Copies what is needed of a row.
+pub fn copy(row: &Row<'_>, columns: usize, needed: &[u16]) -> CopiedRow {
+    let mut copied = CopiedRow { fields: vec![None; columns], external: Vec::new() };
+    for column in needed {
+        let Some(place) = copied.fields.get_mut(usize::from(*column)) else { continue };
+        match row.column(*column) {
+            FieldRef::Null => {}
+            FieldRef::Inline(bytes) => *place = Some(bytes.to_vec()),
+            FieldRef::External { prefix, reference } => {
+                copied.external.push((*column, prefix.to_vec(), *reference));
+            }
+        }
+    }
+    copied
+}
+
+impl CopiedRow {
+    /// Fetches the long columns.
+    pub async fn complete(
+        self,
+        transaction: &engine::Transaction,
+        table: &Table,
+    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+        let CopiedRow { mut fields, external } = self;
+        for (column, prefix, reference) in external {
+            let bytes = engine::fetch_external(transaction, &table.rows, &prefix, &reference).await?;
+            if let Some(place) = fields.get_mut(usize::from(column)) {
+                *place = Some(bytes);
+            }
+        }
+        Ok(fields)
+    }
+}
+
+/// Reads one row by its whole clustered key; synchronous unless a page has to be read. `f` runs with the page
+/// latched.
+pub async fn point<R>(
+    transaction: &mut engine::Transaction,
+    table: &Table,
+    key: &[Option<&[u8]>],
+    mut f: impl FnMut(&Row<'_>) -> R,
+) -> Result<Option<R>, Failure> {
+    Ok(engine::retry(|| engine::get(transaction, &table.rows, key, &mut f)).await?)
+}

@@ -1,0 +1,252 @@
+//! GROUP BY: groups in a table in memory, and rows of further groups on disk.
+//!
+//! While there is room every new key begins a group. When the table has as much as it may, rows of the groups
+//! in it are still added to them, but rows of others go to a sorter by their keys; at the end they come back
+//! group by group, so that one group at a time is enough. Rows of a group come in the order they had.
+
+use std::collections::HashMap;
+
+use super::sort::RowSorter;
+use super::stored_values::{put, take};
+use crate::context::SqlContext;
+use crate::discard::discard;
+use crate::errors;
+use crate::exec::Executor;
+use crate::exec::sort::SortedRows;
+use crate::expr::{Context, RowView};
+use crate::failure::Failure;
+use crate::memory::{Charge, refused, row_weight};
+use crate::plan::aggregate::Accumulator;
+use crate::plan::{Grouping, SelectPlan};
+use crate::result::SqlError;
+use crate::value::{Value, compare};
+
+/// A group being gathered.
+pub struct Group {
+    /// The first row: needed columns of each source.
+    pub row: Vec<Vec<Value<'static>>>,
+    /// The state of each aggregate.
+    pub accumulators: Vec<Accumulator>,
+}
+
+/// Keys from this number on are given back on a thread of their own.
+const KEYS_APART: usize = 16_384;
+
+/// Bytes that a group takes beside its row and key.
+const GROUP_BYTES: usize = 128;
+
+/// See the module's text.
+pub struct Groups<'p> {
+    plan: &'p SelectPlan,
+    grouping: &'p Grouping,
+    state: &'p SqlContext,
+    groups: Vec<Group>,
+    index: HashMap<Vec<u8>, usize>,
+    memory: usize,
+    charge: Charge<'p>,
+    later: Option<RowSorter<'p>>,
+    key: Vec<u8>,
+}
+
+impl<'p> Groups<'p> {
+    /// No groups.
+    pub fn new(plan: &'p SelectPlan, grouping: &'p Grouping, state: &'p SqlContext) -> Groups<'p> {
+        Groups {
+            plan,
+            grouping,
+            state,
+            groups: Vec::new(),
+            index: HashMap::new(),
+            memory: 0,
+            charge: state.memory.charge(),
+            later: None,
+            key: Vec::new(),
+        }
+    }
+
+    /// Takes a row in.
+    pub fn add(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
+        self.key.clear();
+        for key in &self.grouping.keys {
+            compare::group_key(&key.eval(cx)?, &mut self.key);
+        }
+        // Without keys there is one group, and nothing to look it up by.
+        let found = match self.grouping.keys.is_empty() {
+            true => (!self.groups.is_empty()).then_some(0),
+            false => self.index.get(&self.key).copied(),
+        };
+        let at = match found {
+            Some(at) => at,
+            None if self.later.is_some() => return self.put_off(cx),
+            None if self.memory > self.state.temporary_memory() && !self.grouping.keys.is_empty() => {
+                self.later = Some(RowSorter::new(self.state));
+                return self.put_off(cx);
+            }
+            None => {
+                let group = new_group(self.plan, self.grouping, cx.rows, self.state.time_zone_offset());
+                self.memory += GROUP_BYTES
+                    + self.key.len()
+                    + group.row.iter().map(|row| row_weight(row)).sum::<usize>()
+                    + group.accumulators.len() * size_of::<Accumulator>();
+                self.groups.push(group);
+                self.index.insert(self.key.clone(), self.groups.len() - 1);
+                self.groups.len() - 1
+            }
+        };
+        if let Some(group) = self.groups.get_mut(at) {
+            self.memory += gather(group, self.grouping, cx)?;
+        }
+        if self.charge.reach(self.memory) { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Keeps a row of a group that has no room now.
+    fn put_off(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
+        let Some(later) = &mut self.later else { return Ok(()) };
+        let (key, plan, time_zone) = (&self.key, self.plan, self.state.time_zone_offset());
+        later.add(
+            |out| {
+                out.extend_from_slice(key);
+                Ok(())
+            },
+            |out| {
+                for (view, needed) in cx.rows.iter().zip(&plan.needed) {
+                    needed.iter().for_each(|column| put(&view.column(*column, time_zone), out));
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// Whether it is time to spill.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.later.as_ref().is_some_and(RowSorter::is_full)
+    }
+
+    /// Spills what is full.
+    pub async fn relieve(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
+        match &mut self.later {
+            Some(later) if later.is_full() => later.spill(executor.slice()).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The groups, to be read one after the other.
+    pub async fn finish(mut self) -> Result<FinishedGroups<'p>, Failure> {
+        if self.groups.is_empty() && self.grouping.keys.is_empty() {
+            self.groups.push(new_group(self.plan, self.grouping, &[], 0));
+        }
+        let index = std::mem::take(&mut self.index);
+        if index.len() >= KEYS_APART {
+            discard(index);
+        }
+        let later = match self.later.take() {
+            Some(later) => Some(later.finish().await?),
+            None => None,
+        };
+        Ok(FinishedGroups {
+            plan: self.plan,
+            grouping: self.grouping,
+            groups: self.groups.into_iter(),
+            later,
+            begun: None,
+            charge: self.charge,
+        })
+    }
+}
+
+/// Groups that have all their rows.
+pub struct FinishedGroups<'p> {
+    plan: &'p SelectPlan,
+    grouping: &'p Grouping,
+    groups: std::vec::IntoIter<Group>,
+    later: Option<SortedRows<'p>>,
+    /// The key and first row of the next group of those that come from disk.
+    begun: Option<(Vec<u8>, Vec<u8>)>,
+    charge: Charge<'p>,
+}
+
+impl FinishedGroups<'_> {
+    /// The next group; `base` is the context of the statement.
+    pub async fn next(
+        &mut self,
+        executor: &Executor<'_>,
+        base: &Context<'_>,
+    ) -> Result<Option<Group>, Failure> {
+        if let Some(group) = self.groups.next() {
+            return Ok(Some(group));
+        }
+        let Some(later) = &mut self.later else { return Ok(None) };
+        if self.begun.is_none() {
+            self.begun = later.next().await?.map(|(key, row)| (key.to_vec(), row.to_vec()));
+        }
+        let Some((group_key, row)) = self.begun.take() else { return Ok(None) };
+        let mut group: Option<Group> = None;
+        let mut memory = 0;
+        add_packed(self.plan, self.grouping, &row, base, &mut group, &mut memory)?;
+        loop {
+            executor.tick(1).await?;
+            match later.next().await? {
+                Some((key, row)) if key == group_key => {
+                    add_packed(self.plan, self.grouping, row, base, &mut group, &mut memory)?;
+                    if !self.charge.reach(memory) {
+                        return Err(refused().into());
+                    }
+                }
+                next => {
+                    self.begun = next.map(|(key, row)| (key.to_vec(), row.to_vec()));
+                    return Ok(group);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a row that comes from disk.
+fn add_packed(
+    plan: &SelectPlan,
+    grouping: &Grouping,
+    mut packed: &[u8],
+    base: &Context<'_>,
+    group: &mut Option<Group>,
+    memory: &mut usize,
+) -> Result<(), SqlError> {
+    let mut rows = Vec::with_capacity(plan.sources.len());
+    for (source, needed) in plan.sources.iter().zip(&plan.needed) {
+        let mut values = vec![Value::Null; source.columns.len()];
+        for column in needed {
+            let value = take(&mut packed)
+                .ok_or_else(|| errors::error(errors::INTERNAL_ERROR, &[&"a sorted row is too short"]))?;
+            values[usize::from(*column)] = value.into_owned();
+        }
+        rows.push(values);
+    }
+    let views: Vec<RowView<'_>> = rows.iter().map(|values| RowView::Values(values)).collect();
+    let cx = Context { rows: &views, ..*base };
+    let group = group.get_or_insert_with(|| new_group(plan, grouping, &views, base.state.time_zone_offset()));
+    *memory += gather(group, grouping, &cx)?;
+    Ok(())
+}
+
+/// Adds a row to its group; returns by how many bytes that has grown.
+fn gather(group: &mut Group, grouping: &Grouping, cx: &Context<'_>) -> Result<usize, SqlError> {
+    let mut grown = 0;
+    for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&grouping.aggregates) {
+        grown += accumulator.add(aggregate, cx)?;
+    }
+    Ok(grown)
+}
+
+fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], time_zone: i32) -> Group {
+    let mut row = Vec::with_capacity(plan.sources.len());
+    for (source, needed) in plan.sources.iter().zip(&plan.needed) {
+        let mut values = vec![Value::Null; source.columns.len()];
+        if let Some(view) = rows.get(row.len()) {
+            for column in needed {
+                values[usize::from(*column)] = view.column(*column, time_zone).into_owned();
+            }
+        }
+        row.push(values);
+    }
+    Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect() }
+}

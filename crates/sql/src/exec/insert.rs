@@ -1,0 +1,594 @@
+//! INSERT, REPLACE and ON DUPLICATE KEY UPDATE.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use untorn::Table;
+use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
+use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
+use untorn::types::{self, ColumnType};
+use untorn::write::{EncodedRow, RowWriter, Written};
+
+use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
+use super::cursor::{Cursor, Flow};
+use super::keys::RangeList;
+use super::row_rules;
+use super::spool::Spool;
+use super::stored_values::take_all;
+use super::{Executor, Subqueries};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::expr::{Context, Expr, RowView};
+use crate::failure::{self, Failure};
+use crate::plan::access::Path;
+use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
+use crate::result::SqlError;
+use crate::sql_mode;
+use crate::store::{self, Storing};
+use crate::value::Value;
+
+/// What a changing statement did.
+#[derive(Clone, Debug, Default)]
+pub struct Changed {
+    /// Affected rows for the client.
+    pub affected: u64,
+    /// First generated AUTO_INCREMENT value, else 0.
+    pub insert_id: u64,
+    /// The OK packet's text.
+    pub info: String,
+}
+
+fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
+    let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
+        Some(bytes) => store::decode(bytes, &column.kind, time_zone).into_owned(),
+        None => Value::Null,
+    };
+    row.fields().iter().zip(&table.def.columns).map(decode).collect()
+}
+
+/// The message of a duplicate key: the key's columns joined by dashes.
+pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zone: i32) -> SqlError {
+    let parts = table.def.key_named(index).map_or(&[][..], |key| &key.parts);
+    let texts: Vec<String> = entry
+        .iter()
+        .zip(parts)
+        .map(|(field, part)| match field {
+            None => "NULL".to_owned(),
+            Some(bytes) => {
+                let kind = &table.def.columns[usize::from(part.column)].kind;
+                match kind {
+                    ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
+                        String::from_utf8_lossy(bytes).into_owned()
+                    }
+                    kind => store::decode(bytes, kind, time_zone).to_string_lossy(),
+                }
+            }
+        })
+        .collect();
+    errors::error(errors::DUP_ENTRY, &[&texts.join("-"), &format!("{}.{index}", table.name)])
+}
+
+/// What a NOT NULL column without default gets when the mode is lenient.
+pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
+    match kind {
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            Value::Date(types::Date::default())
+        }
+        ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
+        ColumnType::Enum { .. } => Value::Int(1),
+        kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
+        _ => Value::Int(0),
+    }
+}
+
+struct Inserting<'p, 'e> {
+    plan: &'p InsertPlan,
+    table: Arc<Table>,
+    subqueries: Subqueries<'e>,
+    /// Position of each column's value in the row given, if it has one.
+    positions: Vec<Option<usize>>,
+    auto_column: Option<u16>,
+    writer: RowWriter,
+    lenient: bool,
+    result: Changed,
+    duplicates: u64,
+    /// Rows that a constraint refused, and IGNORE left out.
+    refused: usize,
+}
+
+impl<'e> Executor<'e> {
+    /// Executes INSERT or REPLACE.
+    pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
+        let Some(table) = plan.source.engine_table().cloned() else { return Ok(Changed::default()) };
+        let lenient = plan.ignore || !self.state.is_strict();
+        self.state.changes_strictly.set(!lenient);
+        let subqueries = self.subqueries(&plan.subqueries).await?;
+        let mut positions = vec![None; table.def.columns.len()];
+        for (position, column) in plan.columns.iter().enumerate() {
+            positions[usize::from(*column)] = Some(position);
+        }
+        let mut inserting = Inserting {
+            auto_column: table.def.auto_increment_column(),
+            positions,
+            subqueries,
+            writer: self.writer(plan, &table)?,
+            lenient,
+            result: Changed::default(),
+            duplicates: 0,
+            refused: 0,
+            plan,
+            table,
+        };
+        let records = match &plan.query {
+            Some(query) => {
+                // Everything is read first: the query may read the table that is inserted into.
+                let state: &'e SqlContext = self.state;
+                let mut spool = Spool::new(state);
+                self.select_into(query, &mut spool).await?;
+                let count = spool.0.count();
+                inserting.writer.expect_rows(count);
+                let mut rows = spool.0.finish().await?;
+                let mut number = 0;
+                while let Some((_, packed)) = rows.next().await? {
+                    self.tick(CHANGE_UNITS).await?;
+                    number += 1;
+                    let row = take_all(packed);
+                    self.insert_row(&mut inserting, number, Given::Values(&row)).await?;
+                }
+                Some(usize::try_from(count).unwrap_or(usize::MAX))
+            }
+            None => {
+                for (number, row) in plan.rows.iter().enumerate() {
+                    self.tick(CHANGE_UNITS).await?;
+                    inserting.writer.expect_rows((plan.rows.len() - number) as u64);
+                    self.insert_row(&mut inserting, number as u64 + 1, Given::Expressions(row)).await?;
+                }
+                (plan.rows.len() > 1).then_some(plan.rows.len())
+            }
+        };
+        inserting.writer.finish();
+        if let Some(records) = records {
+            inserting.result.info = format!(
+                "Records: {}  Duplicates: {}  Warnings: {}",
+                records.saturating_sub(inserting.refused),
+                inserting.duplicates,
+                self.state.warning_count.get()
+            );
+        }
+        Ok(inserting.result)
+    }
+
+    async fn insert_row(
+        &mut self,
+        inserting: &mut Inserting<'_, '_>,
+        number: u64,
+        given: Given<'_>,
+    ) -> Result<(), Failure> {
+        let mut row = EncodedRow::default();
+        let plan = inserting.plan;
+        let generated = match self.encode_row(inserting, number, given, &mut row).await {
+            Err(Failure::Sql(error)) if plan.ignore && row_rules::is_refusal(&error) => {
+                self.state.warn(error);
+                inserting.refused += 1;
+                return Ok(());
+            }
+            encoded => encoded?,
+        };
+        let changes = plan.replace || !plan.on_duplicate.is_empty();
+        let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
+        let mut replaced = 0;
+        loop {
+            let written = inserting.writer.insert(self.transaction, &row.fields(), on_duplicate).await?;
+            let Written::Duplicate { index, entry } = written else {
+                inserting.result.affected += 1 + replaced;
+                if let (Some(value), 0) = (generated, inserting.result.insert_id) {
+                    inserting.result.insert_id = value;
+                    self.state.last_insert_id.set(value);
+                }
+                return Ok(());
+            };
+            let error = duplicate(&inserting.table, &index, &entry, self.state.time_zone_offset());
+            if !plan.ignore && !changes {
+                return Err(error.into());
+            }
+            if plan.replace {
+                match self.replace_conflict(inserting, &index, &entry, &row).await? {
+                    Replaced::Same => {
+                        inserting.result.affected += 1 + replaced;
+                        return Ok(());
+                    }
+                    Replaced::Deleted => {
+                        inserting.duplicates += 1;
+                        replaced += 1;
+                    }
+                    Replaced::Gone => {}
+                }
+                continue;
+            }
+            inserting.duplicates += 1;
+            generated.into_iter().for_each(|value| inserting.writer.give_back(value));
+            if plan.on_duplicate.is_empty() {
+                self.state.warn(error);
+                return Ok(());
+            }
+            return self.update_conflict(inserting, number, &index, &entry, &row).await;
+        }
+    }
+
+    /// The writer of a statement's rows, and of those that it changes instead.
+    fn writer(&self, plan: &InsertPlan, table: &Arc<Table>) -> Result<RowWriter, Failure> {
+        let mut writer = RowWriter::of_evaluated(table.clone());
+        let settings = self.state.settings();
+        writer.number_by(settings.auto_increment_increment, settings.auto_increment_offset);
+        if !plan.on_duplicate.is_empty() {
+            let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
+            writer.assigns(assigned, || self.state.statement_time())?;
+        }
+        Ok(writer)
+    }
+
+    /// The values of a row that read its own columns: those named before have their values by then, the others
+    /// their defaults.
+    fn values_of_itself(
+        &self,
+        inserting: &Inserting<'_, '_>,
+        number: u64,
+        values: &[Assigned],
+    ) -> Result<Vec<Assigned>, SqlError> {
+        let (plan, columns, state) = (inserting.plan, &inserting.table.def.columns, self.state);
+        let storing = Storing { state, row: number, lenient: true };
+        // What is wrong with a value is said when it is stored.
+        let quietly = |value: &Value<'_>, column: &ColumnDef| {
+            let said = (state.warning_count.get(), state.warnings.borrow().len());
+            let mut bytes = Vec::new();
+            let encoded = storing.encode(value, column, &mut bytes);
+            state.warning_count.set(said.0);
+            state.warnings.borrow_mut().truncate(said.1);
+            encoded.ok().map(|()| bytes)
+        };
+        let default = |(column, default): (&ColumnDef, &ColumnDefault)| match default {
+            ColumnDefault::Stored(bytes) => Some(bytes.to_vec()),
+            ColumnDefault::Now => {
+                let mut bytes = Vec::new();
+                state.statement_time().encode(column, &mut bytes).ok().map(|()| bytes)
+            }
+            _ if column.nullable => None,
+            _ => quietly(&implicit_default(&column.kind), column),
+        };
+        let mut fields: Vec<Option<Vec<u8>>> = columns.iter().zip(&plan.defaults).map(default).collect();
+        let mut evaluated = Vec::with_capacity(values.len());
+        for (value, at) in values.iter().zip(&plan.columns) {
+            let Assigned::Value(expr) = value else {
+                evaluated.push(Assigned::Default);
+                continue;
+            };
+            let value = {
+                let view = [RowView::Fields(&fields, columns)];
+                let cx = Context { rows: &view, ..self.context(&inserting.subqueries) };
+                expr.eval(&cx)?.into_owned()
+            };
+            let at = usize::from(*at);
+            fields[at] = if value.is_null() { None } else { quietly(&value, &columns[at]) };
+            evaluated.push(Assigned::Value(Expr::Literal(value)));
+        }
+        Ok(evaluated)
+    }
+
+    /// Makes a row of what is given for it. Answers the AUTO_INCREMENT value that was generated, if one was.
+    async fn encode_row(
+        &mut self,
+        inserting: &mut Inserting<'_, '_>,
+        number: u64,
+        given: Given<'_>,
+        row: &mut EncodedRow,
+    ) -> Result<Option<u64>, Failure> {
+        row.clear();
+        let given_itself;
+        let given = match given {
+            Given::Expressions(values) if inserting.plan.reads_itself => {
+                given_itself = self.values_of_itself(inserting, number, values)?;
+                Given::Expressions(&given_itself)
+            }
+            given => given,
+        };
+        let mut generated = None;
+        let mut computed: SmallVec<[u16; 8]> = SmallVec::new();
+        // A row that the rules refuse uses no AUTO_INCREMENT value. They cannot read that column.
+        let rules = inserting.plan.rules.as_deref();
+        let (mut generates_late, mut used) = (None, None);
+        let table = inserting.table.clone();
+        let state = self.state;
+        let held = state.held();
+        let storing = Storing { state, row: number, lenient: inserting.lenient };
+        let nulls = [RowView::Nulls];
+        for (at, column) in table.def.columns.iter().enumerate() {
+            let is_auto = inserting.auto_column == Some(at as u16);
+            let value = {
+                let cx = Context { rows: &nulls, ..self.context(&inserting.subqueries) };
+                match (inserting.positions[at], &given) {
+                    (Some(position), Given::Values(values)) => values.get(position).map(Value::borrowed),
+                    (Some(position), Given::Expressions(row)) => match row.get(position) {
+                        Some(Assigned::Value(expr)) => Some(expr.eval(&cx)?),
+                        _ => None,
+                    },
+                    (None, _) => None,
+                }
+            };
+            if is_auto {
+                let keeps_zero = state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0;
+                let generate = match &value {
+                    None | Some(Value::Null) => true,
+                    Some(value) => !keeps_zero && value.to_integer() == 0,
+                };
+                if generate && rules.is_some() {
+                    generates_late = Some(at);
+                    row.push_null();
+                    continue;
+                }
+                if generate {
+                    let next = inserting.writer.generate().await?;
+                    generated = Some(next);
+                    row.push(|out| storing.encode(&Value::UInt(next), column, out))?;
+                    continue;
+                }
+            }
+            let default = &inserting.plan.defaults[at];
+            match value {
+                None if matches!(default, ColumnDefault::Expression(_) | ColumnDefault::Generated(_)) => {
+                    computed.push(at as u16);
+                    row.push_null();
+                }
+                None => push_default(default, column, &storing, row)?,
+                Some(Value::Null) if column.nullable => row.push_null(),
+                Some(Value::Null) => {
+                    let error = errors::error(errors::BAD_NULL, &[&column.name]);
+                    if !inserting.lenient || inserting.plan.rows.len() == 1 && !inserting.plan.ignore {
+                        return Err(error.into());
+                    }
+                    state.warn(error);
+                    row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))?;
+                }
+                Some(value) => {
+                    row.push(|out| storing.encode(&value, column, out))?;
+                    if is_auto && value.to_integer() > 0 {
+                        used = Some(u64::try_from(value.to_integer()).unwrap_or(u64::MAX));
+                    }
+                }
+            }
+        }
+        if let Some(rules) = rules {
+            let mut fields = row_rules::fields_of(row);
+            let wanted = |column| computed.contains(&column);
+            let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
+            {
+                let cx = self.context(&inserting.subqueries);
+                row_rules::compute(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
+                row_rules::check(rules, &fields, columns, &cx)?;
+            }
+            if let Some(at) = generates_late {
+                let next = inserting.writer.generate().await?;
+                generated = Some(next);
+                let mut bytes = Vec::new();
+                storing.encode(&Value::UInt(next), &columns[at], &mut bytes)?;
+                fields[at] = Some(bytes);
+            }
+            row_rules::set_fields(row, &fields);
+        }
+        if let Some(used) = used {
+            inserting.writer.use_value(used).await?;
+        }
+        state.release_to(held);
+        Ok(generated)
+    }
+
+    /// The row that stands in the way, also in storage encoding if that is wanted.
+    async fn conflict(
+        &mut self,
+        table: &Arc<Table>,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+        encoded: bool,
+    ) -> Result<Option<Conflict>, Failure> {
+        let clustered = table.def.clustered_key().is_some_and(|key| key.name == index);
+        let secondary = table.def.secondary_keys().iter().position(|key| key.name == index);
+        let scan_index = match (clustered, secondary) {
+            (true, _) => ScanIndex::Clustered,
+            (false, Some(n)) => ScanIndex::Secondary(n),
+            (false, None) => return Ok(None),
+        };
+        let fields: smallvec::SmallVec<[Option<&[u8]>; 4]> =
+            entry.iter().map(|field| field.as_deref()).collect();
+        let range = engine::KeyRange::equal(OwnedKey::from_fields(&fields));
+        let all: Vec<u16> = (0..table.def.columns.len() as u16).collect();
+        let path = Path { index: scan_index, ..Path::everything() };
+        let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
+        let mut cursor = Cursor::new(table, &path, RangeList::one(range), mode, &all);
+        let (mut key, mut last) = (OwnedKey::default(), OwnedKey::default());
+        let (mut values, mut fields) = (Vec::new(), Vec::new());
+        let zone = self.state.time_zone_offset();
+        let mut found = false;
+        while !found
+            && cursor
+                .run_with_keys(self.transaction.rows(), &mut last, &mut |view, row, copied| {
+                    // A row that was copied because of a long column comes with its key.
+                    match row {
+                        Some(row) => row.clustered_key(&mut key),
+                        None => key.clone_from(copied),
+                    }
+                    values = all.iter().map(|column| view.column(*column, zone).into_owned()).collect();
+                    if encoded {
+                        let stored =
+                            |column: &u16| stored_bytes(&view, *column).flatten().map(<[u8]>::to_vec);
+                        fields = all.iter().map(stored).collect();
+                    }
+                    found = true;
+                    Ok(Flow::Stop)
+                })
+                .await?
+        {}
+        Ok(found.then_some(Conflict { key, values, fields }))
+    }
+
+    /// Makes room for a row of REPLACE. As in MySQL a row that would be put there again as it is stays, if no
+    /// other unique key can be in the way.
+    async fn replace_conflict(
+        &mut self,
+        inserting: &mut Inserting<'_, '_>,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+        row: &EncodedRow,
+    ) -> Result<Replaced, Failure> {
+        let table = inserting.table.clone();
+        let Some(Conflict { key, values: old, .. }) = self.conflict(&table, index, entry, false).await?
+        else {
+            return Ok(Replaced::Gone);
+        };
+        if checked_last(&table.def).is_some_and(|last| last.name == index) {
+            let new = values_of(row, &table, self.state.time_zone_offset());
+            if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
+                return Ok(Replaced::Same);
+            }
+        }
+        inserting.writer.delete(self.transaction, &key.fields()).await?;
+        Ok(Replaced::Deleted)
+    }
+
+    async fn update_conflict(
+        &mut self,
+        inserting: &mut Inserting<'_, '_>,
+        number: u64,
+        index: &str,
+        entry: &[Option<Vec<u8>>],
+        row: &EncodedRow,
+    ) -> Result<(), Failure> {
+        let table = inserting.table.clone();
+        let encoded = inserting.plan.rules.is_some();
+        let Some(Conflict { key, values: mut old, mut fields }) =
+            self.conflict(&table, index, entry, encoded).await?
+        else {
+            return Ok(());
+        };
+        let new = values_of(row, &table, self.state.time_zone_offset());
+        let storing = Storing { state: self.state, row: number, lenient: inserting.lenient };
+        let mut changes = Changes::new();
+        for (column, assigned) in &inserting.plan.on_duplicate {
+            let at = usize::from(*column);
+            if matches!(inserting.plan.defaults[at], ColumnDefault::Generated(_)) {
+                continue;
+            }
+            let def = &table.def.columns[at];
+            let encoded = {
+                let views = [RowView::Values(&old)];
+                let cx = Context { rows: &views, inserted: &new, ..self.context(&inserting.subqueries) };
+                super::change::encode_assigned(assigned, &inserting.plan.defaults[at], def, &storing, &cx)?
+            };
+            let value = match &encoded {
+                Some(bytes) => store::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned(),
+                None => Value::Null,
+            };
+            if !same(&value, &old[at]) {
+                old[at] = value;
+                changes.retain(|(c, _)| c != column);
+                changes.push((*column, encoded));
+            }
+        }
+        if changes.is_empty() {
+            inserting.result.affected += u64::from(self.state.terms().found_rows);
+            return Ok(());
+        }
+        if let Some(rules) = &inserting.plan.rules {
+            let cx = self.context(&inserting.subqueries);
+            let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
+            let stamps = inserting.writer.stamps();
+            let checked =
+                row_rules::change(rules, defaults, &mut fields, stamps, &mut changes, columns, &storing, &cx);
+            match checked {
+                Err(error) if inserting.plan.ignore && row_rules::is_refusal(&error) => {
+                    self.state.warn(error);
+                    return Ok(());
+                }
+                checked => checked?,
+            }
+        }
+        let changes: Vec<(u16, Option<&[u8]>)> =
+            changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
+        let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await?;
+        if let Written::Duplicate { index, entry } = written {
+            let error = duplicate(&table, &index, &entry, self.state.time_zone_offset());
+            if !inserting.plan.ignore {
+                return Err(error.into());
+            }
+            self.state.warn(error);
+            return Ok(());
+        }
+        inserting.result.affected += 2;
+        Ok(())
+    }
+}
+
+/// A row that stands in the way of another one.
+struct Conflict {
+    key: OwnedKey,
+    values: Vec<Value<'static>>,
+    /// In storage encoding, if it is wanted: for a table whose rows are computed or checked.
+    fields: row_rules::Fields,
+}
+
+/// What became of the row in the way of a REPLACE.
+enum Replaced {
+    /// It is the row that was to be put there.
+    Same,
+    Deleted,
+    /// Somebody else has deleted it.
+    Gone,
+}
+
+/// The unique key that MySQL looks at last: those that may be NULL come after those that may not.
+fn checked_last(def: &TableDef) -> Option<&KeyDef> {
+    let nullable = |part: &KeyPart| def.columns[usize::from(part.column)].nullable;
+    let unique = def.keys.iter().filter(|key| key.kind != KeyKind::Secondary);
+    unique.max_by_key(|key| key.parts.iter().any(nullable))
+}
+
+/// Where the values of a row come from.
+enum Given<'g> {
+    Values(&'g [Value<'static>]),
+    Expressions(&'g [Assigned]),
+}
+
+fn push_default(
+    default: &ColumnDefault,
+    column: &untorn::schema::ColumnDef,
+    storing: &Storing<'_>,
+    row: &mut EncodedRow,
+) -> Result<(), SqlError> {
+    match default {
+        ColumnDefault::Stored(bytes) => {
+            row.push_bytes(bytes);
+            Ok(())
+        }
+        ColumnDefault::Null => {
+            row.push_null();
+            Ok(())
+        }
+        ColumnDefault::Now => {
+            let time = storing.state.statement_time();
+            row.push(|out| time.encode(column, out)).map_err(|error| failure::engine(&error))
+        }
+        ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => {
+            row.push_null();
+            Ok(())
+        }
+        ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
+            let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);
+            // ENUM falls back to its first member even in strict mode.
+            if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
+                return Err(error);
+            }
+            if storing.lenient {
+                storing.state.warn(error);
+            }
+            row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))
+        }
+    }
+}

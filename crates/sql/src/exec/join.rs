@@ -1,0 +1,386 @@
+//! Joins: nested loops in the order of the plan, depth first.
+//!
+//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay
+//! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
+//! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
+//! single path: batches begin with one row and double.
+
+use super::apply::Applied;
+use super::cursor::{Cursor, Flow};
+use super::select::{Consumer, all_true};
+use super::{Executor, KeptRows, Target};
+use crate::errors;
+use crate::expr::{Context, RowView};
+use crate::failure::Failure;
+use crate::memory::{self, Charge};
+use crate::plan::source::SourceKind;
+use crate::plan::{Condition, SelectPlan, Step};
+use crate::result::{ResultSink, SqlError};
+use crate::value::Value;
+
+/// Most rows that a step copies at a time.
+const BATCH_ROWS_MAX: usize = 128;
+/// Units of work that a row of a view counts for: some twenty texts are made for it.
+const VIEW_ROW_UNITS: u32 = 4;
+/// Most bytes that a step copies at a time.
+const BATCH_BYTES_MAX: usize = 64 << 10;
+
+/// A row of a source.
+type Row = Vec<Value<'static>>;
+/// One row of each source.
+pub(super) type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
+
+/// What a step reads.
+enum Input<'e> {
+    /// A table of the engine; none before its first ranges are known.
+    Table(Option<Box<Cursor>>),
+    /// A derived table or a view.
+    Memory { rows: KeptRows<'e>, at: usize },
+}
+
+/// A step of the join and where it is.
+struct Level<'p, 'e> {
+    step: &'p Step,
+    input: Input<'e>,
+    /// Conditions that the step's ranges do not express.
+    conditions: &'p [Condition],
+    /// Rows copied and not yet taken, the next one last.
+    batch: Vec<Row>,
+    batch_rows: usize,
+    charge: Charge<'e>,
+    /// For its ranges.
+    range_charge: Charge<'e>,
+    /// The row that the steps behind see; `None` for the missing side of an outer join.
+    current: Option<Row>,
+    /// A row has matched.
+    matched: bool,
+    /// The input has no more rows.
+    ended: bool,
+}
+
+/// What a step makes of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// Its conditions do not hold.
+    Refused,
+    /// It is the partner in an outer join, and the conditions after the join do not hold.
+    Partner,
+    /// It belongs to the result.
+    Shown,
+}
+
+/// Which conditions of its step a row meets, outer joins included.
+fn test(
+    step: &Step,
+    conditions: &[Condition],
+    base: &[RowView<'_>],
+    view: RowView<'_>,
+    cx: &Context<'_>,
+) -> Result<Verdict, Failure> {
+    let mut rows: Views<'_> = base.iter().copied().collect();
+    rows[step.source] = view;
+    let cx = Context { rows: &rows, ..*cx };
+    if !all_true(conditions, &cx)? {
+        return Ok(Verdict::Refused);
+    }
+    Ok(if !step.outer || all_true(&step.after, &cx)? { Verdict::Shown } else { Verdict::Partner })
+}
+
+/// Whether the row of NULLs of an outer join is to be shown.
+fn missing_side(
+    step: &Step,
+    matched: bool,
+    base: &[RowView<'_>],
+    cx: &Context<'_>,
+) -> Result<bool, SqlError> {
+    Ok(step.outer && !matched && all_true(&step.after, &Context { rows: base, ..*cx })?)
+}
+
+/// The rows that the steps before `depth` are at.
+fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usize) -> Views<'v> {
+    let mut views: Views<'v> = smallvec::smallvec![RowView::Nulls; sources];
+    for level in &levels[..depth] {
+        if let Some(values) = &level.current {
+            views[level.step.source] = RowView::Values(values);
+        }
+    }
+    views
+}
+
+fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Row {
+    let mut values = vec![Value::Null; plan.sources[source].columns.len()];
+    for column in &plan.needed[source] {
+        values[usize::from(*column)] = view.column(*column, cx.state.time_zone_offset()).into_owned();
+    }
+    values
+}
+
+impl<'e> Executor<'e> {
+    /// Runs the join of a plan.
+    pub async fn join<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        let mut levels = self.levels(plan).await?;
+        let Some(last) = levels.len().checked_sub(1) else { return Ok(()) };
+        let mut examined = 0u64;
+        let examined_max = self.state.settings().max_join_size;
+        let mut depth = 0;
+        let mut opens = true;
+        loop {
+            if std::mem::take(&mut opens) {
+                self.open(plan, &mut levels, depth, cx).await?;
+            }
+            if depth == last && applied.is_none() {
+                if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
+                    return Ok(());
+                }
+            } else if self.next_row(plan, &mut levels, depth, cx).await? {
+                examined += 1;
+                if examined > examined_max {
+                    return Err(errors::error(errors::TOO_BIG_SELECT, &[]).into());
+                }
+                if depth < last {
+                    depth += 1;
+                    opens = true;
+                } else if let Some(applied) = applied {
+                    let views = views(&levels, levels.len(), plan.sources.len());
+                    if self.applied_row(&views, applied, consumer, cx, target).await? == Flow::Stop {
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
+            match depth.checked_sub(1) {
+                Some(before) => depth = before,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The steps, with what has to be computed before the first row.
+    async fn levels<'p>(&mut self, plan: &'p SelectPlan) -> Result<Vec<Level<'p, 'e>>, Failure> {
+        let state = self.state;
+        let mut levels = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let input = match &plan.sources[step.source].kind {
+                SourceKind::Derived(inner) => {
+                    let rows = match &inner.recursion {
+                        Some(recursion) => self.recursive_rows(inner, recursion).await?,
+                        None => self.rows(inner).await?,
+                    };
+                    Input::Memory { rows, at: 0 }
+                }
+                SourceKind::Recursion(number) => {
+                    Input::Memory { rows: self.working_rows(*number).await?, at: 0 }
+                }
+                SourceKind::View(view) => {
+                    let mut rows = KeptRows::new(state, usize::MAX);
+                    for row in view.rows(state) {
+                        super::RowTaker::take(&mut rows, row)?;
+                        self.tick(VIEW_ROW_UNITS).await?;
+                    }
+                    Input::Memory { rows, at: 0 }
+                }
+                SourceKind::Table(_) => Input::Table(None),
+                SourceKind::Definition => Input::Memory { rows: KeptRows::new(state, 0), at: 0 },
+            };
+            levels.push(Level {
+                step,
+                input,
+                conditions: &step.all_conditions,
+                batch: Vec::new(),
+                batch_rows: 1,
+                charge: state.memory.charge(),
+                range_charge: state.memory.charge(),
+                current: None,
+                matched: false,
+                ended: false,
+            });
+        }
+        Ok(levels)
+    }
+
+    /// Begins a step for the rows that the steps before it are at.
+    async fn open<'p>(
+        &self,
+        plan: &'p SelectPlan,
+        levels: &mut [Level<'p, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let step = levels[depth].step;
+        let mut range_charge = self.state.memory.charge();
+        let ranges = match plan.sources[step.source].engine_table() {
+            Some(table) => {
+                let base = views(levels, depth, plan.sources.len());
+                let outer = Context { rows: &base, ..*cx };
+                let columns = &table.def.columns;
+                Some((table, self.ranges(&step.path, columns, &outer, &mut range_charge).await?))
+            }
+            None => None,
+        };
+        let level = &mut levels[depth];
+        level.range_charge = range_charge;
+        level.current = None;
+        level.matched = false;
+        level.ended = false;
+        level.batch.clear();
+        match (&mut level.input, ranges) {
+            (Input::Table(cursor), Some((table, Some(ranges)))) => {
+                level.conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
+                match cursor {
+                    Some(cursor) => cursor.restart(ranges.ranges),
+                    None => {
+                        let (mode, needed) = (self.read_mode(plan.locking), &plan.needed[step.source]);
+                        *cursor = Some(Box::new(Cursor::new(table, &step.path, ranges.ranges, mode, needed)));
+                    }
+                }
+            }
+            // No row can match.
+            (Input::Table(_), _) => level.ended = true,
+            (Input::Memory { at, .. }, _) => *at = 0,
+        }
+        Ok(())
+    }
+
+    /// Goes to the next row of a step before the last; false when there is none.
+    async fn next_row(
+        &mut self,
+        plan: &SelectPlan,
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<bool, Failure> {
+        loop {
+            self.tick(1).await?;
+            if let Some(row) = levels[depth].batch.pop() {
+                levels[depth].current = Some(row);
+                return Ok(true);
+            }
+            if levels[depth].ended {
+                let (before, rest) = levels.split_at_mut(depth);
+                let base = views(before, depth, plan.sources.len());
+                let level = &mut rest[0];
+                let (matched, shown) = (level.matched, missing_side(level.step, level.matched, &base, cx)?);
+                level.matched = true;
+                level.current = None;
+                return Ok(!matched && shown);
+            }
+            self.fill(plan, levels, depth, cx).await?;
+        }
+    }
+
+    /// Copies the next rows of a step that meet its conditions.
+    async fn fill(
+        &mut self,
+        plan: &SelectPlan,
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let (before, rest) = levels.split_at_mut(depth);
+        let base = views(before, depth, plan.sources.len());
+        let Level { step, input, conditions, batch, batch_rows, charge, matched, ended, .. } = &mut rest[0];
+        let (step, wanted) = (*step, *batch_rows);
+        *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
+        let mut bytes = 0;
+        let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
+            let verdict = test(step, conditions, &base, view, cx)?;
+            *matched |= verdict != Verdict::Refused;
+            if verdict != Verdict::Shown {
+                return Ok(Flow::Skip);
+            }
+            let row = copy(plan, step.source, view, cx);
+            bytes += memory::row_weight(&row);
+            batch.push(row);
+            let enough = batch.len() >= wanted || bytes >= BATCH_BYTES_MAX;
+            Ok(if enough { Flow::Pause } else { Flow::Next })
+        };
+        match input {
+            Input::Table(Some(cursor)) => {
+                *ended = !cursor.run(self.transaction.rows(), &mut |view, _| keep(view)).await?;
+            }
+            Input::Table(None) => *ended = true,
+            Input::Memory { rows, at } => loop {
+                let Some(row) = rows.get(*at) else {
+                    *ended = true;
+                    break;
+                };
+                *at += 1;
+                if keep(RowView::Values(row))? == Flow::Pause {
+                    break;
+                }
+                self.tick(1).await?;
+            },
+        }
+        if !charge.reach(bytes) {
+            return Err(memory::refused().into());
+        }
+        batch.reverse();
+        Ok(())
+    }
+
+    /// Streams the rows of the last step into the consumer.
+    async fn last_step<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        levels: &mut [Level<'_, 'e>],
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        let depth = levels.len() - 1;
+        let (before, rest) = levels.split_at_mut(depth);
+        let base = views(before, depth, plan.sources.len());
+        let Level { step, input, conditions, matched, ended, .. } = &mut rest[0];
+        let step = *step;
+        let mut stopped = false;
+        while !*ended {
+            self.tick(1).await?;
+            let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
+                let verdict = test(step, conditions, &base, view, cx)?;
+                *matched |= verdict != Verdict::Refused;
+                if verdict != Verdict::Shown {
+                    return Ok(Flow::Skip);
+                }
+                let mut rows: Views<'_> = base.iter().copied().collect();
+                rows[step.source] = view;
+                let flow = consumer.row(&rows, target)?;
+                stopped |= flow == Flow::Stop;
+                Ok(flow)
+            };
+            match input {
+                Input::Table(Some(cursor)) => {
+                    *ended = !cursor.run(self.transaction.rows(), &mut |view, _| take(view)).await?;
+                }
+                Input::Table(None) => *ended = true,
+                Input::Memory { rows, at } => loop {
+                    let Some(row) = rows.get(*at) else {
+                        *ended = true;
+                        break;
+                    };
+                    *at += 1;
+                    if matches!(take(RowView::Values(row))?, Flow::Pause | Flow::Stop) {
+                        break;
+                    }
+                    self.tick(1).await?;
+                },
+            }
+            if stopped {
+                return Ok(Flow::Stop);
+            }
+            consumer.relieve(self, target).await?;
+        }
+        if missing_side(step, *matched, &base, cx)? {
+            let flow = consumer.row(&base, target)?;
+            consumer.relieve(self, target).await?;
+            return Ok(flow);
+        }
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,537 @@
+//! From the alternatives of an access path to ranges of keys in storage encoding.
+//!
+//! A value that has no exact storage form in the column (`id > 2.5`, text compared with a number) makes the
+//! range wider than the condition; the caller then checks all conditions on each row. Ranges are sorted and
+//! merged, so that no row comes twice and rows come in the order of the index.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use untorn::engine::{KeyRange, OwnedKey, TimeSlice};
+use untorn::schema::ColumnDef;
+
+use crate::expr::{Context, Expr, ValueSet};
+use crate::failure::Failure;
+use crate::plan::access::{Alternative, Path};
+use crate::result::SqlError;
+use crate::store::{self, Storing};
+use crate::value::{Value, collation, compare, decimal};
+
+/// More alternatives than this become ranges in slices of time.
+pub const FEW: usize = 16;
+
+/// Intervals that are sorted in one go.
+const RUN: usize = 256;
+
+/// Bytes that a range takes while it is made and kept.
+pub const RANGE_BYTES: usize = 256;
+
+/// How often a key is copied on the way from a value to both ends of a range.
+const KEY_COPIES: usize = 4;
+
+/// What a value is as a key.
+enum Piece {
+    /// These bytes exactly.
+    Key(Vec<u8>),
+    /// These bytes, but other values compare equal to it too, or not all of them do.
+    Near(Vec<u8>),
+    /// The nearest key on the inner side of the range, which belongs to it.
+    Inside(Vec<u8>),
+    /// No limit at all.
+    Unlimited,
+    /// No row can match.
+    Nothing,
+    /// It cannot be said.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Equal,
+    Lower,
+    Upper,
+}
+
+/// A limit of a range on one column: `None` is NULL.
+type Edge = Option<(Option<Vec<u8>>, bool)>;
+
+struct Interval {
+    lower: Edge,
+    upper: Edge,
+}
+
+impl Interval {
+    /// Bytes of its keys.
+    fn bytes(&self) -> usize {
+        [&self.lower, &self.upper]
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.as_ref().map_or(0, Vec::len))
+            .sum()
+    }
+}
+
+/// The ranges of a path.
+pub struct Ranges {
+    /// In the order of the index.
+    pub ranges: RangeList,
+    /// The ranges say exactly what the consumed conditions say.
+    pub exact: bool,
+}
+
+/// Ranges that are read one after the other.
+pub enum RangeList {
+    /// All made already.
+    All(std::vec::IntoIter<KeyRange>),
+    /// One for each of many constants, made when it is asked for.
+    Points(Points),
+}
+
+/// Values of the columns that have one; `None` is NULL.
+type Prefix = smallvec::SmallVec<[Option<Vec<u8>>; 2]>;
+
+/// The keys of many constants.
+pub struct Points {
+    constants: Arc<ValueSet>,
+    /// The columns before.
+    prefix: Prefix,
+    /// Width and sign of an integer column; `None` for texts.
+    integer: Option<(usize, bool)>,
+    /// Constants that are still to come.
+    left: std::ops::Range<usize>,
+    backward: bool,
+}
+
+impl Iterator for RangeList {
+    type Item = KeyRange;
+
+    fn next(&mut self) -> Option<KeyRange> {
+        match self {
+            RangeList::All(ranges) => ranges.next(),
+            RangeList::Points(points) => points.next(),
+        }
+    }
+}
+
+impl RangeList {
+    /// A single one.
+    pub fn one(range: KeyRange) -> RangeList {
+        RangeList::All(vec![range].into_iter())
+    }
+
+    /// The only one, if there is one.
+    pub fn only(&self) -> Option<&KeyRange> {
+        match self {
+            RangeList::All(ranges) => <&[KeyRange; 1]>::try_from(ranges.as_slice()).ok().map(|[one]| one),
+            RangeList::Points(_) => None,
+        }
+    }
+}
+
+impl Iterator for Points {
+    type Item = KeyRange;
+
+    fn next(&mut self) -> Option<KeyRange> {
+        loop {
+            let number = if self.backward { self.left.next_back() } else { self.left.next() }?;
+            let value = self.constants.ordered(number)?;
+            let key = match (self.integer, value) {
+                (Some((width, unsigned)), value) => integer_piece(value, width, unsigned, Side::Equal),
+                (None, Value::Text(text, _)) => Piece::Key(text.to_vec()),
+                _ => Piece::Nothing,
+            };
+            // One that the column cannot have has no rows.
+            if let Piece::Key(bytes) = key {
+                return Some(KeyRange::equal(owned(&self.prefix, Some(&Some(bytes)))));
+            }
+        }
+    }
+}
+
+fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) -> Piece {
+    let (wide, whole) = match value {
+        Value::Int(v) => (i128::from(*v), true),
+        Value::UInt(v) => (i128::from(*v), true),
+        Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Null => return Piece::Unknown,
+        other => {
+            let number = match other {
+                Value::Float(_) | Value::Double(_) if !other.to_double().is_finite() => {
+                    return Piece::Unknown;
+                }
+                other => other.to_decimal(),
+            };
+            let truncated = number.with_scale(0);
+            let whole = truncated == number;
+            let base = decimal::to_integer(&truncated);
+            let floor =
+                if whole || number.sign() == bigdecimal::num_bigint::Sign::Plus { base } else { base - 1 };
+            (
+                if whole {
+                    base
+                } else if side == Side::Lower {
+                    floor + 1
+                } else {
+                    floor
+                },
+                whole,
+            )
+        }
+    };
+    let bits = 8 * width as u32;
+    let (least, most) = match unsigned {
+        true => (0, (1i128 << bits) - 1),
+        false => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+    };
+    match side {
+        Side::Equal if !whole || wide < least || wide > most => return Piece::Nothing,
+        Side::Lower if wide > most => return Piece::Nothing,
+        Side::Upper if wide < least => return Piece::Nothing,
+        Side::Lower if wide < least => return Piece::Unlimited,
+        Side::Upper if wide > most => return Piece::Unlimited,
+        _ => {}
+    }
+    let mut bytes = Vec::with_capacity(width);
+    untorn::types::encode_int(wide as u64, width, unsigned, &mut bytes);
+    if whole { Piece::Key(bytes) } else { Piece::Inside(bytes) }
+}
+
+fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Result<Piece, SqlError> {
+    if value.is_null() {
+        return Ok(Piece::Nothing);
+    }
+    if let Some((width, unsigned)) = column.kind.integer() {
+        return Ok(integer_piece(value, width, unsigned, side));
+    }
+    if column.kind.is_string() {
+        let rule = column.kind.collation();
+        return Ok(match value {
+            Value::Text(text, of_value) => {
+                cx.state.hold(KEY_COPIES * text.len())?;
+                let exact = collation::common(rule, *of_value) == rule;
+                if exact { Piece::Key(text.to_vec()) } else { Piece::Near(text.to_vec()) }
+            }
+            _ => Piece::Unknown,
+        });
+    }
+    let mut bytes = Vec::new();
+    let storing = Storing { state: cx.state, row: 1, lenient: false };
+    let warnings = cx.state.warning_count.get();
+    let stored =
+        storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
+    let back = store::decode(&bytes, &column.kind, cx.state.time_zone_offset());
+    Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
+        true => Piece::Key(bytes),
+        false => Piece::Unknown,
+    })
+}
+
+/// What a condition becomes.
+struct Made<T> {
+    value: T,
+    /// It says what the condition says. Otherwise it lets more rows through.
+    exact: bool,
+}
+
+impl<T> Made<T> {
+    fn exact(value: T) -> Self {
+        Self { value, exact: true }
+    }
+
+    fn wider(value: T) -> Self {
+        Self { value, exact: false }
+    }
+}
+
+/// A lower or upper edge; `None` when nothing can match.
+fn edge(
+    end: &Option<(Expr, bool)>,
+    column: &ColumnDef,
+    side: Side,
+    cx: &Context<'_>,
+) -> Result<Option<Made<Edge>>, SqlError> {
+    let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
+    let Some((expr, inclusive)) = end else { return Ok(Some(Made::exact(unlimited()))) };
+    Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
+        Piece::Key(bytes) => Some(Made::exact(Some((Some(bytes), *inclusive)))),
+        // Texts before it under one collation need not stand before it under another.
+        Piece::Near(_) => Some(Made::wider(unlimited())),
+        Piece::Inside(bytes) => Some(Made::exact(Some((Some(bytes), true)))),
+        Piece::Unlimited => Some(Made::exact(unlimited())),
+        Piece::Unknown => Some(Made::wider(unlimited())),
+        Piece::Nothing => None,
+    })
+}
+
+/// The keys of one alternative; `None` when nothing can match.
+fn interval(
+    one: &Alternative,
+    column: &ColumnDef,
+    cx: &Context<'_>,
+) -> Result<Option<Made<Interval>>, SqlError> {
+    let everything = Interval { lower: None, upper: None };
+    Ok(match one {
+        Alternative::Null => {
+            Some(Made::exact(Interval { lower: Some((None, true)), upper: Some((None, true)) }))
+        }
+        Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
+            Piece::Nothing => None,
+            Piece::Key(bytes) => Some(Made::exact(point(bytes))),
+            Piece::Near(bytes) | Piece::Inside(bytes) => Some(Made::wider(point(bytes))),
+            Piece::Unlimited | Piece::Unknown => Some(Made::wider(everything)),
+        },
+        // Alone it has its own ranges; planning does not put it among others.
+        Alternative::AnyOf(_) => Some(Made::wider(everything)),
+        Alternative::Range { lower, upper } => {
+            let lower = edge(lower, column, Side::Lower, cx)?;
+            let upper = edge(upper, column, Side::Upper, cx)?;
+            lower.zip(upper).map(|(lower, upper)| Made {
+                value: Interval { lower: lower.value, upper: upper.value },
+                exact: lower.exact && upper.exact,
+            })
+        }
+    })
+}
+
+fn point(bytes: Vec<u8>) -> Interval {
+    Interval { lower: Some((Some(bytes.clone()), true)), upper: Some((Some(bytes), true)) }
+}
+
+fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &ColumnDef) -> Ordering {
+    match (left, right) {
+        (Some(left), Some(right)) if column.kind.is_string() => {
+            collation::compare(left, right, column.kind.collation())
+        }
+        (left, right) => left.cmp(right),
+    }
+}
+
+fn lower_order(left: &Interval, right: &Interval, column: &ColumnDef) -> Ordering {
+    match (&left.lower, &right.lower) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Less,
+        (_, None) => Ordering::Greater,
+        (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(b.cmp(a)),
+    }
+}
+
+fn upper_order(left: &Interval, right: &Interval, column: &ColumnDef) -> Ordering {
+    match (&left.upper, &right.upper) {
+        (None, None) => Ordering::Equal,
+        (None, _) => Ordering::Greater,
+        (_, None) => Ordering::Less,
+        (Some((left, a)), Some((right, b))) => compare_keys(left, right, column).then(a.cmp(b)),
+    }
+}
+
+/// Adds the next interval by lower edge: to the last one, if they overlap.
+fn join(merged: &mut Vec<Interval>, next: Interval, column: &ColumnDef) {
+    let Some(last) = merged.last_mut() else {
+        merged.push(next);
+        return;
+    };
+    let touches = match (&last.upper, &next.lower) {
+        (None, _) | (_, None) => true,
+        (Some((upper, a)), Some((lower, b))) => match compare_keys(upper, lower, column) {
+            Ordering::Greater => true,
+            Ordering::Equal => *a || *b,
+            Ordering::Less => false,
+        },
+    };
+    if !touches {
+        merged.push(next);
+    } else if upper_order(&next, last, column).is_gt() {
+        last.upper = next.upper;
+    }
+}
+
+/// Sorts many by lower edge, in slices of time: runs, then two of them into one until there is one.
+async fn sort_in_turns(
+    intervals: Vec<Interval>,
+    column: &ColumnDef,
+    slice: &TimeSlice,
+) -> Result<Vec<Interval>, Failure> {
+    let mut runs = VecDeque::new();
+    let mut left = intervals.into_iter();
+    loop {
+        let mut run: Vec<Interval> = left.by_ref().take(RUN).collect();
+        if run.is_empty() {
+            break;
+        }
+        run.sort_by(|left, right| lower_order(left, right, column));
+        let bytes: usize = run.iter().map(Interval::bytes).sum();
+        slice.work(u32::try_from(run.len() + bytes / 1024).unwrap_or(u32::MAX)).await?;
+        runs.push_back(run);
+    }
+    while runs.len() > 1 {
+        let (Some(one), Some(other)) = (runs.pop_front(), runs.pop_front()) else { break };
+        let mut merged = Vec::with_capacity(one.len() + other.len());
+        let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+        loop {
+            let next = match (one.peek(), other.peek()) {
+                (Some(left), Some(right)) if lower_order(left, right, column).is_le() => one.next(),
+                (Some(_), None) => one.next(),
+                _ => other.next(),
+            };
+            let Some(next) = next else { break };
+            merged.push(next);
+            slice.work(1).await?;
+        }
+        runs.push_back(merged);
+    }
+    Ok(runs.pop_front().unwrap_or_default())
+}
+
+fn owned(prefix: &[Option<Vec<u8>>], last: Option<&Option<Vec<u8>>>) -> OwnedKey {
+    let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> =
+        prefix.iter().map(|field| field.as_deref()).collect();
+    fields.extend(last.map(|field| field.as_deref()));
+    OwnedKey::from_fields(&fields)
+}
+
+fn bound(prefix: &[Option<Vec<u8>>], edge: &Edge) -> Bound<OwnedKey> {
+    match edge {
+        None if prefix.is_empty() => Bound::Unbounded,
+        None => Bound::Included(owned(prefix, None)),
+        Some((key, true)) => Bound::Included(owned(prefix, Some(key))),
+        Some((key, false)) => Bound::Excluded(owned(prefix, Some(key))),
+    }
+}
+
+/// What the ranges of a path begin with.
+enum Start<'c> {
+    /// There are none.
+    Nothing,
+    /// They are made when they are read.
+    Points(Points),
+    /// The columns that have one value, and the one behind them if it is limited.
+    Prefix(Prefix, Option<&'c ColumnDef>),
+}
+
+fn start<'c>(path: &Path, columns: &'c [ColumnDef], cx: &Context<'_>) -> Result<Made<Start<'c>>, SqlError> {
+    let mut exact = true;
+    let mut prefix = Prefix::with_capacity(path.equal.len());
+    for (one, number) in path.equal.iter().zip(&path.columns) {
+        let Some(column) = columns.get(usize::from(*number)) else { break };
+        match one {
+            Alternative::Null => prefix.push(None),
+            Alternative::Equal(expr) => match piece(&expr.eval(cx)?, column, Side::Equal, cx)? {
+                Piece::Key(bytes) => prefix.push(Some(bytes)),
+                Piece::Near(bytes) => {
+                    exact = false;
+                    prefix.push(Some(bytes));
+                }
+                Piece::Nothing => return Ok(Made::exact(Start::Nothing)),
+                _ => {
+                    exact = false;
+                    break;
+                }
+            },
+            Alternative::Range { .. } | Alternative::AnyOf(_) => break,
+        }
+    }
+    let whole_prefix = prefix.len() == path.equal.len();
+    let last = path.columns.get(path.equal.len()).and_then(|number| columns.get(usize::from(*number)));
+    let Some(column) = last.filter(|_| whole_prefix && !path.last.is_empty()) else {
+        return Ok(Made { value: Start::Prefix(prefix, None), exact });
+    };
+    if let [Alternative::AnyOf(constants)] = &path.last[..] {
+        let (constants, integer) = (constants.clone(), column.kind.integer());
+        let left = 0..constants.distinct();
+        let points = Points { constants, prefix, integer, left, backward: path.backward };
+        return Ok(Made { value: Start::Points(points), exact });
+    }
+    // Both ends of each range have the columns before in front.
+    let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
+    cx.state.hold(2 * path.last.len() * prefix_bytes)?;
+    Ok(Made { value: Start::Prefix(prefix, Some(column)), exact })
+}
+
+fn key_range(prefix: &[Option<Vec<u8>>], interval: &Interval) -> KeyRange {
+    KeyRange { lower: bound(prefix, &interval.lower), upper: bound(prefix, &interval.upper) }
+}
+
+impl Ranges {
+    fn points(points: Points, exact: bool) -> Option<Ranges> {
+        Some(Ranges { ranges: RangeList::Points(points), exact })
+    }
+
+    fn all(mut ranges: Vec<KeyRange>, path: &Path, exact: bool) -> Option<Ranges> {
+        if path.backward {
+            ranges.reverse();
+        }
+        (!ranges.is_empty()).then(|| Ranges { ranges: RangeList::All(ranges.into_iter()), exact })
+    }
+}
+
+/// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
+pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+    let Made { value: start, mut exact } = start(path, columns, cx)?;
+    let (prefix, column) = match start {
+        Start::Nothing => return Ok(None),
+        Start::Points(points) => return Ok(Ranges::points(points, exact)),
+        Start::Prefix(prefix, column) => (prefix, column),
+    };
+    let Some(column) = column else {
+        let everything = Interval { lower: None, upper: None };
+        return Ok(Ranges::all(vec![key_range(&prefix, &everything)], path, exact));
+    };
+    let mut intervals = Vec::with_capacity(path.last.len());
+    for one in &path.last {
+        let Some(made) = interval(one, column, cx)? else { continue };
+        exact &= made.exact;
+        intervals.push(made.value);
+    }
+    intervals.sort_by(|left, right| lower_order(left, right, column));
+    let mut merged = Vec::with_capacity(intervals.len());
+    intervals.into_iter().for_each(|interval| join(&mut merged, interval, column));
+    let whole = merged.iter().filter(|interval| !is_empty(interval, column));
+    Ok(Ranges::all(whole.map(|interval| key_range(&prefix, interval)).collect(), path, exact))
+}
+
+/// [`ranges`], made in slices of time.
+pub async fn many_ranges(
+    path: &Path,
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+    slice: &TimeSlice,
+) -> Result<Option<Ranges>, Failure> {
+    let Made { value: start, mut exact } = start(path, columns, cx)?;
+    let (prefix, column) = match start {
+        Start::Prefix(prefix, Some(column)) => (prefix, column),
+        _ => return Ok(ranges(path, columns, cx)?),
+    };
+    let mut intervals = Vec::with_capacity(path.last.len());
+    for one in &path.last {
+        slice.work(1).await?;
+        let Some(made) = interval(one, column, cx)? else { continue };
+        exact &= made.exact;
+        intervals.push(made.value);
+    }
+    let mut merged = Vec::new();
+    for interval in sort_in_turns(intervals, column, slice).await? {
+        join(&mut merged, interval, column);
+        slice.work(1).await?;
+    }
+    let mut ranges = Vec::with_capacity(merged.len());
+    for interval in merged {
+        if !is_empty(&interval, column) {
+            ranges.push(key_range(&prefix, &interval));
+        }
+        slice.work(1).await?;
+    }
+    Ok(Ranges::all(ranges, path, exact))
+}
+
+/// `BETWEEN 5 AND 3` and the like.
+fn is_empty(interval: &Interval, column: &ColumnDef) -> bool {
+    match (&interval.lower, &interval.upper) {
+        (Some((lower, a)), Some((upper, b))) => match compare_keys(lower, upper, column) {
+            Ordering::Greater => true,
+            Ordering::Equal => !(*a && *b),
+            Ordering::Less => false,
+        },
+        _ => false,
+    }
+}

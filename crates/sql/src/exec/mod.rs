@@ -1,0 +1,388 @@
+//! Executing plans.
+//!
+//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
+//! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
+//! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
+//! Rows flow: they stop for the client as soon as it has enough to take.
+
+mod apply;
+pub(crate) mod change;
+pub(crate) mod cursor;
+mod distinct;
+mod group;
+pub mod insert;
+pub(crate) mod join;
+pub(crate) mod keys;
+pub mod output;
+mod recursion;
+pub(crate) mod row_rules;
+pub(crate) mod select;
+pub(crate) mod sort;
+mod spool;
+mod stored_values;
+mod tail;
+mod union;
+
+use std::future::Future;
+use std::io;
+use std::ops::Deref;
+use std::pin::Pin;
+
+use keys::Ranges;
+use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
+use untorn::schema::ColumnDef;
+
+use crate::ast;
+use crate::context::SqlContext;
+use crate::discard::discard;
+use crate::expr::{Context, ValueSet};
+use crate::failure::Failure;
+use crate::memory::{self, Charge, refused};
+use crate::plan::SelectPlan;
+use crate::plan::access::Path;
+use crate::result::ResultSink;
+use crate::value::Value;
+
+/// Executes one statement.
+pub struct Executor<'e> {
+    /// What it runs in.
+    pub state: &'e SqlContext,
+    /// Its transaction.
+    pub transaction: &'e mut untorn::asynchronous::Transaction,
+    /// The statement's parameters.
+    pub parameters: &'e [Value<'e>],
+    /// What a subquery reads of the row of the query around it.
+    outer: &'e [Value<'e>],
+    /// The recursive common tables that are being computed, the innermost first.
+    working: Option<&'e recursion::Working<'e>>,
+}
+
+/// Who takes rows of a SELECT that do not go to the client.
+pub trait RowTaker {
+    /// Takes a row.
+    fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure>;
+    /// Whether it is time for [`RowTaker::relieve`].
+    fn is_full(&self) -> bool {
+        false
+    }
+    /// Whether it wants no more rows.
+    fn is_done(&self) -> bool {
+        false
+    }
+    /// Makes room.
+    fn relieve<'a>(
+        &'a mut self,
+        _executor: &'a Executor<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Where rows of a SELECT go.
+pub enum Target<'s, S> {
+    /// To the client.
+    Sink(&'s mut S),
+    /// To somebody in this statement.
+    Taker(&'s mut dyn RowTaker),
+}
+
+impl<S: ResultSink> Target<'_, S> {
+    /// Lets the client take what it has been given, or the taker make room.
+    pub async fn flush(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
+        match self {
+            Target::Sink(sink) if sink.is_full() => Ok(sink.flush_if_full().await?),
+            Target::Taker(taker) if taker.is_full() => taker.relieve(executor).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is time to flush.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        match self {
+            Target::Sink(sink) => sink.is_full(),
+            Target::Taker(taker) => taker.is_full(),
+        }
+    }
+
+    /// Whether no more rows are wanted.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Target::Sink(_) => false,
+            Target::Taker(taker) => taker.is_done(),
+        }
+    }
+
+    /// Gives a row to a taker.
+    pub fn put(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
+        match self {
+            Target::Sink(_) => Ok(()),
+            Target::Taker(taker) => taker.take(row),
+        }
+    }
+}
+
+/// A sink for executions that answer nobody.
+pub struct NoSink;
+
+impl ResultSink for NoSink {
+    fn columns(&mut self, _: &std::sync::Arc<crate::result::ResultColumns>) {}
+    fn row_begin(&mut self) {}
+    fn null(&mut self) {}
+    fn int(&mut self, _: i64) {}
+    fn uint(&mut self, _: u64) {}
+    fn float(&mut self, _: f32) {}
+    fn double(&mut self, _: f64) {}
+    fn bytes(&mut self, _: &[u8]) {}
+    fn date(&mut self, _: crate::result::Date) {}
+    fn datetime(&mut self, _: crate::result::DateTime, _: u8) {}
+    fn time(&mut self, _: crate::result::Time, _: u8) {}
+    fn row_end(&mut self) {}
+    fn rows_end(&mut self, _: &crate::result::Completion<'_>) {}
+    fn ok(&mut self, _: &crate::result::Completion<'_>) {}
+    fn error(&mut self, _: &crate::result::SqlError) {}
+    async fn flush_if_full(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Rows in memory.
+pub type Rows = Vec<Vec<Value<'static>>>;
+
+/// Rows in memory that are charged to the statement.
+pub struct KeptRows<'e> {
+    rows: Rows,
+    charge: Charge<'e>,
+    /// No more rows are wanted.
+    rows_max: usize,
+}
+
+impl<'e> KeptRows<'e> {
+    /// No rows yet, and at most this many.
+    pub fn new(state: &'e SqlContext, rows_max: usize) -> KeptRows<'e> {
+        KeptRows { rows: Vec::new(), charge: state.memory.charge(), rows_max }
+    }
+
+    /// The rows, which are not charged any more.
+    pub fn into_rows(mut self) -> Rows {
+        std::mem::take(&mut self.rows)
+    }
+}
+
+/// Rows from this number on are given back on a thread of their own.
+const ROWS_APART: usize = 16_384;
+
+impl Drop for KeptRows<'_> {
+    fn drop(&mut self) {
+        if self.rows.len() >= ROWS_APART {
+            discard(std::mem::take(&mut self.rows));
+        }
+    }
+}
+
+impl Deref for KeptRows<'_> {
+    type Target = Rows;
+    fn deref(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl RowTaker for KeptRows<'_> {
+    fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
+        self.charge.grow(memory::row_weight(&row))?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.rows.len() >= self.rows_max
+    }
+}
+
+/// Results of subqueries, charged to the statement.
+#[derive(Default)]
+pub struct Subqueries<'e> {
+    results: Vec<ValueSet>,
+    _charges: Vec<Charge<'e>>,
+}
+
+/// The result of a subquery.
+struct SubqueryResult<'e> {
+    values: ValueSet,
+    charge: Charge<'e>,
+}
+
+impl Deref for Subqueries<'_> {
+    type Target = [ValueSet];
+    fn deref(&self) -> &[ValueSet] {
+        &self.results
+    }
+}
+
+impl<'e> Executor<'e> {
+    /// Executes a statement with these parameters in a transaction.
+    pub fn new(
+        state: &'e SqlContext,
+        transaction: &'e mut untorn::asynchronous::Transaction,
+        parameters: &'e [Value<'e>],
+    ) -> Self {
+        Executor { state, transaction, parameters, outer: &[], working: None }
+    }
+
+    /// How long the statement has kept its thread.
+    pub fn slice(&self) -> &TimeSlice {
+        self.transaction.state().slice()
+    }
+
+    /// Counts work: gives way to others when the slice of time is over, and fails when somebody has killed
+    /// the statement.
+    #[inline]
+    pub async fn tick(&self, units: u32) -> Result<(), Failure> {
+        if self.slice().spend(units) { self.give_way().await } else { Ok(()) }
+    }
+
+    #[cold]
+    async fn give_way(&self) -> Result<(), Failure> {
+        self.slice().give_way().await?;
+        Ok(self.state.check_killed()?)
+    }
+
+    /// The ranges of a path; `None` when no row can match. Many are charged, and made in slices of time.
+    pub async fn ranges(
+        &self,
+        path: &Path,
+        columns: &[ColumnDef],
+        cx: &Context<'_>,
+        charge: &mut Charge<'_>,
+    ) -> Result<Option<Ranges>, Failure> {
+        let (state, held, count) = (self.state, self.state.held(), path.last.len());
+        let (made, bytes) = if count <= keys::FEW {
+            (keys::ranges(path, columns, cx)?, 0)
+        } else {
+            let bytes = count * keys::RANGE_BYTES;
+            if !charge.reach(bytes) {
+                return Err(refused().into());
+            }
+            (keys::many_ranges(path, columns, cx, self.slice()).await?, bytes)
+        };
+        // What long keys were charged while they were made is charged for as long as the ranges last.
+        let keys = state.held().saturating_sub(held);
+        if keys > 0 {
+            state.give_back_to(held);
+            if !charge.reach(bytes + keys) {
+                return Err(refused().into());
+            }
+        }
+        Ok(made)
+    }
+
+    /// The context of expressions without rows.
+    pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
+        Context { subqueries, outer: self.outer, ..Context::constant(self.state, self.parameters) }
+    }
+
+    /// How a SELECT with this locking clause reads.
+    pub fn read_mode(&self, locking: Option<ast::Locking>) -> ReadMode {
+        match locking {
+            Some(ast::Locking { exclusive, wait }) => ReadMode::Locking {
+                exclusive,
+                wait: match wait {
+                    ast::LockWait::Wait => WaitPolicy::Wait,
+                    ast::LockWait::NoWait => WaitPolicy::NoWait,
+                    ast::LockWait::SkipLocked => WaitPolicy::SkipLocked,
+                },
+            },
+            None => {
+                let state = self.transaction.state();
+                // SERIALIZABLE: a transaction of more than this statement locks what it reads.
+                if state.isolation() == Isolation::Serializable && self.transaction.is_active() {
+                    ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
+                } else {
+                    ReadMode::Consistent
+                }
+            }
+        }
+    }
+
+    /// Executes a query into memory.
+    pub fn rows<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+    ) -> Pin<Box<dyn Future<Output = Result<KeptRows<'e>, Failure>> + 'a>> {
+        self.first_rows(plan, usize::MAX)
+    }
+
+    /// Executes a query into memory until it has this many rows.
+    pub fn first_rows<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+        rows_max: usize,
+    ) -> Pin<Box<dyn Future<Output = Result<KeptRows<'e>, Failure>> + 'a>> {
+        let state: &'e SqlContext = self.state;
+        Box::pin(async move {
+            let mut rows = KeptRows::new(state, rows_max);
+            self.select(plan, &mut Target::<NoSink>::Taker(&mut rows)).await?;
+            Ok(rows)
+        })
+    }
+
+    /// Executes a query for somebody in this statement.
+    pub fn select_into<'a>(
+        &'a mut self,
+        plan: &'a SelectPlan,
+        taker: &'a mut dyn RowTaker,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
+        Box::pin(async move {
+            self.select(plan, &mut Target::<NoSink>::Taker(taker)).await?;
+            Ok(())
+        })
+    }
+
+    /// Executes the subqueries of a statement, but for those that follow its rows.
+    pub async fn subqueries(&mut self, plans: &[SelectPlan]) -> Result<Subqueries<'e>, Failure> {
+        let mut results = Vec::with_capacity(plans.len());
+        let mut charges = Vec::new();
+        for plan in plans {
+            if plan.follows_rows() {
+                results.push(ValueSet::default());
+                continue;
+            }
+            let cx = self.context(&[]);
+            let mut captured = Vec::with_capacity(plan.captures.len());
+            for capture in &plan.captures {
+                captured.push(capture.eval(&cx)?.into_owned());
+            }
+            let SubqueryResult { values, charge } = self.subquery(plan, &captured).await?;
+            charges.push(charge);
+            results.push(values);
+        }
+        Ok(Subqueries { results, _charges: charges })
+    }
+
+    /// Executes a subquery that reads these values of the query around it.
+    async fn subquery(
+        &mut self,
+        plan: &SelectPlan,
+        outer: &[Value<'static>],
+    ) -> Result<SubqueryResult<'e>, Failure> {
+        let (state, parameters, working) = (self.state, self.parameters, self.working);
+        let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer, working };
+        let mut kept = inner.rows(plan).await?;
+        let mut values = Vec::with_capacity(kept.rows.len());
+        let columns = if plan.whole_rows { usize::MAX } else { 1 };
+        for row in std::mem::take(&mut kept.rows) {
+            inner.tick(1).await?;
+            values.extend(row.into_iter().take(columns));
+        }
+        // Charged as long as the result lives, which is longer than what made it.
+        let mut charge = state.memory.charge();
+        drop(kept);
+        charge.grow(values.iter().map(memory::weight).sum())?;
+        let mut values = ValueSet::new(values);
+        if !plan.whole_rows {
+            values.index(|bytes| charge.grow(bytes))?;
+        }
+        Ok(SubqueryResult { values, charge })
+    }
+}

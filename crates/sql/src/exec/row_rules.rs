@@ -1,0 +1,136 @@
+//! DEFAULT expressions, generated columns and CHECK constraints, applied to a row in storage encoding.
+
+use untorn::schema::ColumnDef;
+use untorn::write::EncodedRow;
+
+use super::change::{Changes, encode_value};
+use crate::errors;
+use crate::expr::{Context, RowView};
+use crate::plan::change::ColumnDefault;
+use crate::plan::row_rules::RowRules;
+use crate::result::SqlError;
+use crate::store::Storing;
+
+/// A row's fields in storage encoding; `None` is NULL.
+pub type Fields = Vec<Option<Vec<u8>>>;
+
+/// Computes the columns that `wanted` names, in the order in which they read each other.
+///
+/// # Errors
+/// A value that its column does not take.
+pub fn compute(
+    rules: &RowRules,
+    defaults: &[ColumnDefault],
+    wanted: impl Fn(u16) -> bool,
+    fields: &mut [Option<Vec<u8>>],
+    columns: &[ColumnDef],
+    storing: &Storing<'_>,
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    for column in rules.order.iter().copied().filter(|column| wanted(*column)) {
+        let at = usize::from(column);
+        let (ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr)) = &defaults[at] else {
+            continue;
+        };
+        let held = cx.state.held();
+        let encoded = {
+            let views = [RowView::Fields(fields, columns)];
+            let value = expr.eval(&Context { rows: &views, ..*cx })?;
+            if rules.refuses_null && value.is_null() && !columns[at].nullable {
+                return Err(errors::error(errors::BAD_NULL, &[&columns[at].name]));
+            }
+            encode_value(&value, &columns[at], storing, cx)?
+        };
+        cx.state.release_to(held);
+        fields[at] = encoded;
+    }
+    Ok(())
+}
+
+/// Checks a row.
+///
+/// # Errors
+/// 3819 if a constraint refuses it. As in MySQL that is also the error where the constraint has no value.
+pub fn check(
+    rules: &RowRules,
+    fields: &[Option<Vec<u8>>],
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    let views = [RowView::Fields(fields, columns)];
+    let cx = Context { rows: &views, ..*cx };
+    for (name, condition) in &rules.checks {
+        let refused = match condition.truth(&cx) {
+            // NULL is not false.
+            Ok(truth) => truth == Some(false),
+            Err(error) if [errors::DIVISION_BY_ZERO, errors::DATA_OUT_OF_RANGE].contains(&error.code) => true,
+            Err(error) => return Err(error),
+        };
+        if refused {
+            return Err(errors::error(errors::CHECK_VIOLATED, &[name]));
+        }
+    }
+    Ok(())
+}
+
+/// Applies a statement's changes to the `fields` of a row, those that [`RowRules::needed`] names, then the
+/// rules. What the generated columns become is added to the changes. A row that stays as it is is not
+/// checked.
+///
+/// # Errors
+/// Those of [`compute`] and [`check`].
+#[allow(clippy::too_many_arguments)]
+pub fn change(
+    rules: &RowRules,
+    defaults: &[ColumnDefault],
+    fields: &mut [Option<Vec<u8>>],
+    stamps: &[(u16, Vec<u8>)],
+    changes: &mut Changes,
+    columns: &[ColumnDef],
+    storing: &Storing<'_>,
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    // A row that does not change keeps its time.
+    for (column, bytes) in stamps.iter().filter(|_| !changes.is_empty()) {
+        fields[usize::from(*column)] = Some(bytes.clone());
+    }
+    for (column, field) in changes.iter() {
+        fields[usize::from(*column)].clone_from(field);
+    }
+    let generated = |column: u16| matches!(defaults[usize::from(column)], ColumnDefault::Generated(_));
+    let before: Vec<(u16, Option<Vec<u8>>)> = rules
+        .order
+        .iter()
+        .filter(|column| generated(**column))
+        .map(|column| (*column, fields[usize::from(*column)].clone()))
+        .collect();
+    compute(rules, defaults, generated, fields, columns, storing, cx)?;
+    for (column, before) in before {
+        let field = &fields[usize::from(column)];
+        if *field != before {
+            changes.push((column, field.clone()));
+        }
+    }
+    if changes.is_empty() { Ok(()) } else { check(rules, fields, columns, cx) }
+}
+
+/// Whether a row was refused by a CHECK constraint: IGNORE leaves such a row out.
+pub fn is_refusal(error: &SqlError) -> bool {
+    error.code == errors::CHECK_VIOLATED
+}
+
+/// The fields of a row, to be changed.
+pub fn fields_of(row: &EncodedRow) -> Fields {
+    row.fields().iter().map(|field| field.map(<[u8]>::to_vec)).collect()
+}
+
+/// The row of these fields.
+pub fn set_fields(row: &mut EncodedRow, fields: &[Option<Vec<u8>>]) {
+    row.clear();
+    for field in fields {
+        match field {
+            Some(bytes) => row.push_bytes(bytes),
+            None => row.push_null(),
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! SELECT: a scan or join feeds a consumer, which filters nothing any more but groups, and hands rows to the
+//! query's `Tail`, which removes duplicates, sorts and counts.
+
+use untorn::engine::FieldRef;
+
+use super::apply::Applied;
+use super::cursor::{self, Cursor, Flow};
+use super::group::Groups;
+use super::sort::push_key;
+use super::stored_values;
+use super::tail::{Row, Tail, ValueRow, pack_computed, pack_plain};
+use super::{Executor, Target, keys, output};
+use crate::context::SqlContext;
+use crate::expr::functions::as_count;
+use crate::expr::{Context, Expr, RowView, ValueSet};
+use crate::failure::Failure;
+use crate::plan::{Condition, SelectPlan, Step};
+use crate::result::{ResultSink, SqlError};
+use crate::value::{Value, compare};
+
+/// A SELECT without tables gives way between items if it has this many.
+const ITEMS_IN_TURNS: usize = 8;
+
+/// What happens to the rows of a SELECT.
+pub struct Consumer<'p> {
+    plan: &'p SelectPlan,
+    state: &'p SqlContext,
+    parameters: &'p [Value<'p>],
+    outer: &'p [Value<'p>],
+    subqueries: &'p [ValueSet],
+    time_zone: i32,
+    groups: Option<Box<Groups<'p>>>,
+    tail: Tail<'p>,
+}
+
+fn same_column(left: &Expr, right: &Expr) -> bool {
+    match (left, right) {
+        (Expr::Column { source: a, column: b }, Expr::Column { source: c, column: d }) => a == c && b == d,
+        _ => false,
+    }
+}
+
+/// A row as the scan or join shows it.
+struct SourceRow<'r, 'v> {
+    plan: &'r SelectPlan,
+    cx: Context<'r>,
+    rows: &'r [RowView<'v>],
+    time_zone: i32,
+}
+
+impl Row for SourceRow<'_, '_> {
+    fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        for (expr, descending) in &self.plan.order {
+            push_key(&expr.eval(&self.cx)?, *descending, out);
+        }
+        Ok(())
+    }
+
+    fn group_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        for item in &self.plan.items {
+            compare::group_key(&item.eval(&self.cx)?, out);
+        }
+        Ok(())
+    }
+
+    fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if let (Some(columns), [view @ (RowView::Stored(..) | RowView::Fields(..))]) =
+            (&self.plan.plain_columns, self.rows)
+        {
+            let field = |column: &u16| match view {
+                RowView::Stored(row, _) => row.column(*column).inline(),
+                RowView::Fields(fields, _) => fields[usize::from(*column)].as_deref(),
+                _ => None,
+            };
+            pack_plain(columns.iter().map(field), out);
+            return Ok(());
+        }
+        pack_computed(out);
+        for item in &self.plan.items {
+            stored_values::put(&item.eval(&self.cx)?, out);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn emit<S: ResultSink>(&self, target: &mut Target<'_, S>) -> Result<(), Failure> {
+        let plan = self.plan;
+        let sink = match target {
+            Target::Sink(sink) => sink,
+            Target::Taker(_) => {
+                let mut values = Vec::with_capacity(plan.items.len());
+                for item in &plan.items {
+                    let value = item.eval(&self.cx)?;
+                    self.cx.state.gather(&value)?;
+                    values.push(value.into_owned());
+                }
+                return target.put(values);
+            }
+        };
+        sink.row_begin();
+        match (&plan.plain_columns, self.rows) {
+            (Some(columns), [view]) => plain(columns, view, self.time_zone, *sink),
+            _ => {
+                for (item, ty) in plan.items.iter().zip(&plan.types) {
+                    let value = item.eval(&self.cx)?;
+                    self.cx.state.gather(&value)?;
+                    output::announced(*sink, &value, ty);
+                }
+            }
+        }
+        sink.row_end();
+        Ok(())
+    }
+}
+
+#[inline]
+fn plain<S: ResultSink>(columns: &[u16], view: &RowView<'_>, time_zone: i32, sink: &mut S) {
+    match view {
+        RowView::Stored(row, defs) => {
+            for column in columns {
+                let kind = &defs[usize::from(*column)].kind;
+                match row.column(*column) {
+                    FieldRef::Inline(bytes) => output::stored(sink, Some(bytes), kind, time_zone),
+                    _ => sink.null(),
+                }
+            }
+        }
+        RowView::Fields(fields, defs) => {
+            for column in columns {
+                let kind = &defs[usize::from(*column)].kind;
+                output::stored(sink, fields[usize::from(*column)].as_deref(), kind, time_zone);
+            }
+        }
+        _ => columns.iter().for_each(|column| output::value(sink, &view.column(*column, time_zone))),
+    }
+}
+
+impl<'p> Consumer<'p> {
+    /// A consumer at the start.
+    ///
+    /// Without a LIMIT it hands on `most` rows.
+    pub fn new(plan: &'p SelectPlan, cx: &Context<'p>, most: u64) -> Result<Self, SqlError> {
+        let Context { state, parameters, outer, subqueries, .. } = *cx;
+        let (mut skip, mut left) = (0, most);
+        if let Some((count, offset)) = &plan.limit {
+            left = as_count(&count.eval(cx)?);
+            if let Some(offset) = offset {
+                skip = as_count(&offset.eval(cx)?);
+            }
+        }
+        let unions = !plan.unions.is_empty();
+        let sorts = !plan.order.is_empty() && !unions;
+        let covered = |item: &Expr| plan.order.iter().any(|(expr, _)| same_column(expr, item));
+        let distinct_by_sort = plan.distinct && sorts && plan.items.iter().all(covered);
+        let distinct = plan.distinct && !distinct_by_sort;
+        let window = if unions { (0, u64::MAX) } else { (skip, left) };
+        Ok(Self {
+            plan,
+            state,
+            parameters,
+            outer,
+            subqueries,
+            time_zone: state.time_zone_offset(),
+            groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
+            tail: Tail::new(plan, state, distinct, distinct_by_sort, sorts, window),
+        })
+    }
+
+    /// The context for a row.
+    pub fn context<'c>(&'c self, rows: &'c [RowView<'c>]) -> Context<'c> {
+        Context { rows, ..self.constant() }
+    }
+
+    /// The context without a row.
+    #[inline]
+    fn constant(&self) -> Context<'_> {
+        let (subqueries, outer) = (self.subqueries, self.outer);
+        Context { subqueries, outer, ..Context::constant(self.state, self.parameters) }
+    }
+
+    /// Whether no further row can matter.
+    pub fn is_done(&self) -> bool {
+        self.groups.is_none() && self.tail.is_done()
+    }
+
+    /// Takes a row that passed the conditions.
+    #[inline]
+    pub fn row<S: ResultSink>(
+        &mut self,
+        rows: &[RowView<'_>],
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        self.row_with(rows, self.subqueries, target)
+    }
+
+    /// Takes a row, with the results of subqueries for it.
+    #[inline]
+    pub fn row_with<S: ResultSink>(
+        &mut self,
+        rows: &[RowView<'_>],
+        subqueries: &[ValueSet],
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        let (plan, time_zone) = (self.plan, self.time_zone);
+        let cx = Context { outer: self.outer, ..Context::constant(self.state, self.parameters) };
+        let cx = Context { rows, subqueries, ..shorten(&cx) };
+        let held = self.state.held();
+        let flow = if let Some(groups) = &mut self.groups {
+            groups.add(&cx)?;
+            if groups.is_full() { Flow::Pause } else { Flow::Next }
+        } else {
+            self.tail.take(&SourceRow { plan, cx, rows, time_zone }, target)?
+        };
+        self.state.release_to(held);
+        Ok(flow)
+    }
+
+    /// The row of a SELECT without tables. Its items may be many, so that others have their turn between
+    /// them.
+    async fn only_row<S: ResultSink>(
+        &mut self,
+        executor: &Executor<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        executor.tick(1).await?;
+        if self.groups.is_some() || self.plan.items.len() < ITEMS_IN_TURNS {
+            self.row(&[], target)?;
+            return self.relieve(executor, target).await;
+        }
+        let cx = Context {
+            subqueries: self.subqueries,
+            outer: self.outer,
+            ..Context::constant(self.state, self.parameters)
+        };
+        let held = self.state.held();
+        let mut values = Vec::with_capacity(self.plan.items.len());
+        for item in &self.plan.items {
+            let value = item.eval(&cx)?;
+            self.state.gather(&value)?;
+            values.push(value.into_owned());
+            executor.tick(1).await?;
+        }
+        let mut key = Vec::new();
+        for (expr, descending) in &self.plan.order {
+            push_key(&expr.eval(&cx)?, *descending, &mut key);
+        }
+        let row = ValueRow { plan: self.plan, state: self.state, values: &values, key: &key };
+        self.tail.take(&row, target)?;
+        self.state.release_to(held);
+        self.relieve(executor, target).await
+    }
+
+    /// Makes room where something is full: to be called whenever a row asked for a pause.
+    pub async fn relieve<S: ResultSink>(
+        &mut self,
+        executor: &Executor<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        if let Some(groups) = &mut self.groups {
+            groups.relieve(executor).await?;
+        }
+        self.tail.relieve(executor).await?;
+        target.flush(executor).await
+    }
+
+    /// Hands on what was gathered or sorted. Returns how many rows were sent.
+    pub async fn finish<'e, S: ResultSink>(
+        &mut self,
+        executor: &mut Executor<'e>,
+        applied: &mut Option<Applied<'_, 'e>>,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
+        if let Some(groups) = self.groups.take() {
+            self.finish_groups(*groups, executor, applied, target).await?;
+        }
+        self.tail.finish(executor, target).await
+    }
+
+    async fn finish_groups<'e, S: ResultSink>(
+        &mut self,
+        groups: Groups<'p>,
+        executor: &mut Executor<'e>,
+        applied: &mut Option<Applied<'_, 'e>>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        let plan = self.plan;
+        let Some(grouping) = &plan.grouping else { return Ok(()) };
+        let base = Context {
+            subqueries: self.subqueries,
+            outer: self.outer,
+            ..Context::constant(self.state, self.parameters)
+        };
+        let mut groups = groups.finish().await?;
+        let mut key = Vec::new();
+        while let Some(group) = groups.next(executor, &base).await? {
+            executor.tick(1).await?;
+            let held = self.state.held();
+            let aggregates: Vec<Value<'static>> = group
+                .accumulators
+                .into_iter()
+                .zip(&grouping.aggregates)
+                .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
+                .collect();
+            let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
+            let mut cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
+            if let Some(applied) = applied {
+                applied.run(executor, &applied.apply.groups, &cx).await?;
+                cx.subqueries = &applied.results;
+            }
+            if let Some(having) = &grouping.having
+                && having.truth(&cx)? != Some(true)
+            {
+                continue;
+            }
+            let mut values = Vec::with_capacity(plan.items.len());
+            for item in &plan.items {
+                let value = item.eval(&cx)?;
+                self.state.gather(&value)?;
+                values.push(value.into_owned());
+            }
+            key.clear();
+            for (expr, descending) in &plan.order {
+                push_key(&expr.eval(&cx)?, *descending, &mut key);
+            }
+            let flow =
+                self.tail.take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?;
+            self.state.release_to(held);
+            match flow {
+                Flow::Stop => return Ok(()),
+                Flow::Pause => {
+                    self.tail.relieve(executor).await?;
+                    target.flush(executor).await?;
+                }
+                Flow::Next | Flow::Skip => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A context with a shorter life.
+fn shorten<'s>(cx: &Context<'s>) -> Context<'s> {
+    *cx
+}
+
+/// Whether all conditions hold.
+pub fn all_true(conditions: &[Condition], cx: &Context<'_>) -> Result<bool, SqlError> {
+    for condition in conditions {
+        let held = cx.state.held();
+        let truth = condition.truth(cx)?;
+        cx.state.release_to(held);
+        if truth != Some(true) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Executor<'_> {
+    /// Executes a SELECT; its rows go to `target`. Returns how many there were.
+    pub async fn select<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
+        if !plan.unions.is_empty() {
+            return self.union(plan, target).await;
+        }
+        self.select_part(plan, target).await
+    }
+
+    /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not
+    /// for what a statement reads.
+    pub(super) fn rows_max<S: ResultSink>(&self, target: &Target<'_, S>) -> u64 {
+        match target {
+            Target::Sink(_) => self.state.settings().sql_select_limit,
+            Target::Taker(_) => u64::MAX,
+        }
+    }
+
+    /// Executes a SELECT that is no union, or the first of one.
+    pub(super) async fn select_part<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
+        let subqueries = self.subqueries(&plan.subqueries).await?;
+        let (state, parameters) = (self.state, self.parameters);
+        let (mut applied, subqueries) = Applied::split(&plan.subqueries, plan.apply.as_deref(), subqueries);
+        let cx =
+            Context { subqueries: &subqueries, outer: self.outer, ..Context::constant(state, parameters) };
+        let mut consumer = Consumer::new(plan, &cx, self.rows_max(target))?;
+        let possible = all_true(&plan.constant_conditions, &cx)? && !consumer.is_done();
+        match (&plan.steps[..], possible) {
+            (_, false) => {}
+            ([], true) => {
+                self.sleep(plan, &cx).await?;
+                consumer.only_row(self, target).await?;
+            }
+            ([step], true) if applied.is_none() && plan.sources[step.source].engine_table().is_some() => {
+                self.stream(plan, step, &mut consumer, &cx, target).await?;
+            }
+            (_, true) => self.join(plan, &mut consumer, &cx, &mut applied, target).await?,
+        }
+        consumer.finish(self, &mut applied, target).await
+    }
+
+    /// Runs the SLEEP of a SELECT without tables.
+    async fn sleep(&self, plan: &SelectPlan, cx: &Context<'_>) -> Result<(), Failure> {
+        let mut seconds = 0.0;
+        for item in &plan.items {
+            if let Expr::Call(function, arguments) = item
+                && function.name == "SLEEP"
+                && let Some(argument) = arguments.first()
+            {
+                seconds += argument.eval(cx)?.to_double().max(0.0);
+            }
+        }
+        if seconds > 0.0 {
+            let environment = self.state.database.environment().clone();
+            let until = environment.now() + std::time::Duration::from_secs_f64(seconds.min(1e9));
+            loop {
+                let left = until.saturating_sub(environment.now());
+                if left.is_zero() {
+                    break;
+                }
+                environment.sleep(left.min(std::time::Duration::from_millis(20))).await;
+                self.state.check_killed()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One stored table: rows go from the page through the consumer.
+    async fn stream<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        step: &Step,
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
+        let mut charge = self.state.memory.charge();
+        let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
+            return Ok(());
+        };
+        let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
+        let mode = self.read_mode(plan.locking);
+        if let Some(key) = point_key(step, &ranges, mode) {
+            let mut each = |view: RowView<'_>, target: &mut Target<'_, S>| -> Result<Flow, Failure> {
+                let views = [view];
+                if !conditions.is_empty() && !all_true(conditions, &consumer.context(&views))? {
+                    return Ok(Flow::Skip);
+                }
+                consumer.row(&views, target)
+            };
+            let fields = key.fields();
+            let found = cursor::point(self.transaction.rows(), table, &fields, |row| {
+                if is_long(row, &plan.needed[step.source]) {
+                    return Err(cursor::copy(row, table.def.columns.len(), &plan.needed[step.source]));
+                }
+                Ok(each(RowView::Stored(row, &table.def.columns), target))
+            })
+            .await?;
+            return match found {
+                None => Ok(()),
+                Some(Ok(shown)) => shown.map(|_| ()),
+                Some(Err(copied)) => {
+                    let fields = copied.complete(self.transaction.state(), table).await?;
+                    each(RowView::Fields(&fields, &table.def.columns), target).map(|_| ())
+                }
+            };
+        }
+        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
+        loop {
+            let mut each = |view: RowView<'_>| -> Result<Flow, Failure> {
+                let views = [view];
+                if !conditions.is_empty() && !all_true(conditions, &consumer.context(&views))? {
+                    return Ok(Flow::Skip);
+                }
+                consumer.row(&views, target)
+            };
+            if !scan.run(self.transaction.rows(), &mut |view, _| each(view)).await? {
+                return Ok(());
+            }
+            self.state.check_killed()?;
+            consumer.relieve(self, target).await?;
+        }
+    }
+}
+
+fn is_long(row: &untorn::engine::Row<'_>, needed: &[u16]) -> bool {
+    needed.iter().any(|column| matches!(row.column(*column), FieldRef::External { .. }))
+}
+
+/// The key, when the path is one row of the clustered index read consistently.
+fn point_key<'r>(
+    step: &Step,
+    ranges: &'r keys::Ranges,
+    mode: untorn::engine::ReadMode,
+) -> Option<&'r untorn::engine::OwnedKey> {
+    let clustered = step.path.index == untorn::engine::ScanIndex::Clustered;
+    if !(clustered && step.path.unique && ranges.exact && mode == untorn::engine::ReadMode::Consistent) {
+        return None;
+    }
+    match &ranges.ranges.only()?.lower {
+        std::ops::Bound::Included(key) => Some(key),
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! UNION: the rows of all parts go to one [`Tail`].
+
+use std::future::Future;
+use std::pin::Pin;
+
+use super::tail::{Tail, ValueRow};
+use super::{Executor, RowTaker, Target};
+use crate::context::SqlContext;
+use crate::exec::sort::push_key;
+use crate::expr::functions::as_count;
+use crate::expr::{Context, RowView};
+use crate::failure::Failure;
+use crate::plan::SelectPlan;
+use crate::result::ResultSink;
+use crate::value::Value;
+
+/// Takes the rows of a part.
+struct Part<'a, 't, 'p, S> {
+    plan: &'p SelectPlan,
+    state: &'p SqlContext,
+    parameters: &'p [Value<'p>],
+    outer: &'p [Value<'p>],
+    tail: &'a mut Tail<'p>,
+    target: &'a mut Target<'t, S>,
+    key: Vec<u8>,
+}
+
+impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
+    fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
+        self.key.clear();
+        if !self.plan.order.is_empty() {
+            let views = [RowView::Values(&row)];
+            let cx =
+                Context { rows: &views, outer: self.outer, ..Context::constant(self.state, self.parameters) };
+            for (expr, descending) in &self.plan.order {
+                push_key(&expr.eval(&cx)?, *descending, &mut self.key);
+            }
+        }
+        let row = ValueRow { plan: self.plan, state: self.state, values: &row, key: &self.key };
+        self.tail.take(&row, self.target)?;
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.tail.is_full() || self.target.is_full()
+    }
+
+    fn is_done(&self) -> bool {
+        self.tail.is_done() || self.target.is_done()
+    }
+
+    fn relieve<'a>(
+        &'a mut self,
+        executor: &'a Executor<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
+        Box::pin(async move {
+            self.tail.relieve(executor).await?;
+            self.target.flush(executor).await
+        })
+    }
+}
+
+impl<'e> Executor<'e> {
+    /// Executes a union. Returns how many rows there were.
+    pub(super) async fn union<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        target: &mut Target<'_, S>,
+    ) -> Result<u64, Failure> {
+        let (state, parameters, outer) = (self.state, self.parameters, self.outer);
+        let cx = Context { outer, ..Context::constant(state, parameters) };
+        let (mut skip, mut left) = (0, self.rows_max(target));
+        if let Some((count, offset)) = &plan.limit {
+            left = as_count(&count.eval(&cx)?);
+            skip = offset.as_ref().map(|offset| offset.eval(&cx)).transpose()?.map_or(0, |v| as_count(&v));
+        }
+        // A UNION without ALL removes the duplicates of everything before it too.
+        let last_distinct = plan.unions.iter().rposition(|(all, _)| !all);
+        let distinct = last_distinct.is_some();
+        let mut tail = Tail::new(plan, state, distinct, false, !plan.order.is_empty(), (skip, left));
+        if tail.is_done() {
+            return Ok(0);
+        }
+        let parts = std::iter::once(None).chain(plan.unions.iter().map(|(_, part)| Some(part)));
+        for (number, part) in parts.enumerate() {
+            let mut taker = Part { plan, state, parameters, outer, tail: &mut tail, target, key: Vec::new() };
+            match part {
+                None => self.first_part(plan, &mut taker).await?,
+                Some(part) => self.select_into(part, &mut taker).await?,
+            }
+            tail.relieve(self).await?;
+            target.flush(self).await?;
+            if last_distinct.is_none_or(|last| number > last) {
+                tail.end_distinct(self, target).await?;
+            }
+            if tail.is_done() || target.is_done() {
+                break;
+            }
+        }
+        tail.finish(self, target).await
+    }
+
+    /// The first SELECT of a union: the same plan without what applies to the whole.
+    async fn first_part<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        taker: &mut Part<'_, '_, '_, S>,
+    ) -> Result<(), Failure> {
+        let mut target: Target<'_, super::NoSink> = Target::Taker(taker);
+        self.select_part(plan, &mut target).await?;
+        Ok(())
+    }
+}

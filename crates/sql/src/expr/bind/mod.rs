@@ -1,0 +1,514 @@
+//! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are
+//! collected, subqueries are planned, types are inferred.
+
+mod coercion;
+mod literals;
+mod names;
+mod operators;
+pub mod scope;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use untorn::types::{Collation, ColumnType};
+
+use super::functions;
+use super::select_list::SelectList;
+use super::types::{Type, cast_type};
+use super::{Context, Expr, NODE_BYTES};
+use crate::ast;
+use crate::discard::Elsewhere;
+use crate::errors;
+use crate::plan::aggregate::{Aggregate, AggregateKind};
+use crate::plan::source::Source;
+use crate::plan::with::Around;
+use crate::plan::{Planner, SelectPlan};
+use crate::result::{SqlError, kind};
+use crate::value::{Value, temporal};
+use coercion::{as_shown, is_number};
+pub use literals::value_type;
+use literals::{decimal_literal, integer_literal, temporal_literal, text_literal};
+use operators::{open_and, open_or};
+use scope::Scope;
+
+/// A bound expression with its type.
+pub type Bound = (Expr, Type);
+
+/// What a column's name is looked for in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// The tables, then the select list where there is one.
+    Tables,
+    /// The select list, then the tables: a name that ORDER BY has for itself.
+    SelectList,
+    /// The select list, unless the tables have another column of that name: a name that GROUP BY has for
+    /// itself.
+    Group,
+    /// HAVING: the columns that are grouped by and the select list, and nothing else of the tables.
+    Having,
+}
+
+/// Binds the expressions of one query.
+pub struct Binder<'p, 'a> {
+    /// The planner of the statement.
+    pub planner: &'p Planner<'a>,
+    /// Where columns may come from.
+    pub sources: &'p [Source],
+    /// Only this many leading sources are visible (join conditions).
+    pub visible: usize,
+    /// Aggregates found so far.
+    pub aggregates: Vec<Aggregate>,
+    /// Whether aggregates are allowed where we are.
+    pub aggregates_allowed: bool,
+    /// Subqueries found so far.
+    pub subqueries: Vec<SelectPlan>,
+    /// The select list, for GROUP BY, HAVING and ORDER BY.
+    pub select_list: SelectList,
+    /// Columns of the select list that HAVING may name.
+    pub selected: HashSet<(u16, u16)>,
+    /// Columns of GROUP BY that HAVING may name.
+    pub grouped: HashSet<(u16, u16)>,
+    /// Where names are looked for.
+    pub rule: NameRule,
+    /// Name of the clause for error 1054.
+    pub clause: &'static str,
+    /// The table of an INSERT, for VALUES().
+    pub inserted: Option<&'p Source>,
+    /// The queries and common tables around this one.
+    pub around: Around<'p>,
+}
+
+impl<'p, 'a> Binder<'p, 'a> {
+    /// A binder that sees all of `sources`.
+    pub fn new(planner: &'p Planner<'a>, sources: &'p [Source]) -> Self {
+        Self {
+            planner,
+            sources,
+            visible: sources.len(),
+            aggregates: Vec::new(),
+            aggregates_allowed: false,
+            subqueries: Vec::new(),
+            select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
+            selected: HashSet::new(),
+            grouped: HashSet::new(),
+            rule: NameRule::Tables,
+            clause: "field list",
+            inserted: None,
+            around: Around::default(),
+        }
+    }
+
+    /// Binds one expression.
+    pub fn bind(&mut self, expr: &ast::Expr) -> Result<Bound, SqlError> {
+        self.planner.work(NODE_BYTES)?;
+        Ok(match expr {
+            ast::Expr::Null => (Expr::Literal(Value::Null), Type::NULL),
+            ast::Expr::Integer(value) => integer_literal(*value),
+            ast::Expr::Decimal(text) => decimal_literal(text),
+            ast::Expr::Float(value) => (Expr::Literal(Value::Double(*value)), Type::DOUBLE.not_null()),
+            ast::Expr::Text { bytes, introducer } => text_literal(bytes, introducer.as_deref()),
+            ast::Expr::Binary(bytes) => (
+                Expr::Literal(Value::Text(bytes.clone().into(), Collation::Binary)),
+                // Unsigned: a number where one is wanted.
+                Type { unsigned: true, ..Type::bytes(bytes.len() as u32) }.not_null(),
+            ),
+            ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text)?,
+            ast::Expr::Column { database, table, name } => {
+                self.column(database.as_deref(), table.as_deref(), name)?
+            }
+            ast::Expr::Parameter(index) => (Expr::Parameter(*index), self.planner.parameter_type(*index)),
+            ast::Expr::UserVariable(name) => {
+                (Expr::UserVariable(name.clone()), self.planner.user_variable_type(name))
+            }
+            ast::Expr::Assign(name, value) => {
+                let (value, ty) = self.bind(value)?;
+                (Expr::Assign(name.clone(), Box::new(value)), ty)
+            }
+            ast::Expr::SystemVariable { scope, name } => {
+                let ty = value_type(&self.planner.state.system_variable(name, *scope)?);
+                (Expr::SystemVariable { scope: *scope, name: name.clone() }, ty)
+            }
+            ast::Expr::InsertedValue(name) => self.inserted_value(name)?,
+            ast::Expr::Default(_) => return Err(errors::unsupported("DEFAULT here")),
+            ast::Expr::Unary(operator, operand) => self.unary(*operator, operand)?,
+            ast::Expr::And(list) => (Expr::And(self.flat(list, open_and)?), Type::BOOL),
+            ast::Expr::Or(list) => (Expr::Or(self.flat(list, open_or)?), Type::BOOL),
+            ast::Expr::Binary2(operator, left, right) => self.binary(*operator, left, right)?,
+            ast::Expr::Chain(first, links) => self.chain(first, links)?,
+            ast::Expr::IsNull { operand, negated } => {
+                (Expr::IsNull(Box::new(self.bind(operand)?.0), *negated), Type::BOOL.not_null())
+            }
+            ast::Expr::IsTruth { operand, truth, negated } => {
+                let operand = Box::new(self.condition(operand)?);
+                (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
+            }
+            ast::Expr::Between { operand, low, high, negated } => {
+                let written = [&**operand, &**low, &**high];
+                let operands = vec![self.bind(operand)?, self.bind(low)?, self.bind(high)?];
+                let [operand, low, high] =
+                    <[Bound; 3]>::try_from(self.comparable("between", &written, operands)?)
+                        .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
+                        .map(|(expr, _)| Box::new(expr));
+                (Expr::Between { operand, low, high, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::InList { operand, list, negated } => {
+                let (operand, list) = self.in_list(operand, list)?;
+                (Expr::InList { operand: Box::new(operand), list, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::InConstants { operand, constants, negated } => {
+                let mut operand = self.bind(operand)?;
+                if constants.is_integers() {
+                    operand = self.as_number(operand);
+                }
+                let operand = Box::new(operand.0);
+                let constants = constants.clone();
+                (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::InQuery { operand, query, negated } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
+                let (subquery, _) = self.subquery(query, Some(columns))?;
+                (Expr::InSubquery { operand, subquery, negated: *negated }, Type::BOOL)
+            }
+            ast::Expr::Quantified { operator, operand, query, all } => {
+                let operand = Box::new(self.bind(operand)?.0);
+                let (subquery, _) = self.subquery(query, Some(1))?;
+                (Expr::Quantified { operator: *operator, operand, subquery, all: *all }, Type::BOOL)
+            }
+            ast::Expr::Like { operand, pattern, escape, negated } => {
+                self.like(operand, pattern, escape.as_deref(), *negated)?
+            }
+            ast::Expr::Regexp { .. } => return Err(errors::unsupported("REGEXP")),
+            ast::Expr::Case { operand, whens, otherwise } => {
+                self.case(operand.as_deref(), whens, otherwise.as_deref())?
+            }
+            ast::Expr::Function { .. } => self.function(expr)?,
+            ast::Expr::Cast { operand, target } => self.cast(operand, target)?,
+            ast::Expr::ConvertCharset { operand, charset } => {
+                let operand = self.bind(operand)?;
+                collated(operand, self.planner.charset_collation(charset)?)
+            }
+            ast::Expr::Collate { operand, collation } => {
+                let operand = self.bind(operand)?;
+                collated(operand, self.planner.collation(collation)?)
+            }
+            ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
+            ast::Expr::Extract { unit, operand } => {
+                (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
+            }
+            ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
+            ast::Expr::Subquery(query) => self.only_row(query, 1)?,
+            ast::Expr::Exists(query) => {
+                let index = self.subquery(query, None)?.0;
+                self.limit_subquery(index, 1);
+                (Expr::Exists(index), Type::BOOL.not_null())
+            }
+            ast::Expr::Row(items) => (Expr::Row(self.list(items)?), Type::NULL),
+        })
+    }
+
+    fn chain(
+        &mut self,
+        first: &ast::Expr,
+        links: &[(ast::BinaryOperator, ast::Expr)],
+    ) -> Result<Bound, SqlError> {
+        let mut chain = self.bind(first)?;
+        for (operator, operand) in links {
+            let operand = self.bind(operand)?;
+            chain = self.arithmetic(*operator, chain, operand);
+        }
+        Ok(chain)
+    }
+
+    fn cast(&mut self, operand: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
+        let mut operand = self.bind(operand)?;
+        operand = match target {
+            ast::CastType::Char { .. } | ast::CastType::Binary { .. } => as_shown(operand),
+            _ => self.as_number(operand),
+        };
+        Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
+    }
+
+    fn trim(
+        &mut self,
+        side: ast::TrimSide,
+        what: Option<&ast::Expr>,
+        operand: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
+        let what = match what {
+            Some(what) => Some(Box::new(self.bind(what)?.0)),
+            None => None,
+        };
+        let (operand, ty) = self.bind(operand)?;
+        Ok((Expr::Trim { side, what, operand: Box::new(operand) }, Type::text(ty.length)))
+    }
+
+    fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
+        let mut bound = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for item in list {
+            bound.push(self.bind(item)?.0);
+        }
+        Ok(bound.into_inner())
+    }
+
+    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr]) -> Result<(Expr, Vec<Expr>), SqlError> {
+        let explicit = |expr: &ast::Expr| matches!(expr, ast::Expr::Collate { .. });
+        let named = explicit(operand) || list.iter().any(explicit);
+        let mut written = vec![operand];
+        let first = self.bind(operand)?;
+        let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
+        if !named && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_))) {
+            return Ok((first.0, self.list(list)?));
+        }
+        let mut operands = vec![first];
+        for item in list {
+            written.push(item);
+            operands.push(self.bind(item)?);
+        }
+        let mut operands = self.comparable("in", &written, operands)?.into_iter().map(|(expr, _)| expr);
+        let operand = operands.next().unwrap_or(Expr::Literal(Value::Null));
+        Ok((operand, operands.collect()))
+    }
+
+    fn function(&mut self, call: &ast::Expr) -> Result<Bound, SqlError> {
+        let ast::Expr::Function { name, arguments, distinct, star, order_by, separator } = call else {
+            return Err(errors::error(errors::UNKNOWN_ERROR, &[&"not a function"]));
+        };
+        if let Some(aggregate) = AggregateKind::of_name(name) {
+            return self.aggregate(aggregate, arguments, *distinct, *star, order_by, separator.as_deref());
+        }
+        if name == "TIMESTAMPDIFF"
+            && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
+        {
+            let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
+            return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
+        }
+        let Some(taken) = functions::arguments_of(name) else {
+            let shown = match self.planner.state.current_database() {
+                Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
+                None => name.clone(),
+            };
+            return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
+        };
+        // The parser has checked the functions it knows; this protects the evaluation, which indexes.
+        if !taken.contains(&arguments.len()) {
+            return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
+        }
+        let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
+        let mut types = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let argument = self.bind(argument)?;
+            let (expr, ty) = coercion::argument(self, name, argument);
+            bound.push(expr);
+            types.push(ty);
+        }
+        let mut bound = bound.into_inner();
+        if matches!(name.as_str(), "GREATEST" | "LEAST") && types.iter().any(|ty| is_number(*ty)) {
+            let numbers = bound.into_iter().zip(types).map(|operand| self.as_number(operand));
+            (bound, types) = numbers.unzip();
+        }
+        let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
+        match (name.as_str(), bound.len()) {
+            ("COALESCE" | "IFNULL" | "NVL", _) => {
+                let nullable = types.iter().all(|ty| ty.nullable);
+                let bound = bound.into_iter().zip(types).map(|bound| converted(bound, united)).collect();
+                return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
+            }
+            ("NULLIF", 2) => {
+                let right = Box::new(bound.remove(1));
+                return Ok((
+                    Expr::NullIf(Box::new(bound.remove(0)), right),
+                    Type { nullable: true, ..types[0] },
+                ));
+            }
+            ("IF", 3) => {
+                let ty = types[1].union(types[2]);
+                let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
+                let result = converted((bound.remove(1), types[1]), ty);
+                let whens = vec![(self.as_number((bound.remove(0), types[0])).0, result)];
+                return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
+            }
+            _ => {}
+        }
+        let Some(function) = functions::find(name) else {
+            return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
+        };
+        if function.name == "RAND"
+            && let Some(seed) = bound.pop()
+        {
+            let constant = seed.visit(&mut |inner| inner.may_be_constant());
+            let seed = Box::new(seed);
+            return Ok((Expr::Random { seed, constant }, Type::DOUBLE.not_null()));
+        }
+        let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
+        // They answer one of their arguments, which need not be of the kind of the others.
+        let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
+        let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
+        let target = match chooses {
+            true => types.iter().find_map(|of| of.conversion(ty)),
+            false => whole.then_some(ast::CastType::Decimal { precision: 65, scale: 0 }),
+        };
+        let call = Expr::Call(function, bound);
+        Ok(match target {
+            Some(target) => (Expr::Cast(Box::new(call), target), ty),
+            None => (call, ty),
+        })
+    }
+
+    fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        arguments: &[ast::Expr],
+        distinct: bool,
+        star: bool,
+        order_by: &[ast::OrderItem],
+        separator: Option<&[u8]>,
+    ) -> Result<Bound, SqlError> {
+        if !self.aggregates_allowed {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
+        }
+        self.aggregates_allowed = false;
+        // Aggregates are of the rows of the tables.
+        let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
+        let mut bound = Vec::new();
+        let mut types = Vec::new();
+        for argument in arguments {
+            let mut argument = self.bind(argument)?;
+            argument = match kind {
+                AggregateKind::Count | AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => {
+                    argument
+                }
+                AggregateKind::GroupConcat => as_shown(argument),
+                _ => self.as_number(argument),
+            };
+            bound.push(argument.0);
+            types.push(argument.1);
+        }
+        let mut order = Vec::new();
+        for item in order_by {
+            let expr = match &item.expr {
+                // The argument of this position.
+                ast::Expr::Integer(number) => {
+                    let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                    let argument = at.and_then(|at| bound.get_mut(at));
+                    argument
+                        .map(Expr::share)
+                        .ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &"order clause"]))?
+                }
+                expr => self.condition(expr)?,
+            };
+            order.push((expr, item.descending));
+        }
+        let reads = |wanted: fn(&Expr) -> bool| {
+            bound.iter().any(|argument| !argument.visit(&mut |inner| !wanted(inner)))
+        };
+        if reads(|expr| matches!(expr, Expr::Outer(_))) && !reads(|expr| matches!(expr, Expr::Column { .. }))
+        {
+            return Err(errors::unsupported("an aggregate of the outer query in a subquery"));
+        }
+        self.aggregates_allowed = true;
+        self.rule = rule;
+        let division_digits = self.planner.state.settings().div_precision_increment;
+        let ty = kind.result_type(types.first().copied(), division_digits);
+        self.aggregates.push(Aggregate {
+            kind,
+            arguments: if star { Vec::new() } else { bound },
+            distinct,
+            order,
+            separator: separator.unwrap_or(b",").to_vec(),
+            ty,
+        });
+        let index = number_of(self.aggregates.len() - 1)?;
+        Ok((Expr::Aggregate(index), ty))
+    }
+
+    /// No more rows of a subquery than this decide anything.
+    fn limit_subquery(&mut self, index: u16, rows: i64) {
+        if let Some(plan) = self.subqueries.get_mut(usize::from(index))
+            && plan.limit.is_none()
+        {
+            plan.limit = Some((Expr::int(rows), None));
+        }
+    }
+
+    /// A subquery that has one row of this many columns, or none.
+    pub(super) fn only_row(&mut self, query: &ast::Query, columns: usize) -> Result<Bound, SqlError> {
+        let (index, ty) = self.subquery(query, Some(columns))?;
+        // A second row is enough for error 1242.
+        self.limit_subquery(index, 2);
+        Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
+    }
+
+    fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
+        let Around { outer, with } = self.around;
+        let scope = Scope::new(self.sources, self.visible, outer);
+        let mut plan = self.planner.subquery(query, &scope, with)?;
+        plan.captures = scope.into_captures();
+        plan.whole_rows = columns.is_some_and(|columns| columns > 1);
+        if let Some(wanted) = columns
+            && plan.items.len() != wanted
+        {
+            return Err(errors::error(errors::OPERAND_COLUMNS, &[&wanted]));
+        }
+        let ty = plan.types.first().copied().unwrap_or(Type::NULL);
+        self.subqueries.push(plan);
+        Ok((number_of(self.subqueries.len() - 1)?, ty))
+    }
+
+    /// Evaluates an expression that must be a constant now.
+    pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
+        let (bound, _) = self.bind(expr)?;
+        if !self.subqueries.is_empty() {
+            return Err(errors::unsupported("a subquery here"));
+        }
+        let cx = Context::constant(self.planner.state, &[]);
+        bound.eval(&cx).map(Value::into_owned)
+    }
+}
+
+/// A text with the collation that COLLATE, BINARY or CONVERT gives it.
+fn collated((operand, ty): Bound, rule: Collation) -> Bound {
+    (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
+}
+
+/// Aggregates and subqueries of one query are numbered with 16 bits.
+fn number_of(index: usize) -> Result<u16, SqlError> {
+    u16::try_from(index)
+        .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
+}
+
+/// A value of one type among those of a union of types.
+fn converted((expr, from): Bound, to: Type) -> Expr {
+    if from.kind == kind::BIT && to.kind != kind::BIT {
+        let bits = Arc::new(ColumnType::Bit { bits: 64 });
+        return converted((Expr::MemberNumber(Box::new(expr), bits), Type::UINT), to);
+    }
+    match from.conversion(to) {
+        Some(target) => Expr::Cast(Box::new(expr), target),
+        None => expr,
+    }
+}
+
+/// The type of functions that change the digits behind the point, which depends on the value of their
+/// argument.
+fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
+    if let ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) = (name, arguments) {
+        let digits = temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
+        return Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) });
+    }
+    let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
+    let (precision, scale) = operand.digits();
+    let wanted = match (name, arguments.get(1)) {
+        ("CEIL" | "CEILING" | "FLOOR", _) if precision - scale.min(precision) < 18 => {
+            return Some(Type { nullable: operand.nullable, ..Type::INT });
+        }
+        ("CEIL" | "CEILING" | "FLOOR", _) => 0,
+        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
+            digits.to_i64().clamp(0, i64::from(scale)) as u8
+        }
+        ("ROUND", None) => 0,
+        _ => return None,
+    };
+    let whole = precision - scale.min(precision) + 1;
+    Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}

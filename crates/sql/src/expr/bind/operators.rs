@@ -1,0 +1,283 @@
+//! Operators, LIKE, CASE and shifts of dates, with the types of their results.
+
+use untorn::types::Collation;
+
+use super::coercion::{beside_year, is_number};
+use super::{Binder, Bound, converted, value_type};
+use crate::ast::text::symbol;
+use crate::ast::{self, BinaryOperator, UnaryOperator};
+use crate::errors;
+use crate::expr::types::Type;
+use crate::expr::{Expr, arithmetic, functions};
+use crate::result::{SqlError, kind};
+use crate::value::Value;
+
+impl Binder<'_, '_> {
+    pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
+        let mut operand = self.bind(operand)?;
+        if matches!(operator, UnaryOperator::Minus | UnaryOperator::BitNot | UnaryOperator::Not) {
+            operand = self.as_number(operand);
+        }
+        let (operand, ty) = operand;
+        Ok(match operator {
+            UnaryOperator::Plus => (operand, ty),
+            UnaryOperator::Minus => match operand {
+                // Fold, so that `-5` is a constant to the access paths.
+                Expr::Literal(value) if !value.is_null() => {
+                    let value = arithmetic::negate(value)?.into_owned();
+                    let mut ty = value_type(&value).not_null();
+                    ty.length = ty.length.max(1);
+                    (Expr::Literal(value), ty)
+                }
+                operand => {
+                    let ty = if ty.is_text() { Type::DOUBLE } else { Type { unsigned: false, ..ty } };
+                    (Expr::Negate(Box::new(operand)), ty)
+                }
+            },
+            UnaryOperator::BitNot => (Expr::BitNot(Box::new(operand)), Type::UINT),
+            UnaryOperator::Not => (Expr::Not(Box::new(operand)), Type::BOOL),
+            UnaryOperator::Binary => {
+                (Expr::Collate(Box::new(operand), Collation::Binary), Type::bytes(ty.length))
+            }
+        })
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        operator: BinaryOperator,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
+        use BinaryOperator::*;
+        match (operator, left, right) {
+            (Add, ast::Expr::Interval { amount, unit }, date)
+            | (Add, date, ast::Expr::Interval { amount, unit }) => {
+                return self.date_shift(date, amount, *unit, false);
+            }
+            (Subtract, date, ast::Expr::Interval { amount, unit }) => {
+                return self.date_shift(date, amount, *unit, true);
+            }
+            _ => {}
+        }
+        if operator == Xor {
+            let (left, right) = (self.condition(left)?, self.condition(right)?);
+            return Ok((Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL));
+        }
+        let written = [left, right];
+        let (mut left, mut right) = match (left, right) {
+            (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
+                (self.bind(left)?, self.only_row(query, row.len())?)
+            }
+            (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
+                (self.only_row(query, row.len())?, self.bind(right)?)
+            }
+            _ => (self.bind(left)?, self.bind(right)?),
+        };
+        if operator.is_arithmetic() {
+            return Ok(self.arithmetic(operator, left, right));
+        }
+        if is_number(left.1) || is_number(right.1) {
+            (left, right) = (self.as_number(left), self.as_number(right));
+            let types = (left.1, right.1);
+            (left, right) = (beside_year(types.1, left), beside_year(types.0, right));
+        }
+        if written.iter().any(|operand| matches!(operand, ast::Expr::Collate { .. })) {
+            let operands = self.comparable(symbol(operator), &written, vec![left, right])?;
+            let [one, other] = <[Bound; 2]>::try_from(operands)
+                .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+            (left, right) = (one, other);
+        }
+        let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
+        Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+    }
+
+    /// `left operator right`, as one more link where `left` is arithmetic already.
+    pub(super) fn arithmetic(&self, operator: BinaryOperator, mut left: Bound, mut right: Bound) -> Bound {
+        if operator != BinaryOperator::Concat {
+            (left, right) = (self.as_number(left), self.as_number(right));
+        }
+        let division_digits = self.planner.state.settings().div_precision_increment;
+        let ty = arithmetic_type(operator, left.1, right.1, division_digits);
+        let expr = match left.0 {
+            Expr::Chain(first, mut links) => {
+                links.push((operator, right.0));
+                Expr::Chain(first, links)
+            }
+            Expr::Arithmetic(before, first, second) => {
+                Expr::Chain(first, vec![(before, *second), (operator, right.0)])
+            }
+            left => Expr::Arithmetic(operator, Box::new(left), Box::new(right.0)),
+        };
+        (expr, ty)
+    }
+
+    /// The operands of a chain of AND or OR, those of the same chains inside of it among them.
+    pub(super) fn flat(
+        &mut self,
+        list: &[ast::Expr],
+        open: fn(Expr) -> Result<Vec<Expr>, Expr>,
+    ) -> Result<Vec<Expr>, SqlError> {
+        let mut flat = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for operand in list {
+            match open(self.condition(operand)?) {
+                Ok(inner) => flat.extend(inner),
+                Err(single) => flat.push(single),
+            }
+        }
+        Ok(flat.into_inner())
+    }
+
+    pub(super) fn date_shift(
+        &mut self,
+        date: &ast::Expr,
+        amount: &ast::Expr,
+        unit: ast::IntervalUnit,
+        subtract: bool,
+    ) -> Result<Bound, SqlError> {
+        let (date, ty) = self.bind(date)?;
+        let (amount, amount_type) = self.bind(amount)?;
+        let (amount, fraction) = (Box::new(amount), functions::interval_type_digits(amount_type, unit));
+        let result = match ty.kind {
+            kind::DATE if !functions::finer_than_day(unit) => Type::DATE,
+            kind::DATE => Type::datetime(fraction),
+            kind::DATETIME | kind::TIMESTAMP => Type::datetime(ty.decimals.max(fraction)),
+            kind::TIME => Type::time(ty.decimals.max(fraction)),
+            _ => Type::text(29),
+        };
+        Ok((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result))
+    }
+
+    pub(super) fn like(
+        &mut self,
+        operand: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        negated: bool,
+    ) -> Result<Bound, SqlError> {
+        let operands = vec![self.bind(operand)?, self.bind(pattern)?];
+        let [operand, pattern] =
+            <[Bound; 2]>::try_from(self.comparable("like", &[operand, pattern], operands)?)
+                .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+        let (operand, pattern) = (Box::new(operand.0), Box::new(pattern.0));
+        let escape = match escape {
+            Some(escape) => self.bind(escape)?.0,
+            None => Expr::Literal(Value::text("\\")),
+        };
+        Ok((Expr::Like { operand, pattern, escape: Box::new(escape), negated }, Type::BOOL))
+    }
+
+    pub(super) fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        whens: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Bound, SqlError> {
+        let operand = match operand {
+            Some(operand) => {
+                let bound = self.bind(operand)?;
+                let number = self.as_number_if_bits(bound);
+                Some(Box::new(number.0))
+            }
+            None => None,
+        };
+        let (mut bound, mut types) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len()));
+        let mut ty = Type::NULL;
+        for (condition, result) in whens {
+            let condition = match operand {
+                Some(_) => self.bind(condition)?.0,
+                None => self.condition(condition)?,
+            };
+            let (result, result_type) = self.bind(result)?;
+            ty = if bound.is_empty() { result_type } else { ty.union(result_type) };
+            bound.push((condition, result));
+            types.push(result_type);
+        }
+        let (otherwise, else_type) = match otherwise {
+            Some(otherwise) => self.bind(otherwise)?,
+            None => (Expr::Literal(Value::Null), Type::NULL),
+        };
+        let ty = ty.union(else_type);
+        let whens = bound.into_iter().zip(types);
+        let whens = whens.map(|((when, then), of)| (when, converted((then, of), ty))).collect();
+        let otherwise = Box::new(converted((otherwise, else_type), ty));
+        Ok((Expr::Case { operand, whens, otherwise }, ty))
+    }
+}
+
+pub(super) fn open_and(expr: Expr) -> Result<Vec<Expr>, Expr> {
+    match expr {
+        Expr::And(list) => Ok(list),
+        other => Err(other),
+    }
+}
+
+pub(super) fn open_or(expr: Expr) -> Result<Vec<Expr>, Expr> {
+    match expr {
+        Expr::Or(list) => Ok(list),
+        other => Err(other),
+    }
+}
+
+/// The type of arithmetic.
+/// Digits behind the point that a number is shown with; 31 where they are not fixed.
+fn shown_digits(ty: Type) -> u8 {
+    if ty.is_double() || ty.kind == kind::NEWDECIMAL {
+        ty.decimals
+    } else if ty.is_integer() {
+        0
+    } else {
+        31
+    }
+}
+
+pub(super) fn arithmetic_type(
+    operator: BinaryOperator,
+    left: Type,
+    right: Type,
+    division_digits: u8,
+) -> Type {
+    use BinaryOperator::*;
+    let nullable = left.nullable || right.nullable || matches!(operator, Divide | IntegerDivide | Modulo);
+    let number = |ty: Type| match ty.kind {
+        kind::DATE => Type::INT,
+        kind::DATETIME | kind::TIMESTAMP | kind::TIME if ty.decimals == 0 => Type::INT,
+        kind::DATETIME | kind::TIMESTAMP | kind::TIME => Type::decimal(20, ty.decimals),
+        kind::NULL => Type::INT,
+        _ => ty,
+    };
+    if operator == Concat {
+        return Type { nullable, ..Type::text(left.length.saturating_add(right.length)) };
+    }
+    let (left, right) = (number(left), number(right));
+    let floating = left.is_double() || right.is_double() || left.is_text() || right.is_text();
+    let ((p1, s1), (p2, s2)) = (left.digits(), right.digits());
+    let unsigned = left.unsigned || right.unsigned;
+    let ty = match operator {
+        BitOr | BitAnd | BitXor | ShiftLeft | ShiftRight => Type::UINT,
+        IntegerDivide => Type { unsigned, ..Type::INT },
+        _ if floating => {
+            let (a, b) = (shown_digits(left), shown_digits(right));
+            let decimals = match operator {
+                Multiply => a.saturating_add(b),
+                Divide => a.max(b).saturating_add(division_digits),
+                _ => a.max(b),
+            };
+            Type { decimals: decimals.min(31), ..Type::DOUBLE }
+        }
+        Divide => {
+            let scale = (s1 + division_digits).min(30);
+            Type::decimal((p1 + division_digits + s2).min(65).max(scale), scale)
+        }
+        _ if left.is_integer() && right.is_integer() => Type { unsigned, ..Type::INT },
+        Multiply => {
+            let scale = (s1 + s2).min(30);
+            Type::decimal((p1 + p2).min(65).max(scale), scale)
+        }
+        _ => {
+            let scale = s1.max(s2);
+            let whole = p1.saturating_sub(s1).max(p2.saturating_sub(s2));
+            Type::decimal((whole + scale + 1).min(65), scale)
+        }
+    };
+    Type { nullable, ..ty }
+}

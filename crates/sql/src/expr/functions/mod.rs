@@ -1,0 +1,137 @@
+//! Built-in functions that need nothing but the values of their arguments and the context.
+//!
+//! A table for each kind of argument: name, how many arguments, the result's type, the code. NULL arguments
+//! give NULL unless the function says otherwise. Functions that wait (SLEEP, GET_LOCK) are the
+//! executor's.
+
+mod locale;
+mod numeric;
+mod pieces;
+mod temporal;
+mod text;
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use untorn::types::Collation;
+
+use super::super::value::Value;
+use super::types::Type;
+use super::{Context, Evaluated};
+use crate::context::SqlContext;
+use crate::errors;
+
+pub use numeric::FULL_YEAR;
+pub use temporal::{
+    date_shift, extract, finer_than_day, interval_type_digits, round_datetime, round_time, timestamp_diff,
+};
+pub use text::trim;
+
+/// A function.
+pub struct Function {
+    /// Upper-case name.
+    pub name: &'static str,
+    /// Fewest arguments.
+    pub least: usize,
+    /// Most arguments.
+    pub most: usize,
+    /// Not the same for all rows of a statement (RAND, UUID).
+    pub volatile: bool,
+    /// Its type from those of the arguments.
+    pub result: fn(&[Type]) -> Type,
+    /// Its value.
+    pub eval: for<'a> fn(&[Value<'a>], &Context<'a>) -> Evaluated<'a>,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The function of this (upper-case) name.
+pub fn find(name: &str) -> Option<&'static Function> {
+    tables().find(|function| function.name == name)
+}
+
+/// Whether it is a function of texts.
+pub fn of_texts(name: &str) -> bool {
+    text::FUNCTIONS.iter().any(|function| function.name == name)
+}
+
+fn tables() -> impl Iterator<Item = &'static Function> {
+    let tables =
+        [numeric::FUNCTIONS, text::FUNCTIONS, temporal::FUNCTIONS, super::session_functions::FUNCTIONS];
+    tables.into_iter().flatten()
+}
+
+/// How many arguments a function takes; `None` when there is none of this (upper-case) name.
+pub fn arguments_of(name: &str) -> Option<RangeInclusive<usize>> {
+    Some(match name {
+        "COALESCE" => 1..=usize::MAX,
+        "IFNULL" | "NVL" | "NULLIF" => 2..=2,
+        "IF" => 3..=3,
+        name => find(name).map(|function| function.least..=function.most)?,
+    })
+}
+
+macro_rules! function {
+    ($name:literal, $least:literal.., $result:expr, $eval:expr) => {
+        function!($name, $least..=usize::MAX, $result, $eval)
+    };
+    ($name:literal, $least:literal..=$most:expr, $result:expr, $eval:expr) => {
+        Function { name: $name, least: $least, most: $most, volatile: false, result: $result, eval: $eval }
+    };
+}
+
+pub(crate) use function;
+
+fn text_sum(types: &[Type]) -> Type {
+    let binary = types.iter().any(|t| t.is_text() && t.collation == Collation::Binary);
+    let length = types.iter().fold(0u32, |sum, t| sum.saturating_add(t.length));
+    if binary { Type::bytes(length) } else { Type::text(length) }
+}
+
+fn widest(types: &[Type]) -> Type {
+    types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL)
+}
+
+fn any_null(values: &[Value<'_>]) -> bool {
+    values.iter().any(Value::is_null)
+}
+
+fn owned_text<'a>(text: Vec<u8>, rule: Collation) -> Value<'a> {
+    Value::Text(Cow::Owned(text), rule)
+}
+
+/// Whether a text of this many bytes may be made; if not, warning 1301 has been given, and the result is
+/// NULL.
+pub fn text_fits(bytes: usize, function: &str, state: &SqlContext) -> bool {
+    let max = state.terms().packet_bytes_max;
+    if bytes > max {
+        state.warn(errors::error(errors::ALLOWED_PACKET_OVERFLOWED, &[&function, &max]));
+    }
+    bytes <= max
+}
+
+fn index(values: &[Value<'_>], at: usize) -> i64 {
+    values.get(at).map_or(0, Value::to_i64)
+}
+
+/// Reads a number for LIMIT and the like.
+pub fn as_count(value: &Value<'_>) -> u64 {
+    value.to_integer().clamp(0, i128::from(u64::MAX)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_upper_case() {
+        let mut names: Vec<_> = tables().map(|f| f.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+        assert!(names.iter().all(|name| name.to_ascii_uppercase() == *name));
+    }
+}

@@ -1,0 +1,244 @@
+//! Functions of numbers.
+
+use super::{Function, any_null, function, index, widest};
+use crate::errors;
+use crate::expr::Evaluated;
+use crate::expr::types::Type;
+use crate::value::{BigDecimal, Value, compare, decimal};
+
+fn number_like(types: &[Type]) -> Type {
+    match types.first() {
+        Some(t) if t.is_integer() || t.kind == crate::result::kind::NEWDECIMAL => *t,
+        _ => Type::DOUBLE,
+    }
+}
+
+/// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR makes
+/// of a constant.
+pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].to_i64() {
+    _ if !v[0].is_number() => v[0].clone(),
+    year @ 1..=69 => Value::Int(2000 + year),
+    year @ 70..=99 => Value::Int(1900 + year),
+    _ => v[0].clone(),
+}));
+
+/// A function of one double.
+fn double(values: &[Value<'_>], apply: impl Fn(f64) -> f64) -> Evaluated<'static> {
+    match values {
+        [Value::Null] => Ok(Value::Null),
+        [value] => {
+            let result = apply(value.to_double());
+            Ok(if result.is_finite() { Value::Double(result) } else { Value::Null })
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+/// The angle of a slope, or of the point (x, y) that is given as y, x.
+fn arc_tangent(values: &[Value<'_>]) -> Evaluated<'static> {
+    match values {
+        [y, x] if !y.is_null() && !x.is_null() => Ok(Value::Double(y.to_double().atan2(x.to_double()))),
+        values => double(values, f64::atan),
+    }
+}
+
+/// The functions.
+pub(super) static FUNCTIONS: &[Function] = &[
+    function!("ABS", 1..=1, number_like, |v, _| Ok(match &v[0] {
+        Value::Null => Value::Null,
+        Value::Int(n) =>
+            return match n.checked_abs() {
+                Some(n) => Ok(Value::Int(n)),
+                None => Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"BIGINT", &format!("abs({n})")])),
+            },
+        Value::UInt(n) => Value::UInt(*n),
+        Value::Decimal(n) => Value::Decimal(n.abs()),
+        other => Value::Double(other.to_double().abs()),
+    })),
+    function!("SIGN", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].is_null() {
+        true => Value::Null,
+        false => Value::Int(v[0].to_double().partial_cmp(&0.0).map_or(0, |o| o as i64)),
+    })),
+    function!("CEILING", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::ceil)),
+    function!("CEIL", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::ceil)),
+    function!("FLOOR", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::floor)),
+    function!("ROUND", 1..=2, number_like, |v, _| round(v)),
+    function!("TRUNCATE", 2..=2, number_like, |v, _| truncate(v)),
+    function!("MOD", 2..=2, widest, |v, cx| {
+        crate::expr::arithmetic::binary(
+            crate::ast::BinaryOperator::Modulo,
+            v[0].clone(),
+            v[1].clone(),
+            cx.state,
+        )
+    }),
+    function!("POW", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
+    function!("POWER", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
+    function!("SQRT", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::sqrt)),
+    function!("EXP", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::exp)),
+    function!("LN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::ln)),
+    function!("LOG", 1..=2, |_| Type::DOUBLE, |v, _| match v {
+        [base, value] if !any_null(v) => {
+            let (base, value) = (base.to_double(), value.to_double());
+            let defined = base > 0.0 && base != 1.0 && value > 0.0;
+            Ok(if defined { Value::Double(value.log(base)) } else { Value::Null })
+        }
+        [_, _] => Ok(Value::Null),
+        _ => double(v, f64::ln),
+    }),
+    function!("LOG2", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::log2)),
+    function!("LOG10", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::log10)),
+    function!("SIN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::sin)),
+    function!("COS", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::cos)),
+    function!("TAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::tan)),
+    function!("ATAN", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
+    function!("ATAN2", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
+    function!("PI", 0..=0, |_| Type { decimals: 6, length: 8, ..Type::DOUBLE }, |_, _| Ok(Value::Double(
+        std::f64::consts::PI
+    ))),
+    function!("CRC32", 1..=1, |_| Type::UINT, |v, _| Ok(match v[0].is_null() {
+        true => Value::Null,
+        false => Value::UInt(u64::from(crc32(&v[0].to_text()))),
+    })),
+    function!("GREATEST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Greater)),
+    function!("LEAST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Less)),
+    function!("BIT_COUNT", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].is_null() {
+        true => Value::Null,
+        false => Value::Int(i64::from(v[0].to_bits().count_ones())),
+    })),
+    function!("ISNULL", 1..=1, |_| Type::BOOL, |v, _| Ok(Value::truth_value(v[0].is_null()))),
+    function!("INTERVAL", 2.., |_| Type::INT, |v, _| {
+        if v[0].is_null() {
+            return Ok(Value::Int(-1));
+        }
+        // NULL is less than anything.
+        let below =
+            v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_none_or(|o| o.is_le())).count();
+        Ok(Value::Int(below as i64))
+    }),
+];
+
+fn ceil_floor<'a>(value: &Value<'_>, apply: fn(f64) -> f64) -> Evaluated<'a> {
+    Ok(match value {
+        Value::Null => Value::Null,
+        Value::Int(v) => Value::Int(*v),
+        Value::UInt(v) => Value::UInt(*v),
+        Value::Decimal(v) => {
+            let whole = v.with_scale(0);
+            let up = apply(0.5) > 0.5;
+            let adjusted = if up && whole < *v {
+                whole + 1
+            } else if !up && whole > *v {
+                whole - 1
+            } else {
+                whole
+            };
+            match i64::try_from(decimal::to_integer(&adjusted)) {
+                Ok(whole) => Value::Int(whole),
+                Err(_) => Value::Decimal(adjusted),
+            }
+        }
+        other => Value::Double(apply(other.to_double())),
+    })
+}
+
+fn round<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let digits = index(values, 1).clamp(-65, 30);
+    Ok(match &values[0] {
+        Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
+        value @ (Value::Int(_) | Value::UInt(_)) => {
+            return integer_of(&decimal::round(&value.to_decimal(), digits), value, "round", digits);
+        }
+        Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
+        Value::Decimal(v) => Value::Decimal(decimal::round(v, digits)),
+        value => Value::Double(round_double(value.to_double(), digits, f64::round_ties_even)),
+    })
+}
+
+/// A double without the digits behind this one.
+pub(super) fn round_double(value: f64, digits: i64, whole: fn(f64) -> f64) -> f64 {
+    let scale = 10f64.powi(digits.unsigned_abs() as i32);
+    let scaled = if digits < 0 { value / scale } else { value * scale };
+    match (scaled.is_finite(), digits < 0) {
+        (false, _) => value,
+        (true, true) => whole(scaled) * scale,
+        (true, false) => whole(scaled) / scale,
+    }
+}
+
+/// What a function has made of an integer, with that one's sign.
+fn integer_of<'a>(made: &BigDecimal, of: &Value<'_>, name: &str, digits: i64) -> Evaluated<'a> {
+    let (wide, unsigned) = (decimal::to_integer(made), matches!(of, Value::UInt(_)));
+    let fitted = match unsigned {
+        true => u64::try_from(wide).ok().map(Value::UInt),
+        false => i64::try_from(wide).ok().map(Value::Int),
+    };
+    fitted.ok_or_else(|| {
+        let kind = if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" };
+        let text = format!("{name}({},{digits})", of.to_string_lossy());
+        errors::error(errors::DATA_OUT_OF_RANGE, &[&kind, &text])
+    })
+}
+
+fn truncate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let digits = index(values, 1).clamp(-65, 30);
+    Ok(match &values[0] {
+        Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
+        value @ (Value::Int(_) | Value::UInt(_)) => {
+            return integer_of(&value.to_decimal().with_scale(digits), value, "truncate", digits);
+        }
+        Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
+        Value::Decimal(v) => Value::Decimal(v.with_scale(digits)),
+        value => Value::Double(round_double(value.to_double(), digits, f64::trunc)),
+    })
+}
+
+fn power<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let result = values[0].to_double().powf(values[1].to_double());
+    if result.is_finite() {
+        return Ok(Value::Double(result));
+    }
+    let text = format!("pow({},{})", values[0].to_string_lossy(), values[1].to_string_lossy());
+    Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"DOUBLE", &text]))
+}
+
+fn extreme<'a>(values: &[Value<'a>], wanted: std::cmp::Ordering) -> Evaluated<'a> {
+    let mut best = values[0].clone();
+    for value in values {
+        match compare::compare(value, &best) {
+            None => return Ok(Value::Null),
+            Some(ordering) if ordering == wanted => best = value.clone(),
+            Some(_) => {}
+        }
+    }
+    Ok(best)
+}
+
+/// CRC-32 of zlib (the crc32c crate has another polynomial).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(
+            crc ^ u32::from(*byte),
+            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums() {
+        assert_eq!(crc32(b"MySQL"), 3_259_397_556);
+    }
+}

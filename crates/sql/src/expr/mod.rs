@@ -1,0 +1,776 @@
+//! Bound expressions: names resolved to places in the rows of the statement's sources, ready to be evaluated.
+//!
+//! Evaluation borrows: a column's bytes come straight from the latched page, a literal's from the plan. What
+//! a row callback evaluates may neither wait nor call the engine; subqueries have been executed before (their
+//! results are in the [`Context`]) and functions that wait are run by the executor.
+
+// The fields of variants say by their names what they are.
+#![allow(missing_docs)]
+
+pub(crate) mod arithmetic;
+pub mod bind;
+pub(crate) mod functions;
+mod member;
+pub(crate) mod select_list;
+pub(crate) mod session_functions;
+pub mod types;
+mod value_set;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use untorn::engine::{FieldRef, Row};
+use untorn::schema::ColumnDef;
+use untorn::types::{Collation, ColumnType, Date};
+
+use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
+use super::store;
+use super::value::{Value, collation, compare, like};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::result::SqlError;
+use functions::Function;
+pub use value_set::ValueSet;
+
+/// Work that an item of a list counts for: lists may have millions.
+pub(crate) const NODE_BYTES: usize = 64;
+
+/// The values of this many arguments of a function are not worth a charge.
+const ARGUMENTS_FEW: usize = 32;
+
+/// What evaluation may fail with.
+pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    /// A constant.
+    Literal(Value<'static>),
+    /// The n-th parameter.
+    Parameter(u16),
+    /// Column `column` of source `source`.
+    Column { source: u16, column: u16 },
+    /// The n-th column that a subquery reads of the query around it.
+    Outer(u16),
+    /// The n-th aggregate of the query.
+    Aggregate(u16),
+    /// The n-th subquery as a scalar.
+    Subquery(u16),
+    /// Whether the n-th subquery has rows.
+    Exists(u16),
+    /// `operand [NOT] IN (n-th subquery)`.
+    InSubquery { operand: Box<Expr>, subquery: u16, negated: bool },
+    /// `operand > ALL (n-th subquery)` and its like.
+    Quantified { operator: BinaryOperator, operand: Box<Expr>, subquery: u16, all: bool },
+    /// `@name`.
+    UserVariable(String),
+    /// `@name := value`.
+    Assign(String, Box<Expr>),
+    /// `@@name`.
+    SystemVariable { scope: Option<Scope>, name: String },
+    /// `VALUES(column)`: column of the row that was to be inserted.
+    Inserted(u16),
+    /// `AND` of all.
+    And(Vec<Expr>),
+    /// `OR` of all.
+    Or(Vec<Expr>),
+    /// `XOR`.
+    Xor(Box<Expr>, Box<Expr>),
+    /// `NOT`.
+    Not(Box<Expr>),
+    /// Minus sign.
+    Negate(Box<Expr>),
+    /// `~`.
+    BitNot(Box<Expr>),
+    /// An ENUM or SET column where a number is wanted.
+    MemberNumber(Box<Expr>, Arc<ColumnType>),
+    /// `= <> < <= > >= <=>`.
+    Compare(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// Arithmetic, bit operators and `||` as concatenation.
+    Arithmetic(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// The same with two operators or more, from left to right, as one node however many.
+    Chain(Box<Expr>, Vec<(BinaryOperator, Expr)>),
+    /// `IS [NOT] NULL`.
+    IsNull(Box<Expr>, bool),
+    /// `IS [NOT] TRUE|FALSE|UNKNOWN`.
+    IsTruth { operand: Box<Expr>, truth: Option<bool>, negated: bool },
+    /// `[NOT] BETWEEN`.
+    Between { operand: Box<Expr>, low: Box<Expr>, high: Box<Expr>, negated: bool },
+    /// `[NOT] IN (list)`.
+    InList { operand: Box<Expr>, list: Vec<Expr>, negated: bool },
+    /// The same with many constants.
+    InConstants { operand: Box<Expr>, constants: Arc<ValueSet>, negated: bool },
+    /// `[NOT] LIKE`.
+    Like { operand: Box<Expr>, pattern: Box<Expr>, escape: Box<Expr>, negated: bool },
+    /// `CASE`, `IF`: the operand, when there is one, is compared with each condition.
+    Case { operand: Option<Box<Expr>>, whens: Vec<(Expr, Expr)>, otherwise: Box<Expr> },
+    /// `COALESCE`, `IFNULL`.
+    Coalesce(Vec<Expr>),
+    /// `NULLIF`.
+    NullIf(Box<Expr>, Box<Expr>),
+    /// `CAST`.
+    Cast(Box<Expr>, CastType),
+    /// `COLLATE`, `BINARY`, `CONVERT … USING`.
+    Collate(Box<Expr>, Collation),
+    /// `date ± INTERVAL`.
+    DateShift { date: Box<Expr>, amount: Box<Expr>, unit: IntervalUnit, subtract: bool },
+    /// `EXTRACT(unit FROM x)`.
+    Extract(IntervalUnit, Box<Expr>),
+    /// `TIMESTAMPDIFF(unit, a, b)`.
+    TimestampDiff(IntervalUnit, Box<Expr>, Box<Expr>),
+    /// `TRIM`.
+    Trim { side: TrimSide, what: Option<Box<Expr>>, operand: Box<Expr> },
+    /// `RAND(seed)`: a sequence of its own, which a constant seed begins once in a statement and any other one
+    /// in each row.
+    Random { seed: Box<Expr>, constant: bool },
+    /// A function of the table.
+    Call(&'static Function, Vec<Expr>),
+    /// `(a, b)` compared with another row, element by element.
+    Row(Vec<Expr>),
+    /// An expression that stands in several places: a select list entry that ORDER BY names.
+    Shared(Arc<Expr>),
+}
+
+/// Where the columns of a source are read.
+#[derive(Clone, Copy)]
+pub enum RowView<'a> {
+    /// A row on its page.
+    Stored(&'a Row<'a>, &'a [ColumnDef]),
+    /// A row copied from its page, in storage encoding.
+    Fields(&'a [Option<Vec<u8>>], &'a [ColumnDef]),
+    /// A row of a derived or virtual table, or of a join's outer side.
+    Values(&'a [Value<'static>]),
+    /// The missing side of an outer join.
+    Nulls,
+}
+
+impl<'a> RowView<'a> {
+    /// A column's value.
+    pub fn column(&self, column: u16, time_zone: i32) -> Value<'a> {
+        match self {
+            RowView::Stored(row, columns) => match (row.column(column), columns.get(usize::from(column))) {
+                (FieldRef::Inline(bytes), Some(def)) => store::decode(bytes, &def.kind, time_zone),
+                _ => Value::Null,
+            },
+            RowView::Fields(fields, columns) => {
+                match (fields.get(usize::from(column)), columns.get(usize::from(column))) {
+                    (Some(Some(bytes)), Some(def)) => store::decode(bytes, &def.kind, time_zone),
+                    _ => Value::Null,
+                }
+            }
+            RowView::Values(values) => values.get(usize::from(column)).map_or(Value::Null, Value::borrowed),
+            RowView::Nulls => Value::Null,
+        }
+    }
+}
+
+/// What expressions are evaluated in.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// One row of each source.
+    pub rows: &'a [RowView<'a>],
+    /// Parameters of the statement.
+    pub parameters: &'a [Value<'a>],
+    /// Values that a subquery reads of the query around it.
+    pub outer: &'a [Value<'a>],
+    /// What the statement runs in.
+    pub state: &'a SqlContext,
+    /// Aggregates of the current group.
+    pub aggregates: &'a [Value<'static>],
+    /// Results of the subqueries.
+    pub subqueries: &'a [ValueSet],
+    /// The row that was to be inserted, for VALUES().
+    pub inserted: &'a [Value<'static>],
+}
+
+impl<'a> Context<'a> {
+    /// A context without rows.
+    pub fn constant(state: &'a SqlContext, parameters: &'a [Value<'a>]) -> Self {
+        Context { rows: &[], parameters, outer: &[], state, aggregates: &[], subqueries: &[], inserted: &[] }
+    }
+
+    /// The same context with other rows.
+    pub fn with_rows(&self, rows: &'a [RowView<'a>]) -> Self {
+        Context { rows, ..*self }
+    }
+}
+
+fn truth(value: Option<bool>) -> Value<'static> {
+    value.map_or(Value::Null, Value::truth_value)
+}
+
+fn user_variable<'a>(name: &str, cx: &Context<'a>) -> Evaluated<'a> {
+    let value = cx.state.user_variable(name);
+    cx.state.work_on(&value)?;
+    cx.state.settle(value, cx.state.held())
+}
+
+fn assign<'a>(name: &str, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
+    let value = value.eval(cx)?.into_owned();
+    cx.state.work_on(&value)?;
+    cx.state.set_user_variable(name, value.clone())?;
+    Ok(value)
+}
+
+fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<'a>) -> Evaluated<'a> {
+    let held = cx.state.held();
+    let mut value = first.eval(cx)?;
+    for (operator, operand) in links {
+        cx.state.work(NODE_BYTES)?;
+        value = arithmetic::binary(*operator, value, operand.eval(cx)?, cx.state)?;
+        value = cx.state.settle(value, held)?;
+    }
+    Ok(value)
+}
+
+impl Expr {
+    /// A constant integer.
+    pub fn int(value: i64) -> Expr {
+        Expr::Literal(Value::Int(value))
+    }
+
+    /// Evaluates to a value.
+    pub fn eval<'a>(&'a self, cx: &Context<'a>) -> Evaluated<'a> {
+        match self {
+            Expr::Literal(value) => Ok(value.borrowed()),
+            Expr::Shared(inner) => inner.eval(cx),
+            Expr::Parameter(index) => {
+                Ok(cx.parameters.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v)))
+            }
+            Expr::Outer(index) => Ok(cx.outer.get(usize::from(*index)).map_or(Value::Null, |v| borrowed(v))),
+            Expr::Column { source, column } => Ok(match cx.rows.get(usize::from(*source)) {
+                Some(row) => row.column(*column, cx.state.time_zone_offset()),
+                None => Value::Null,
+            }),
+            Expr::Aggregate(index) => {
+                Ok(cx.aggregates.get(usize::from(*index)).map_or(Value::Null, Value::borrowed))
+            }
+            Expr::Subquery(index) => self.scalar_subquery(*index, cx),
+            Expr::Exists(index) => {
+                let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
+                Ok(Value::truth_value(rows > 0))
+            }
+            Expr::UserVariable(name) => user_variable(name, cx),
+            Expr::Assign(name, value) => assign(name, value, cx),
+            Expr::SystemVariable { scope, name } => cx.state.system_variable(name, *scope),
+            Expr::Inserted(column) => {
+                Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
+            }
+            Expr::Negate(operand) => arithmetic::negate(operand.eval(cx)?),
+            Expr::MemberNumber(operand, kind) => Ok(member::number(&operand.eval(cx)?, kind)),
+            Expr::BitNot(operand) => Ok(match operand.eval(cx)? {
+                Value::Null => Value::Null,
+                value => Value::UInt(!value.to_bits()),
+            }),
+            Expr::Arithmetic(operator, left, right) => {
+                let held = cx.state.held();
+                let value = arithmetic::binary(*operator, left.eval(cx)?, right.eval(cx)?, cx.state)?;
+                cx.state.settle(value, held)
+            }
+            Expr::Chain(first, links) => chain(first, links, cx),
+            Expr::Coalesce(list) => {
+                for item in list {
+                    cx.state.work(NODE_BYTES)?;
+                    let value = item.eval(cx)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Value::Null)
+            }
+            Expr::NullIf(left, right) => {
+                let value = left.eval(cx)?;
+                let equal = compare::compare(&value, &right.eval(cx)?) == Some(Ordering::Equal);
+                Ok(if equal { Value::Null } else { value })
+            }
+            Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
+            Expr::Cast(operand, target) => {
+                let held = cx.state.held();
+                let operand = operand.eval(cx)?;
+                cx.state.work_on(&operand)?;
+                cx.state.settle(types::cast(operand, target, cx.state)?, held)
+            }
+            Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
+                Value::Null => Value::Null,
+                Value::Text(text, _) => Value::Text(text, *rule),
+                other => Value::Text(Cow::Owned(other.to_text().into_owned()), *rule),
+            }),
+            Expr::DateShift { date, amount, unit, subtract } => {
+                functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)
+            }
+            Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?)),
+            Expr::TimestampDiff(unit, from, to) => {
+                Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?))
+            }
+            Expr::Trim { side, what, operand } => {
+                let held = cx.state.held();
+                let what = what.as_ref().map(|what| what.eval(cx)).transpose()?;
+                let operand = operand.eval(cx)?;
+                cx.state.work_on(&operand)?;
+                cx.state.settle(functions::trim(*side, what, operand, cx)?, held)
+            }
+            Expr::Call(function, arguments) => {
+                let held = cx.state.held();
+                if arguments.len() > ARGUMENTS_FEW {
+                    cx.state.work(arguments.len() * NODE_BYTES)?;
+                    cx.state.hold(arguments.len() * size_of::<Value<'_>>())?;
+                }
+                let mut values: smallvec::SmallVec<[Value<'a>; 4]> = smallvec::SmallVec::new();
+                for argument in arguments {
+                    let value = argument.eval(cx)?;
+                    cx.state.work_on(&value)?;
+                    values.push(value);
+                }
+                let result = (function.eval)(&values, cx)?;
+                drop(values);
+                cx.state.work_on(&result)?;
+                cx.state.settle(result, held)
+            }
+            Expr::Random { seed, constant } => {
+                let seed = seed.eval(cx)?.to_integer() as u32;
+                // The sequence belongs to this place of the statement.
+                let place = std::ptr::from_ref(self) as usize;
+                Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
+            }
+            Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
+            _ => self.truth(cx).map(truth),
+        }
+    }
+
+    /// Evaluates to TRUE, FALSE or UNKNOWN. Nothing that was computed for it is charged afterwards: a
+    /// condition is tested for rows that nobody takes.
+    #[inline]
+    pub fn truth(&self, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+        let held = cx.state.held();
+        let truth = self.truth_of(cx);
+        cx.state.give_back_to(held);
+        truth
+    }
+
+    fn truth_of(&self, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+        match self {
+            Expr::And(list) => {
+                let mut unknown = false;
+                for item in list {
+                    cx.state.work(NODE_BYTES)?;
+                    match item.truth(cx)? {
+                        Some(false) => return Ok(Some(false)),
+                        None => unknown = true,
+                        Some(true) => {}
+                    }
+                }
+                Ok(if unknown { None } else { Some(true) })
+            }
+            Expr::Or(list) => {
+                let mut unknown = false;
+                for item in list {
+                    cx.state.work(NODE_BYTES)?;
+                    match item.truth(cx)? {
+                        Some(true) => return Ok(Some(true)),
+                        None => unknown = true,
+                        Some(false) => {}
+                    }
+                }
+                Ok(if unknown { None } else { Some(false) })
+            }
+            Expr::Xor(left, right) => {
+                let (left, right) = (left.truth(cx)?, right.truth(cx)?);
+                Ok(left.zip(right).map(|(left, right)| left != right))
+            }
+            Expr::Not(operand) => Ok(operand.truth(cx)?.map(|truth| !truth)),
+            Expr::Compare(operator, left, right) => compare_expressions(*operator, left, right, cx),
+            Expr::IsNull(operand, negated) => Ok(Some(operand.eval(cx)?.is_null() != *negated)),
+            Expr::IsTruth { operand, truth, negated } => Ok(Some((operand.truth(cx)? == *truth) != *negated)),
+            Expr::Between { operand, low, high, negated } => {
+                let value = operand.eval(cx)?;
+                let low = compare::compare(&value, &low.eval(cx)?).map(Ordering::is_ge);
+                let high = compare::compare(&value, &high.eval(cx)?).map(Ordering::is_le);
+                let inside = match (low, high) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), Some(true)) => Some(true),
+                    _ => None,
+                };
+                Ok(inside.map(|inside| inside != *negated))
+            }
+            Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
+            Expr::InSubquery { operand, subquery, negated } => {
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
+                    return Ok(Some(*negated));
+                };
+                if let Expr::Row(operand) = &**operand {
+                    let inside = row_among(operand, found, cx)?;
+                    return Ok(inside.map(|inside| inside != *negated));
+                }
+                let value = operand.eval(cx)?;
+                let inside = found.contains(&value, &|bytes| cx.state.work(bytes))?;
+                Ok(inside.map(|inside| inside != *negated))
+            }
+            Expr::Quantified { operator, operand, subquery, all } => {
+                let value = operand.eval(cx)?;
+                let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
+                    return Ok(Some(*all));
+                };
+                quantified(*operator, &value, found, *all, cx)
+            }
+            Expr::InConstants { operand, constants, negated } => {
+                let value = operand.eval(cx)?;
+                cx.state.work_on(&value)?;
+                let inside = constants.contains(&value, &|bytes| cx.state.work(bytes))?;
+                Ok(inside.map(|inside| inside != *negated))
+            }
+            Expr::Like { operand, pattern, escape, negated } => {
+                let (value, pattern) = (operand.eval(cx)?, pattern.eval(cx)?);
+                if value.is_null() || pattern.is_null() {
+                    return Ok(None);
+                }
+                let escape = like::escape_of(&escape.eval(cx)?)?;
+                let rule = collation::common(value.collation(), pattern.collation());
+                let (text, pattern) = (value.to_text(), pattern.to_text());
+                cx.state.hold(like::memory(&text, &pattern))?;
+                Ok(Some(
+                    like::like(&text, &pattern, escape, rule, &|bytes| cx.state.work(bytes))? != *negated,
+                ))
+            }
+            _ => Ok(self.eval(cx)?.truth()),
+        }
+    }
+
+    fn case<'a>(
+        &'a self,
+        operand: Option<&'a Expr>,
+        whens: &'a [(Expr, Expr)],
+        otherwise: &'a Expr,
+        cx: &Context<'a>,
+    ) -> Evaluated<'a> {
+        let value = operand.map(|operand| operand.eval(cx)).transpose()?;
+        let value = value.as_ref().map(compare::Wanted::new);
+        for (condition, result) in whens {
+            cx.state.work(NODE_BYTES)?;
+            let held = cx.state.held();
+            let chosen = match &value {
+                Some(value) => value.is_equal(&condition.eval(cx)?) == Some(true),
+                None => condition.truth(cx)? == Some(true),
+            };
+            cx.state.give_back_to(held);
+            if chosen {
+                return result.eval(cx);
+            }
+        }
+        otherwise.eval(cx)
+    }
+
+    fn scalar_subquery<'a>(&'a self, index: u16, cx: &Context<'a>) -> Evaluated<'a> {
+        match cx.subqueries.get(usize::from(index)).map_or(&[][..], |result| &result.values) {
+            [] => Ok(Value::Null),
+            [only] => Ok(only.borrowed()),
+            _ => Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[])),
+        }
+    }
+
+    /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not
+    /// copied.
+    pub fn share(&mut self) -> Expr {
+        let leaf = match self {
+            Expr::Literal(value) => !matches!(value, Value::Text(..)),
+            Expr::Parameter(_)
+            | Expr::Outer(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate(_)
+            | Expr::Subquery(_)
+            | Expr::Exists(_)
+            | Expr::Shared(_) => true,
+            _ => false,
+        };
+        if !leaf {
+            let expr = std::mem::replace(self, Expr::Literal(Value::Null));
+            *self = Expr::Shared(Arc::new(expr));
+        }
+        self.clone()
+    }
+
+    /// What a column or a shared expression has in common with those that are the same.
+    pub fn identity(&self) -> Option<(usize, usize)> {
+        match self {
+            Expr::Shared(inner) => Some((Arc::as_ptr(inner) as usize, usize::MAX)),
+            Expr::Column { source, column } => Some((usize::from(*source), usize::from(*column))),
+            _ => None,
+        }
+    }
+
+    /// Whether this node, for itself, does not keep the expression from being a constant.
+    pub fn may_be_constant(&self) -> bool {
+        !matches!(
+            self,
+            Expr::Column { .. }
+                | Expr::Aggregate(_)
+                | Expr::Assign(..)
+                | Expr::Inserted(_)
+                | Expr::Random { .. }
+        ) && !matches!(self, Expr::Call(function, _) if function.volatile)
+    }
+
+    /// Calls `see` with the number of each subquery in it.
+    pub fn visit_subqueries(&self, see: &mut dyn FnMut(u16)) {
+        self.visit(&mut |inner| {
+            if let Expr::Subquery(number)
+            | Expr::Exists(number)
+            | Expr::InSubquery { subquery: number, .. }
+            | Expr::Quantified { subquery: number, .. } = inner
+            {
+                see(*number);
+            }
+            true
+        });
+    }
+
+    /// Whether it reads a column of `source`.
+    pub fn reads(&self, source: u16) -> bool {
+        !self.visit(&mut |expr| !matches!(expr, Expr::Column { source: s, .. } if *s == source))
+    }
+
+    /// Calls `see` with this expression and all inside of it, until it says `false`. Whether it never did.
+    pub fn visit(&self, see: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if !see(self) {
+            return false;
+        }
+        match self {
+            Expr::Literal(_)
+            | Expr::Parameter(_)
+            | Expr::Outer(_)
+            | Expr::Column { .. }
+            | Expr::Aggregate(_)
+            | Expr::Subquery(_)
+            | Expr::Exists(_)
+            | Expr::UserVariable(_)
+            | Expr::SystemVariable { .. }
+            | Expr::Inserted(_) => true,
+            Expr::InSubquery { operand, .. }
+            | Expr::Quantified { operand, .. }
+            | Expr::InConstants { operand, .. }
+            | Expr::Assign(_, operand)
+            | Expr::Not(operand)
+            | Expr::Negate(operand)
+            | Expr::MemberNumber(operand, _)
+            | Expr::BitNot(operand)
+            | Expr::IsNull(operand, _)
+            | Expr::IsTruth { operand, .. }
+            | Expr::Cast(operand, _)
+            | Expr::Collate(operand, _)
+            | Expr::Random { seed: operand, .. }
+            | Expr::Extract(_, operand) => operand.visit(see),
+            Expr::And(list)
+            | Expr::Or(list)
+            | Expr::Coalesce(list)
+            | Expr::Call(_, list)
+            | Expr::Row(list) => list.iter().all(|item| item.visit(see)),
+            Expr::Xor(left, right)
+            | Expr::Compare(_, left, right)
+            | Expr::Arithmetic(_, left, right)
+            | Expr::NullIf(left, right)
+            | Expr::TimestampDiff(_, left, right) => left.visit(see) && right.visit(see),
+            Expr::Shared(inner) => inner.visit(see),
+            Expr::Chain(first, links) => {
+                first.visit(see) && links.iter().all(|(_, operand)| operand.visit(see))
+            }
+            Expr::Between { operand, low, high, .. } => {
+                operand.visit(see) && low.visit(see) && high.visit(see)
+            }
+            Expr::InList { operand, list, .. } => {
+                operand.visit(see) && list.iter().all(|item| item.visit(see))
+            }
+            Expr::Like { operand, pattern, escape, .. } => {
+                operand.visit(see) && pattern.visit(see) && escape.visit(see)
+            }
+            Expr::Case { operand, whens, otherwise } => {
+                operand.iter().all(|operand| operand.visit(see))
+                    && whens.iter().all(|(condition, result)| condition.visit(see) && result.visit(see))
+                    && otherwise.visit(see)
+            }
+            Expr::DateShift { date, amount, .. } => date.visit(see) && amount.visit(see),
+            Expr::Trim { what, operand, .. } => what.iter().all(|what| what.visit(see)) && operand.visit(see),
+        }
+    }
+}
+
+fn borrowed<'a>(value: &'a Value<'a>) -> Value<'a> {
+    value.borrowed()
+}
+
+/// The answer of an ordering to a comparison operator.
+pub fn decide(operator: BinaryOperator, ordering: Ordering) -> bool {
+    match operator {
+        BinaryOperator::Equal => ordering.is_eq(),
+        BinaryOperator::NotEqual => ordering.is_ne(),
+        BinaryOperator::Less => ordering.is_lt(),
+        BinaryOperator::LessEqual => ordering.is_le(),
+        BinaryOperator::Greater => ordering.is_gt(),
+        _ => ordering.is_ge(),
+    }
+}
+
+fn compare_expressions(
+    operator: BinaryOperator,
+    left: &Expr,
+    right: &Expr,
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
+    if let (Expr::Row(left), Expr::Row(right)) = (left, right) {
+        return compare_rows(operator, left, right, cx);
+    }
+    match (left, right) {
+        (Expr::Row(row), Expr::Subquery(number)) => {
+            return compare_with_only_row(operator, row, *number, cx, |pair| pair);
+        }
+        (Expr::Subquery(number), Expr::Row(row)) => {
+            return compare_with_only_row(operator, row, *number, cx, |(row, found)| (found, row));
+        }
+        _ => {}
+    }
+    let (left, right) = (left.eval(cx)?, right.eval(cx)?);
+    cx.state.work_on(&left)?;
+    if operator == BinaryOperator::NullSafeEqual {
+        return Ok(Some(compare::null_safe_equal(&left, &right)));
+    }
+    Ok(compare::compare(&left, &right).map(|ordering| decide(operator, ordering)))
+}
+
+/// Rows compare like words: the first difference decides.
+fn compare_rows(
+    operator: BinaryOperator,
+    left: &[Expr],
+    right: &[Expr],
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
+    if left.len() != right.len() {
+        return Err(errors::error(errors::OPERAND_COLUMNS, &[&left.len()]));
+    }
+    let pairs = left.iter().zip(right).map(|(left, right)| Ok((left.eval(cx)?, right.eval(cx)?)));
+    compare_pairs(operator, pairs, cx)
+}
+
+/// The values of two rows, side by side.
+fn compare_pairs<'v>(
+    operator: BinaryOperator,
+    pairs: impl Iterator<Item = Result<(Value<'v>, Value<'v>), SqlError>>,
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for pair in pairs {
+        let (left, right) = pair?;
+        cx.state.work_on(&left)?;
+        if operator == BinaryOperator::NullSafeEqual {
+            if !compare::null_safe_equal(&left, &right) {
+                return Ok(Some(false));
+            }
+            continue;
+        }
+        match compare::compare(&left, &right) {
+            Some(Ordering::Equal) => {}
+            Some(ordering)
+                if !unknown || matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) =>
+            {
+                return Ok(Some(decide(operator, ordering)));
+            }
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { None } else { Some(decide(operator, Ordering::Equal)) })
+}
+
+/// A row beside the only row of a subquery; `sides` puts both where they are written.
+fn compare_with_only_row<'v>(
+    operator: BinaryOperator,
+    row: &'v [Expr],
+    subquery: u16,
+    cx: &Context<'v>,
+    sides: impl Fn((Value<'v>, Value<'v>)) -> (Value<'v>, Value<'v>),
+) -> Result<Option<bool>, SqlError> {
+    let values = cx.subqueries.get(usize::from(subquery)).map_or(&[][..], |result| &result.values);
+    // No row is a row of NULLs.
+    let found = |at: usize| values.get(at).map_or(Value::Null, Value::borrowed);
+    if values.len() > row.len() {
+        return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
+    }
+    let pairs = row.iter().enumerate().map(|(at, expr)| Ok(sides((expr.eval(cx)?, found(at)))));
+    compare_pairs(operator, pairs, cx)
+}
+
+/// Whether a row is among those of a subquery.
+fn row_among(operand: &[Expr], found: &ValueSet, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+    let held = cx.state.held();
+    let row = operand.iter().map(|expr| expr.eval(cx)).collect::<Result<Vec<_>, _>>()?;
+    let mut among = Some(false);
+    for other in found.values.chunks(row.len().max(1)) {
+        cx.state.work(NODE_BYTES)?;
+        let pairs = row.iter().zip(other).map(|(left, right)| Ok((borrowed(left), right.borrowed())));
+        match compare_pairs(BinaryOperator::Equal, pairs, cx)? {
+            Some(true) => {
+                among = Some(true);
+                break;
+            }
+            None => among = None,
+            Some(false) => {}
+        }
+    }
+    cx.state.give_back_to(held);
+    Ok(among)
+}
+
+/// `value > ALL (…)`, `value > ANY (…)`.
+fn quantified(
+    operator: BinaryOperator,
+    value: &Value<'_>,
+    found: &ValueSet,
+    all: bool,
+    cx: &Context<'_>,
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for other in &found.values {
+        cx.state.work(NODE_BYTES)?;
+        match compare::compare(value, other).map(|ordering| decide(operator, ordering)) {
+            Some(holds) if holds != all => return Ok(Some(holds)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { None } else { Some(all) })
+}
+
+fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    if let Expr::Row(_) = operand {
+        for item in list {
+            cx.state.work(NODE_BYTES)?;
+            match compare_expressions(BinaryOperator::Equal, operand, item, cx)? {
+                Some(true) => return Ok(Some(!negated)),
+                None => unknown = true,
+                Some(false) => {}
+            }
+        }
+        return Ok(if unknown { None } else { Some(negated) });
+    }
+    let value = operand.eval(cx)?;
+    cx.state.work_on(&value)?;
+    let value = compare::Wanted::new(&value);
+    for item in list {
+        cx.state.work(NODE_BYTES)?;
+        let held = cx.state.held();
+        let item = item.eval(cx)?;
+        cx.state.work_on(&item)?;
+        let equal = value.is_equal(&item);
+        drop(item);
+        cx.state.give_back_to(held);
+        match equal {
+            Some(true) => return Ok(Some(!negated)),
+            None => unknown = true,
+            Some(false) => {}
+        }
+    }
+    Ok(if unknown { None } else { Some(negated) })
+}
+
+/// The day that spans count from where a date is wanted.
+pub fn today(cx: &Context<'_>) -> Date {
+    cx.state.now_local().date
+}

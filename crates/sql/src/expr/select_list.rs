@@ -1,0 +1,104 @@
+//! The select list as GROUP BY, HAVING and ORDER BY know it: by position and by name.
+//!
+//! A name may stand for several entries. As in MySQL, an expression of that name is meant rather than the
+//! columns before it, one column that is there twice is one, and two columns are an error (1052).
+
+use std::collections::HashMap;
+
+use super::bind::Bound;
+use super::{Expr, NODE_BYTES};
+use crate::discard::Elsewhere;
+use crate::plan::Planner;
+use crate::result::SqlError;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning<T> {
+    /// Nothing here is called so.
+    Nothing,
+    /// This.
+    One(T),
+    /// Several things: error 1052.
+    Several,
+}
+
+impl<T> Meaning<T> {
+    /// One more thing is called so.
+    pub fn add(&mut self, one: T) {
+        *self = match self {
+            Meaning::Nothing => Meaning::One(one),
+            _ => Meaning::Several,
+        };
+    }
+}
+
+/// What a name takes in the index.
+const NAME_BYTES: usize = size_of::<(String, Meaning<usize>)>();
+
+/// The bound select list of a query.
+pub struct SelectList {
+    entries: Elsewhere<Vec<Bound>>,
+    /// In lower case.
+    names: HashMap<String, Meaning<usize>>,
+}
+
+/// Which column of which source an entry is, if it is nothing else.
+fn column_of((expr, _): &Bound) -> Option<(u16, u16)> {
+    match expr {
+        Expr::Column { source, column } => Some((*source, *column)),
+        _ => None,
+    }
+}
+
+impl SelectList {
+    /// These entries, without names.
+    pub fn new(entries: Elsewhere<Vec<Bound>>) -> SelectList {
+        SelectList { entries, names: HashMap::new() }
+    }
+
+    /// Gives the entries their names, in the order of the list.
+    pub fn give_names<'n>(
+        &mut self,
+        planner: &Planner<'_>,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<(), SqlError> {
+        for ((at, entry), name) in self.entries.iter().enumerate().zip(names) {
+            planner.expand(1, NAME_BYTES + name.len())?;
+            let meaning = self.names.entry(name.to_ascii_lowercase()).or_insert(Meaning::One(at));
+            let Meaning::One(before) = *meaning else { continue };
+            // Behind an expression of that name nobody looks on.
+            if let Some(first) = column_of(&self.entries[before])
+                && column_of(entry) != Some(first)
+            {
+                *meaning = if column_of(entry).is_some() { Meaning::Several } else { Meaning::One(at) };
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns among the entries: source and number.
+    pub fn columns(&self, planner: &Planner<'_>) -> Result<impl Iterator<Item = (u16, u16)>, SqlError> {
+        planner.work(self.entries.len() * NODE_BYTES)?;
+        Ok(self.entries.iter().filter_map(column_of))
+    }
+
+    /// What an unqualified name stands for.
+    pub fn named(&mut self, name: &str) -> Meaning<Bound> {
+        let meaning = if self.names.is_empty() { None } else { self.names.get(&name.to_ascii_lowercase()) };
+        match meaning.copied() {
+            Some(Meaning::One(at)) => self.entry(at).map_or(Meaning::Nothing, Meaning::One),
+            Some(Meaning::Several) => Meaning::Several,
+            Some(Meaning::Nothing) | None => Meaning::Nothing,
+        }
+    }
+
+    /// The entry of this position, from 0, for one more place.
+    pub fn entry(&mut self, at: usize) -> Option<Bound> {
+        self.entries.get_mut(at).map(|(expr, ty)| (expr.share(), *ty))
+    }
+
+    /// The entries.
+    pub fn into_entries(self) -> Vec<Bound> {
+        self.entries.into_inner()
+    }
+}

@@ -1,0 +1,140 @@
+//! Functions that read the context: the clock, names, counters.
+
+use super::super::value::{Value, temporal};
+use super::functions::{Function, function};
+use super::types::Type;
+use super::{Context, Evaluated};
+
+fn now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
+    let digits = values.first().map_or(0, Value::to_i64).clamp(0, 6) as u8;
+    let mut moment = if utc { cx.state.now_utc() } else { cx.state.now_local() };
+    let unit = 10u32.pow(6 - u32::from(digits));
+    moment.micros = moment.micros / unit * unit;
+    Ok(Value::DateTime(moment, digits))
+}
+
+fn time_now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
+    Ok(match now(values, cx, utc)? {
+        Value::DateTime(moment, digits) => Value::Time(temporal::time_of_day(moment), digits),
+        other => other,
+    })
+}
+
+fn user<'a>(cx: &Context<'a>, account: bool) -> Evaluated<'a> {
+    let client = cx.state.facts.client();
+    let host = if account { &*client.account_host } else { &*client.host };
+    Ok(Value::text(format!("{}@{host}", client.user)))
+}
+
+fn database<'a>(cx: &Context<'a>) -> Evaluated<'a> {
+    Ok(cx.state.current_database().map_or(Value::Null, |name| Value::text(name.to_string())))
+}
+
+fn uuid(cx: &Context<'_>) -> String {
+    let (high, low) = (cx.state.random(), cx.state.random());
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        (high & 0x0fff) | 0x1000,
+        (low >> 48 & 0x3fff) | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+macro_rules! volatile {
+    ($name:literal, $least:literal..=$most:literal, $result:expr, $eval:expr) => {
+        Function { name: $name, least: $least, most: $most, volatile: true, result: $result, eval: $eval }
+    };
+}
+
+fn fraction(types: &[Type]) -> u8 {
+    if types.is_empty() { 0 } else { 6 }
+}
+
+/// Whether the value of this (upper-case) function depends on who calls it, and when. CHARSET and COLLATION
+/// stand here for their company only.
+pub fn is_of_session(name: &str) -> bool {
+    !["CHARSET", "COLLATION"].contains(&name) && FUNCTIONS.iter().any(|function| function.name == name)
+}
+
+/// The table.
+pub static FUNCTIONS: &[Function] = &[
+    function!("NOW", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
+    function!("CURRENT_TIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(
+        v, cx, false
+    )),
+    function!("LOCALTIME", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
+    function!("LOCALTIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
+    function!("SYSDATE", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, false)),
+    function!("UTC_TIMESTAMP", 0..=1, |t| Type::datetime(fraction(t)).not_null(), |v, cx| now(v, cx, true)),
+    function!("CURDATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(
+        cx.state.now_local().date
+    ))),
+    function!("CURRENT_DATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(
+        cx.state.now_local().date
+    ))),
+    function!("UTC_DATE", 0..=0, |_| Type::DATE.not_null(), |_, cx| Ok(Value::Date(cx.state.now_utc().date))),
+    function!("CURTIME", 0..=1, |t| Type::time(fraction(t)).not_null(), |v, cx| time_now(v, cx, false)),
+    function!("CURRENT_TIME", 0..=1, |t| Type::time(fraction(t)).not_null(), |v, cx| time_now(v, cx, false)),
+    function!("UTC_TIME", 0..=1, |t| Type::time(fraction(t)).not_null(), |v, cx| time_now(v, cx, true)),
+    function!("DATABASE", 0..=0, |_| Type::text(64), |_, cx| database(cx)),
+    function!("SCHEMA", 0..=0, |_| Type::text(64), |_, cx| database(cx)),
+    function!("USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, false)),
+    function!("SESSION_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, false)),
+    function!("SYSTEM_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, false)),
+    function!("CURRENT_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, true)),
+    function!("CONNECTION_ID", 0..=0, |_| Type::UINT.not_null(), |_, cx| {
+        Ok(Value::UInt(u64::from(cx.state.connection_id)))
+    }),
+    function!("VERSION", 0..=0, |_| Type::text(60), |_, cx| cx.state.system_variable("version", None)),
+    volatile!("LAST_INSERT_ID", 0..=1, |_| Type::UINT.not_null(), |v, cx| match v.first() {
+        Some(value) => {
+            let id = value.to_bits();
+            cx.state.last_insert_id.set(id);
+            cx.state.said_insert_id.set(Some(id));
+            Ok(Value::UInt(id))
+        }
+        None => Ok(Value::UInt(cx.state.last_insert_id.get())),
+    }),
+    volatile!("ROW_COUNT", 0..=0, |_| Type::INT.not_null(), |_, cx| Ok(Value::Int(cx.state.row_count.get()))),
+    volatile!("FOUND_ROWS", 0..=0, |_| Type::INT.not_null(), |_, cx| Ok(Value::UInt(
+        cx.state.found_rows.get()
+    ))),
+    volatile!("RAND", 0..=1, |_| Type::DOUBLE.not_null(), |_, cx| {
+        Ok(Value::Double((cx.state.random() >> 11) as f64 / (1u64 << 53) as f64))
+    }),
+    volatile!("UUID", 0..=0, |_| Type::text(36).not_null(), |_, cx| Ok(Value::text(uuid(cx)))),
+    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, cx| Ok(Value::UInt(
+        cx.state.random() >> 8
+    ))),
+    // The executor sleeps before it evaluates the row.
+    volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Int(0))),
+    volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| {
+        Ok(if v[0].is_null() {
+            Value::Null
+        } else {
+            Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy())?)
+        })
+    }),
+    volatile!("RELEASE_LOCK", 1..=1, |_| Type::INT, |v, cx| {
+        Ok(if v[0].is_null() {
+            Value::Null
+        } else {
+            Value::truth_value(cx.state.release_lock(&v[0].to_string_lossy()))
+        })
+    }),
+    volatile!("BENCHMARK", 2..=2, |_| Type::INT, |_, _| Ok(Value::Int(0))),
+    function!("CHARSET", 1..=1, |_| Type::text(64), |v, _| {
+        Ok(Value::text(match &v[0] {
+            Value::Text(_, rule) => rule.charset(),
+            _ => "binary",
+        }))
+    }),
+    function!("COLLATION", 1..=1, |_| Type::text(64), |v, _| {
+        Ok(Value::text(match &v[0] {
+            Value::Text(_, rule) => rule.name(),
+            _ => "binary",
+        }))
+    }),
+];

@@ -1,0 +1,421 @@
+//! Result types: what a client is told of a column before there is a row, and CAST.
+
+use std::borrow::Cow;
+
+use untorn::types::{Collation, ColumnType, SizeClass};
+
+use super::super::ast::CastType;
+use super::super::value::{Value, collation, decimal};
+use super::{Evaluated, functions};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::result::{ColumnMeta, charset, column_flag, kind};
+
+/// The type of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// Protocol type number.
+    pub kind: u8,
+    /// Display length: characters for text, columns for the rest.
+    pub length: u32,
+    /// Digits behind the point.
+    pub decimals: u8,
+    /// UNSIGNED.
+    pub unsigned: bool,
+    /// May be NULL.
+    pub nullable: bool,
+    /// Of text; binary otherwise.
+    pub collation: Collation,
+}
+
+impl Type {
+    const fn of(kind: u8, length: u32, decimals: u8) -> Type {
+        Type { kind, length, decimals, unsigned: false, nullable: true, collation: Collation::Binary }
+    }
+
+    /// NULL.
+    pub const NULL: Type = Type::of(kind::NULL, 0, 0);
+    /// BIGINT.
+    pub const INT: Type = Type::of(kind::LONGLONG, 20, 0);
+    /// BIGINT UNSIGNED.
+    pub const UINT: Type = Type { unsigned: true, ..Type::of(kind::LONGLONG, 20, 0) };
+    /// A truth value.
+    pub const BOOL: Type = Type { nullable: true, ..Type::of(kind::LONGLONG, 1, 0) };
+    /// DOUBLE.
+    pub const DOUBLE: Type = Type::of(kind::DOUBLE, 23, 31);
+    /// DATE.
+    pub const DATE: Type = Type::of(kind::DATE, 10, 0);
+
+    /// Text of this many characters.
+    pub const fn text(length: u32) -> Type {
+        Type { collation: Collation::Utf8mb4GeneralCi, ..Type::of(kind::VAR_STRING, length, 0) }
+    }
+
+    /// Bytes.
+    pub const fn bytes(length: u32) -> Type {
+        Type::of(kind::VAR_STRING, length, 0)
+    }
+
+    /// DECIMAL.
+    pub fn decimal(precision: u8, scale: u8) -> Type {
+        Type::of(kind::NEWDECIMAL, u32::from(precision) + 1 + u32::from(scale > 0), scale)
+    }
+
+    /// DATETIME with digits of a second.
+    pub fn datetime(fraction: u8) -> Type {
+        Type::of(kind::DATETIME, 19 + fraction_length(fraction), fraction)
+    }
+
+    /// TIME with digits of a second.
+    pub fn time(fraction: u8) -> Type {
+        Type::of(kind::TIME, 10 + fraction_length(fraction), fraction)
+    }
+
+    /// The same, never NULL.
+    pub fn not_null(self) -> Type {
+        Type { nullable: false, ..self }
+    }
+
+    /// Whether values are integers.
+    pub fn is_integer(&self) -> bool {
+        matches!(self.kind, kind::TINY | kind::SHORT | kind::INT24 | kind::LONG | kind::LONGLONG | kind::YEAR)
+    }
+
+    /// Whether values are floating-point.
+    pub fn is_double(&self) -> bool {
+        matches!(self.kind, kind::FLOAT | kind::DOUBLE)
+    }
+
+    /// Whether values are text or bytes.
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, kind::STRING | kind::VAR_STRING | kind::BLOB | kind::ENUM | kind::SET | kind::BIT)
+    }
+
+    /// Digits in total and after the point, when values count as exact numbers.
+    pub fn digits(&self) -> (u8, u8) {
+        if self.kind == kind::NEWDECIMAL {
+            let point = 1 + u32::from(self.decimals > 0);
+            return (self.length.saturating_sub(point).min(65) as u8, self.decimals);
+        }
+        (self.length.min(20) as u8, 0)
+    }
+
+    /// A type that both values fit.
+    pub fn union(self, other: Type) -> Type {
+        let nullable = self.nullable || other.nullable;
+        if self.kind == kind::NULL {
+            return Type { nullable: true, ..other };
+        }
+        if other.kind == kind::NULL {
+            return Type { nullable: true, ..self };
+        }
+        if self.kind == other.kind && !self.is_text() && self.kind != kind::NEWDECIMAL {
+            return Type {
+                length: self.length.max(other.length),
+                decimals: self.decimals.max(other.decimals),
+                unsigned: self.unsigned && other.unsigned,
+                nullable,
+                ..self
+            };
+        }
+        let bits =
+            |t: Type| if t.kind == kind::BIT { Type { nullable: t.nullable, ..Type::UINT } } else { t };
+        if (self.kind == kind::BIT) != (other.kind == kind::BIT) {
+            return bits(self).union(bits(other));
+        }
+        let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
+        if number(&self) && number(&other) {
+            return if self.is_double() || other.is_double() {
+                Type { nullable, ..Type::DOUBLE }
+            } else if self.is_integer() && other.is_integer() {
+                Type { nullable, unsigned: self.unsigned && other.unsigned, ..Type::INT }
+            } else {
+                let ((p1, s1), (p2, s2)) = (self.digits(), other.digits());
+                let scale = s1.max(s2);
+                let whole = (p1.saturating_sub(s1)).max(p2.saturating_sub(s2));
+                Type { nullable, ..Type::decimal((whole + scale).min(65), scale) }
+            };
+        }
+        let rule = if self.is_text() && other.is_text() {
+            collation::common(self.collation, other.collation)
+        } else if self.is_text() {
+            self.collation
+        } else if other.is_text() {
+            other.collation
+        } else {
+            Collation::Utf8mb4GeneralCi
+        };
+        Type { nullable, collation: rule, ..Type::text(self.length.max(other.length)) }
+    }
+
+    /// What makes a value of this type one of a union of types: nothing where it is of that kind already.
+    /// Values of one column are sorted and compared as what they are, so they must be of one kind.
+    pub fn conversion(self, to: Type) -> Option<CastType> {
+        if self.kind == kind::NULL {
+            return None;
+        }
+        if to.kind == kind::NEWDECIMAL {
+            let (precision, scale) = to.digits();
+            let same = self.kind == kind::NEWDECIMAL && self.digits().1 == scale;
+            return (!same).then_some(CastType::Decimal { precision, scale });
+        }
+        if to.is_double() {
+            return (!self.is_double()).then_some(CastType::Double);
+        }
+        if !to.is_text() || self.is_text() {
+            return None;
+        }
+        Some(match to.collation {
+            Collation::Binary => CastType::Binary { length: None },
+            _ => CastType::Char { length: None, charset: None },
+        })
+    }
+
+    /// The type of a table's column.
+    pub fn of_column(column: &ColumnType, nullable: bool) -> Type {
+        let of = |kind, length, decimals| Type { nullable, ..Type::of(kind, length, decimals) };
+        let text = |kind, length, rule: Collation| Type { collation: rule, ..of(kind, length, 0) };
+        let int = |kind, signed: u32, unsigned: bool| Type {
+            unsigned,
+            ..of(kind, if unsigned && kind != kind::LONGLONG { signed - 1 } else { signed }, 0)
+        };
+        match column {
+            ColumnType::TinyInt { unsigned } => int(kind::TINY, 4, *unsigned),
+            ColumnType::SmallInt { unsigned } => int(kind::SHORT, 6, *unsigned),
+            ColumnType::MediumInt { unsigned } => int(kind::INT24, 9, *unsigned),
+            ColumnType::Int { unsigned } => int(kind::LONG, 11, *unsigned),
+            ColumnType::BigInt { unsigned } => int(kind::LONGLONG, 20, *unsigned),
+            ColumnType::Float => of(kind::FLOAT, 12, 31),
+            ColumnType::Double => of(kind::DOUBLE, 22, 31),
+            ColumnType::Decimal { precision, scale } => {
+                Type { nullable, ..Type::decimal(*precision, *scale) }
+            }
+            ColumnType::Date => of(kind::DATE, 10, 0),
+            ColumnType::DateTime { fraction } => {
+                of(kind::DATETIME, 19 + fraction_length(*fraction), *fraction)
+            }
+            ColumnType::Timestamp { fraction } => {
+                of(kind::TIMESTAMP, 19 + fraction_length(*fraction), *fraction)
+            }
+            ColumnType::Time { fraction } => of(kind::TIME, 10 + fraction_length(*fraction), *fraction),
+            ColumnType::Year => Type { unsigned: true, ..of(kind::YEAR, 4, 0) },
+            ColumnType::Char { chars, collation } => text(kind::STRING, *chars, *collation),
+            ColumnType::VarChar { chars, collation } => text(kind::VAR_STRING, *chars, *collation),
+            ColumnType::Binary { bytes } => of(kind::STRING, *bytes, 0),
+            ColumnType::VarBinary { bytes } => of(kind::VAR_STRING, *bytes, 0),
+            ColumnType::Text { size, collation } => text(kind::BLOB, blob_length(*size), *collation),
+            ColumnType::Blob { size } => of(kind::BLOB, blob_length(*size), 0),
+            ColumnType::Enum { members, collation } => {
+                let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
+                text(kind::ENUM, longest as u32, *collation)
+            }
+            ColumnType::Set { members, collation } => {
+                let all: usize = members.iter().map(|m| m.chars().count() + 1).sum();
+                text(kind::SET, all.saturating_sub(1) as u32, *collation)
+            }
+            ColumnType::Bit { bits } => Type { unsigned: true, ..of(kind::BIT, u32::from(*bits), 0) },
+        }
+    }
+
+    /// The column definition a client gets.
+    pub fn meta(&self, name: &str) -> ColumnMeta {
+        let is_text = self.is_text() && self.kind != kind::BIT && self.collation != Collation::Binary;
+        let mut flags = 0;
+        if !self.nullable {
+            flags |= column_flag::NOT_NULL;
+        }
+        if self.unsigned {
+            flags |= column_flag::UNSIGNED;
+        }
+        if !is_text {
+            flags |= column_flag::BINARY;
+        }
+        if self.is_integer() || self.is_double() || self.kind == kind::NEWDECIMAL || self.kind == kind::NULL {
+            flags |= column_flag::NUM;
+        }
+        let mut wire_kind = self.kind;
+        match self.kind {
+            kind::BLOB => flags |= column_flag::BLOB,
+            kind::ENUM => (wire_kind, flags) = (kind::STRING, flags | column_flag::ENUM),
+            kind::SET => (wire_kind, flags) = (kind::STRING, flags | column_flag::SET),
+            _ => {}
+        }
+        let length =
+            if is_text && self.kind != kind::BLOB { self.length.saturating_mul(4) } else { self.length };
+        ColumnMeta {
+            name: name.to_owned(),
+            charset: if is_text { charset::UTF8MB4_GENERAL_CI } else { charset::BINARY },
+            length,
+            kind: wire_kind,
+            flags,
+            decimals: self.decimals,
+            ..ColumnMeta::default()
+        }
+    }
+}
+
+fn fraction_length(fraction: u8) -> u32 {
+    if fraction > 0 { 1 + u32::from(fraction) } else { 0 }
+}
+
+fn blob_length(size: SizeClass) -> u32 {
+    u32::try_from(size.bytes_max()).unwrap_or(u32::MAX)
+}
+
+/// The type CAST gives.
+pub fn cast_type(target: &CastType) -> Type {
+    match target {
+        CastType::Signed => Type::INT,
+        CastType::Unsigned => Type::UINT,
+        CastType::Char { length, charset } => {
+            let length = length.unwrap_or(1024);
+            if charset.as_deref() == Some("binary") { Type::bytes(length) } else { Type::text(length) }
+        }
+        CastType::Binary { length } => Type::bytes(length.unwrap_or(1024)),
+        CastType::Decimal { precision, scale } => Type::decimal(*precision, *scale),
+        CastType::Double | CastType::Float => Type::DOUBLE,
+        CastType::Date => Type::DATE,
+        CastType::DateTime { fraction } => Type::datetime(*fraction),
+        CastType::Time { fraction } => Type::time(*fraction),
+        CastType::Year => Type { unsigned: true, ..Type::of(kind::YEAR, 4, 0) },
+        CastType::Json => Type::text(65_535),
+    }
+}
+
+/// `CAST(value AS target)`.
+pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Evaluated<'a> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    Ok(match target {
+        CastType::Signed => {
+            warn_of_text(&value, "INTEGER", state);
+            let wide = whole_part(&value);
+            Value::Int(i64::try_from(wide).unwrap_or(match wide > 0 {
+                true if wide <= i128::from(u64::MAX) => wide as u64 as i64,
+                // Text is read as an unsigned number.
+                true if matches!(value, Value::Text(..)) => -1,
+                true => i64::MAX,
+                false => i64::MIN,
+            }))
+        }
+        CastType::Unsigned => {
+            warn_of_text(&value, "INTEGER", state);
+            let wide = whole_part(&value);
+            Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
+        }
+        CastType::Char { length, charset } => {
+            let rule = if charset.as_deref() == Some("binary") {
+                Collation::Binary
+            } else {
+                Collation::Utf8mb4GeneralCi
+            };
+            cut_text(value, *length, rule)
+        }
+        CastType::Binary { length } => {
+            if let Some(length) = length
+                && !functions::text_fits(*length as usize, "cast_as_binary", state)
+            {
+                return Ok(Value::Null);
+            }
+            let mut text = value.to_text().into_owned();
+            if let Some(length) = length {
+                text.resize(*length as usize, 0);
+            }
+            Value::Text(Cow::Owned(text), Collation::Binary)
+        }
+        CastType::Decimal { precision, scale } => {
+            warn_of_text(&value, "DECIMAL", state);
+            let rounded = decimal::round(&value.to_decimal(), i64::from(*scale));
+            Value::Decimal(clamp_decimal(rounded, *precision, *scale))
+        }
+        CastType::Double => Value::Double(value.to_double()),
+        CastType::Float => Value::Float(value.to_double() as f32),
+        CastType::Date => match value.to_datetime(state.now_local().date) {
+            Some((moment, _)) => Value::Date(moment.date),
+            None => incorrect(&value, "datetime", state),
+        },
+        CastType::DateTime { fraction } => match value.to_datetime(state.now_local().date) {
+            Some((moment, _)) => Value::DateTime(functions::round_datetime(moment, *fraction), *fraction),
+            None => incorrect(&value, "datetime", state),
+        },
+        CastType::Time { fraction } => match value.to_time() {
+            Some((span, _)) => Value::Time(functions::round_time(span, *fraction), *fraction),
+            None => incorrect(&value, "time", state),
+        },
+        CastType::Year => Value::UInt(value.to_i64().clamp(0, 2155) as u64),
+        CastType::Json => cut_text(value, None, Collation::Utf8mb4Bin),
+    })
+}
+
+/// As an integer; of text only the digits before anything else count (`'12.7'` is 12).
+fn whole_part(value: &Value<'_>) -> i128 {
+    let Value::Text(text, rule) = value else { return value.to_integer() };
+    if *rule == Collation::Binary && text.first().is_some_and(|b| *b < b' ') {
+        return value.to_integer();
+    }
+    let text = text.trim_ascii_start();
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
+    match std::str::from_utf8(&text[..sign + digits]).unwrap_or_default().parse() {
+        Ok(number) => number,
+        Err(_) if digits == 0 => 0,
+        // Too many digits are as good as the furthest number.
+        Err(_) if text.starts_with(b"-") => i128::MIN,
+        Err(_) => i128::MAX,
+    }
+}
+
+fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {
+    let text: Cow<'_, [u8]> = match value {
+        Value::Text(text, _) => text,
+        other => Cow::Owned(other.to_text().into_owned()),
+    };
+    let Some(length) = length else { return Value::Text(text, rule) };
+    let end = collation::char_offset(&text, length as usize, rule);
+    match text {
+        Cow::Borrowed(text) => Value::Text(Cow::Borrowed(&text[..end]), rule),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            Value::Text(Cow::Owned(text), rule)
+        }
+    }
+}
+
+/// The nearest value that this many digits can hold.
+pub fn clamp_decimal(
+    value: super::super::value::BigDecimal,
+    precision: u8,
+    scale: u8,
+) -> super::super::value::BigDecimal {
+    let whole = usize::from(precision - scale.min(precision));
+    let mut text = if whole == 0 { "0".to_owned() } else { "9".repeat(whole) };
+    if scale > 0 {
+        text.push('.');
+        text.push_str(&"9".repeat(usize::from(scale)));
+    }
+    match decimal::parse(&text) {
+        Some(limit) if value > limit => limit,
+        Some(limit) if value < -limit.clone() => -limit,
+        _ => value,
+    }
+}
+
+fn warn_of_text(value: &Value<'_>, kind: &str, state: &SqlContext) {
+    if let Value::Text(text, _) = value {
+        let number = crate::value::convert::parse_number(text);
+        let partial = kind == "INTEGER" && text.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
+        if !number.complete || partial {
+            state
+                .warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]));
+        }
+    }
+}
+
+fn incorrect<'a>(value: &Value<'_>, kind: &str, state: &SqlContext) -> Value<'a> {
+    let text = value.to_string_lossy();
+    let mut warning = errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &text]);
+    warning.message = format!("Incorrect {kind} value: '{text}'").into();
+    state.warn(warning);
+    Value::Null
+}

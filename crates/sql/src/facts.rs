@@ -1,0 +1,86 @@
+//! What only the server knows: who is connected, what accounts may do, the table of system variables.
+//!
+//! SQL asks for it while it plans (rights), for rows of `information_schema`, for `@@name` and for USER().
+//! What rows of a table look at (settings, the kill switch) the server puts into the context itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::ast::Scope;
+use crate::privilege::Rights;
+use crate::result::SqlError;
+use crate::value::Value;
+
+/// Who sends the statements.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Account name as logged in.
+    pub user: Arc<str>,
+    /// Host part of the account.
+    pub account_host: Arc<str>,
+    /// Where the client is, without its port.
+    pub host: String,
+}
+
+/// What holds for a statement as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Affected rows of an UPDATE are the matched ones.
+    pub found_rows: bool,
+    /// `max_allowed_packet`: longest text that a function makes.
+    pub packet_bytes_max: usize,
+}
+
+/// A row of PROCESSLIST.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The connection's number.
+    pub id: u32,
+    /// Account name as logged in.
+    pub user: Arc<str>,
+    /// `host:port`, or `localhost` over the socket.
+    pub host: Arc<str>,
+    /// Current database.
+    pub database: Option<Arc<str>>,
+    /// `Sleep`, `Query`, `Execute`, ...
+    pub command: &'static str,
+    /// How long it has been in this command.
+    pub seconds: u64,
+    /// What it does right now.
+    pub state: &'static str,
+    /// The statement; empty when idle.
+    pub info: Vec<u8>,
+}
+
+/// See the module's text.
+pub trait ServerFacts {
+    /// Who sends the statements.
+    fn client(&self) -> Client;
+
+    /// What that account may do now.
+    fn rights(&self) -> Arc<Rights>;
+
+    /// What holds for the statement that begins.
+    fn terms(&self) -> Terms;
+
+    /// `@@name`, of the session if it has one when no scope is said.
+    ///
+    /// # Errors
+    /// 1193 for an unknown name, 1238 for the wrong scope.
+    fn system_variable(&self, name: &str, scope: Option<Scope>) -> Result<Value<'static>, SqlError>;
+
+    /// Names and values of the system variables, in the order of names: the global ones, or the session's.
+    fn variables(&self, global: bool) -> Vec<(&'static str, String)>;
+
+    /// Names and values of SHOW STATUS.
+    fn status(&self) -> Vec<(String, String)>;
+
+    /// All connections, in the order of their numbers.
+    fn processes(&self) -> Box<dyn Iterator<Item = Process>>;
+
+    /// All accounts: name, host, rights.
+    fn accounts(&self) -> Vec<(String, String, Rights)>;
+
+    /// Where sorts put what does not fit into memory (`tmpdir`).
+    fn temporary_directory(&self) -> PathBuf;
+}

@@ -1,0 +1,458 @@
+//! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
+
+use super::super::ast::{
+    CommonTable, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem,
+    TableRef,
+};
+use super::super::lexer::TokenKind;
+use super::{Parsed, Parser, reserved};
+use crate::errors;
+
+/// Words between SELECT and its list that change nothing here.
+const SELECT_OPTIONS: &[&str] = &[
+    "ALL",
+    "HIGH_PRIORITY",
+    "STRAIGHT_JOIN",
+    "SQL_SMALL_RESULT",
+    "SQL_BIG_RESULT",
+    "SQL_BUFFER_RESULT",
+    "SQL_NO_CACHE",
+    "SQL_CACHE",
+];
+
+/// Whether the query has nothing that a part of a UNION cannot have.
+fn is_plain(query: &Query) -> bool {
+    query.with.is_empty() && query.order_by.is_empty() && query.limit.is_none() && query.locking.is_none()
+}
+
+/// A query expression in parentheses as a part of another: what it sorts and limits is its own.
+fn whole(query: Query) -> Select {
+    let derived = TableRef::Derived { query: Box::new(query), alias: String::new() };
+    let items = vec![SelectItem::Star { database: None, table: None }];
+    Select { items, from: Some(derived), ..Select::default() }
+}
+
+impl Parser<'_> {
+    /// `SELECT … [UNION [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
+    pub(crate) fn query(&mut self) -> Parsed<Query> {
+        let known = self.common_tables.len();
+        let with = if self.accept("WITH") { self.common_tables()? } else { Vec::new() };
+        let mut query = self.query_body()?;
+        self.common_tables.truncate(known);
+        if !with.is_empty() {
+            if !query.with.is_empty() {
+                query = single(whole(query));
+            }
+            query.with = with;
+        }
+        Ok(query)
+    }
+
+    /// `name [(columns)] AS (query), …`
+    fn common_tables(&mut self) -> Parsed<Vec<CommonTable>> {
+        let recursive = self.accept("RECURSIVE");
+        let known = self.common_tables.len();
+        self.list(|parser| {
+            let name = parser.name()?;
+            if parser.common_tables[known..].iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+                return Err(errors::error(errors::NONUNIQ_TABLE, &[&name]));
+            }
+            let columns = match parser.accept_symbol(b"(") {
+                true => {
+                    let columns = parser.list(Self::name)?;
+                    parser.expect_symbol(b")")?;
+                    columns
+                }
+                false => Vec::new(),
+            };
+            parser.expect("AS")?;
+            parser.expect_symbol(b"(")?;
+            let before = std::mem::take(&mut parser.height);
+            let query = parser.nested(Self::query)?;
+            parser.expect_symbol(b")")?;
+            // Whoever names it has its tree inside of its own.
+            parser.common_tables.push((name.to_ascii_lowercase(), parser.height));
+            parser.height = parser.height.max(before);
+            Ok(CommonTable { name, columns, query, recursive })
+        })
+    }
+
+    fn query_body(&mut self) -> Parsed<Query> {
+        let mut query = self.query_term()?;
+        while self.accept("UNION") {
+            let all = self.accept("ALL");
+            let _ = !all && self.accept("DISTINCT");
+            let next = self.query_term()?;
+            if !is_plain(&query) {
+                query = single(whole(query));
+            }
+            match is_plain(&next) && next.selects.len() == 1 {
+                true => query.selects.extend(next.selects.into_iter().map(|(_, select)| (all, select))),
+                false => query.selects.push((all, whole(next))),
+            }
+        }
+        if self.is_any_word(&["EXCEPT", "INTERSECT"]) {
+            return Err(errors::unsupported("EXCEPT and INTERSECT"));
+        }
+        if (self.is_word("ORDER") || self.is_word("LIMIT")) && !is_plain(&query) {
+            query = single(whole(query));
+        }
+        if self.accept("ORDER") {
+            self.expect("BY")?;
+            query.order_by = self.order_items()?;
+        }
+        if self.is_word("LIMIT") {
+            query.limit = Some(self.limit()?);
+        }
+        if self.is_word("INTO") {
+            self.take_into(&mut query)?;
+        }
+        query.locking = self.locking()?.or(query.locking);
+        if self.is_word("INTO") {
+            self.take_into(&mut query)?;
+        }
+        Ok(query)
+    }
+
+    fn query_term(&mut self) -> Parsed<Query> {
+        if self.accept_symbol(b"(") {
+            let query = self.nested(Self::query)?;
+            self.expect_symbol(b")")?;
+            return Ok(query);
+        }
+        if self.accept("TABLE") {
+            let name = self.table_name()?;
+            let select = Select {
+                items: vec![SelectItem::Star { database: None, table: None }],
+                from: Some(TableRef::Table { name, alias: None, hints: Vec::new() }),
+                ..Select::default()
+            };
+            return Ok(single(select));
+        }
+        Ok(single(self.select()?))
+    }
+
+    fn select(&mut self) -> Parsed<Select> {
+        self.expect("SELECT")?;
+        let tables = std::mem::take(&mut self.tables);
+        let select = self.beside(Self::select_body);
+        self.tables = tables;
+        select
+    }
+
+    fn select_body(&mut self) -> Parsed<Select> {
+        let mut select = Select::default();
+        loop {
+            if self.accept("DISTINCT") || self.accept("DISTINCTROW") {
+                select.distinct = true;
+            } else if self.accept("SQL_CALC_FOUND_ROWS") {
+                select.counts_all = true;
+            } else if self.accept_any(SELECT_OPTIONS).is_none() {
+                break;
+            }
+        }
+        select.items = self.list(Self::select_item)?;
+        if self.is_word("INTO") {
+            select.into = self.parse_into_variables()?;
+        }
+        if self.accept("FROM") {
+            if self.accept("DUAL") {
+                select.from = None;
+            } else {
+                select.from = Some(self.table_references()?);
+            }
+        }
+        if self.accept("WHERE") {
+            select.filter = Some(self.expr()?);
+        }
+        if self.accept("GROUP") {
+            self.expect("BY")?;
+            select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
+            select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+        }
+        if self.accept("HAVING") {
+            select.having = Some(self.expr()?);
+        }
+        if self.is_word("WINDOW") {
+            return Err(errors::unsupported("window functions"));
+        }
+        Ok(select)
+    }
+
+    fn take_into(&mut self, query: &mut Query) -> Parsed<()> {
+        let variables = self.parse_into_variables()?;
+        match query.selects.first_mut() {
+            Some((_, select)) => select.into = variables,
+            None => return Err(self.unexpected()),
+        }
+        Ok(())
+    }
+
+    fn parse_into_variables(&mut self) -> Parsed<Vec<String>> {
+        self.expect("INTO")?;
+        if self.is_any_word(&["OUTFILE", "DUMPFILE"]) {
+            return Err(errors::unsupported("SELECT INTO OUTFILE"));
+        }
+        self.list(|parser| {
+            if parser.current.kind != TokenKind::UserVariable {
+                return Err(parser.unexpected());
+            }
+            let token = parser.advance();
+            parser.user_variable_name(token)
+        })
+    }
+
+    fn select_item(&mut self) -> Parsed<SelectItem> {
+        if self.accept_symbol(b"*") {
+            return Ok(SelectItem::Star { database: None, table: None });
+        }
+        if let Some(star) = self.qualified_star()? {
+            return Ok(star);
+        }
+        let start = self.current.start;
+        let expr = self.expr()?;
+        let text = match &expr {
+            Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+            Expr::Column { name, .. } => name.clone(),
+            _ => self.text_since(start),
+        };
+        let text = cut_name(text);
+        let alias = self.alias(true)?;
+        Ok(SelectItem::Expr { expr, alias, text })
+    }
+
+    /// `t.*` or `db.t.*`, looking ahead.
+    fn qualified_star(&mut self) -> Parsed<Option<SelectItem>> {
+        if !matches!(self.current.kind, TokenKind::Word | TokenKind::QuotedName) {
+            return Ok(None);
+        }
+        let mut lexer = self.lexer.clone_at();
+        for parts in 1..=2usize {
+            let point = lexer.next_token();
+            if point.kind != TokenKind::Symbol || lexer.slice(point) != b"." {
+                return Ok(None);
+            }
+            let next = lexer.next_token();
+            if next.kind == TokenKind::Symbol && lexer.slice(next) == b"*" {
+                let first = self.any_name()?;
+                self.expect_symbol(b".")?;
+                let mut item = SelectItem::Star { database: None, table: Some(first.clone()) };
+                if parts == 2 {
+                    item = SelectItem::Star { database: Some(first), table: Some(self.any_name()?) };
+                    self.expect_symbol(b".")?;
+                }
+                self.expect_symbol(b"*")?;
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `[AS] alias`; strings only for columns.
+    fn alias(&mut self, text_allowed: bool) -> Parsed<Option<String>> {
+        let said = self.accept("AS");
+        match self.current.kind {
+            TokenKind::Text if text_allowed => self.text_string().map(Some),
+            TokenKind::QuotedName => self.any_name().map(Some),
+            TokenKind::Word if !reserved::is_reserved(self.slice()) => self.any_name().map(Some),
+            _ if said => Err(self.unexpected()),
+            _ => Ok(None),
+        }
+    }
+
+    /// `t1, t2 JOIN t3 ON …`; the comma binds weaker than JOIN.
+    pub(crate) fn table_references(&mut self) -> Parsed<TableRef> {
+        let mut left = self.joined_table()?;
+        while self.accept_symbol(b",") {
+            let right = self.joined_table()?;
+            self.grow()?;
+            left = join(left, right, JoinKind::Inner);
+        }
+        Ok(left)
+    }
+
+    fn joined_table(&mut self) -> Parsed<TableRef> {
+        let mut left = self.table_factor()?;
+        loop {
+            let natural = self.accept("NATURAL");
+            let kind = if self.accept("INNER") || self.accept("CROSS") {
+                self.expect("JOIN")?;
+                JoinKind::Inner
+            } else if self.accept("JOIN") {
+                JoinKind::Inner
+            } else if self.accept("STRAIGHT_JOIN") {
+                JoinKind::Straight
+            } else if (self.is_word("LEFT") || self.is_word("RIGHT")) && !self.peek_is_symbol(b"(") {
+                let kind = if self.is_word("LEFT") { JoinKind::Left } else { JoinKind::Right };
+                self.advance();
+                let _ = self.accept("OUTER");
+                self.expect("JOIN")?;
+                kind
+            } else if natural {
+                return Err(self.unexpected());
+            } else {
+                return Ok(left);
+            };
+            let right = self.table_factor()?;
+            let mut on = None;
+            let mut using = Vec::new();
+            if self.accept("ON") {
+                on = Some(self.expr()?);
+            } else if self.accept("USING") {
+                using = self.parenthesised(Self::name)?;
+            } else if matches!(kind, JoinKind::Left | JoinKind::Right) && !natural {
+                return Err(self.unexpected());
+            }
+            self.grow()?;
+            left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural };
+        }
+    }
+
+    fn table_factor(&mut self) -> Parsed<TableRef> {
+        self.beside(Self::table_factor_itself)
+    }
+
+    fn table_factor_itself(&mut self) -> Parsed<TableRef> {
+        if self.is_symbol(b"(") {
+            let derived = self.starts_query();
+            self.advance();
+            if derived || self.is_word("SELECT") {
+                self.count_table()?;
+                let query = Box::new(self.nested(Self::query)?);
+                self.expect_symbol(b")")?;
+                let alias = self.alias(false)?;
+                let alias = alias.ok_or_else(|| errors::error(errors::DERIVED_MUST_HAVE_ALIAS, &[]))?;
+                return Ok(TableRef::Derived { query, alias });
+            }
+            let inner = self.nested(Self::table_references)?;
+            self.expect_symbol(b")")?;
+            return Ok(inner);
+        }
+        self.count_table()?;
+        let name = self.table_name()?;
+        if name.database.is_none() && !self.common_tables.is_empty() {
+            let common = self.common_tables.iter().rev();
+            let mut named = common.filter(|(common, _)| common.eq_ignore_ascii_case(&name.name));
+            if let Some((_, height)) = named.next() {
+                self.height = self.height.max(*height);
+                self.grow()?;
+            }
+        }
+        if self.is_word("PARTITION") {
+            return Err(errors::unsupported("PARTITION"));
+        }
+        let alias = self.alias(false)?;
+        let mut hints = Vec::new();
+        while let Some(hint) = self.index_hint()? {
+            hints.push(hint);
+            let _ = self.accept_symbol(b",");
+        }
+        Ok(TableRef::Table { name, alias, hints })
+    }
+
+    fn count_table(&mut self) -> Parsed<()> {
+        self.tables += 1;
+        if self.tables > super::TABLES_MAX {
+            return Err(errors::error(errors::TOO_MANY_TABLES, &[&super::TABLES_MAX]));
+        }
+        Ok(())
+    }
+
+    fn index_hint(&mut self) -> Parsed<Option<IndexHint>> {
+        let kind = match () {
+            () if !(self.peek_is_word("INDEX") || self.peek_is_word("KEY")) => return Ok(None),
+            () if self.is_word("FORCE") => HintKind::Force,
+            () if self.is_word("USE") => HintKind::Use,
+            () if self.is_word("IGNORE") => HintKind::Ignore,
+            () => return Ok(None),
+        };
+        self.advance();
+        self.advance();
+        if self.accept("FOR") {
+            let _ =
+                self.accept("JOIN") || self.accept_all(&["ORDER", "BY"]) || self.accept_all(&["GROUP", "BY"]);
+        }
+        self.expect_symbol(b"(")?;
+        let mut indexes = Vec::new();
+        if !self.is_symbol(b")") {
+            indexes = self.list(Self::any_name)?;
+        }
+        self.expect_symbol(b")")?;
+        Ok(Some(IndexHint { kind, indexes }))
+    }
+
+    /// `LIMIT count`, `LIMIT offset, count`, `LIMIT count OFFSET offset`.
+    pub(crate) fn limit(&mut self) -> Parsed<Limit> {
+        self.expect("LIMIT")?;
+        let first = self.limit_value()?;
+        if self.accept_symbol(b",") {
+            return Ok(Limit { count: self.limit_value()?, offset: Some(first) });
+        }
+        let offset = if self.accept("OFFSET") { Some(self.limit_value()?) } else { None };
+        Ok(Limit { count: first, offset })
+    }
+
+    fn limit_value(&mut self) -> Parsed<Expr> {
+        match self.current.kind {
+            TokenKind::Integer | TokenKind::Parameter => self.primary(),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn locking(&mut self) -> Parsed<Option<Locking>> {
+        let exclusive = if self.accept_all(&["LOCK", "IN", "SHARE", "MODE"]) {
+            return Ok(Some(Locking { exclusive: false, wait: LockWait::Wait }));
+        } else if self.accept_all(&["FOR", "UPDATE"]) {
+            true
+        } else if self.accept_all(&["FOR", "SHARE"]) {
+            false
+        } else {
+            return Ok(None);
+        };
+        if self.accept("OF") {
+            self.list(Self::table_name)?;
+        }
+        let wait = if self.accept("NOWAIT") {
+            LockWait::NoWait
+        } else if self.accept_all(&["SKIP", "LOCKED"]) {
+            LockWait::SkipLocked
+        } else {
+            LockWait::Wait
+        };
+        Ok(Some(Locking { exclusive, wait }))
+    }
+}
+
+/// The name of a column that has none of its own: its text, cut as MySQL cuts it. It goes to the client in
+/// one packet.
+fn cut_name(mut text: String) -> String {
+    const CHARS_MAX: usize = 255;
+    if text.len() > CHARS_MAX
+        && let Some((end, _)) = text.char_indices().nth(CHARS_MAX)
+    {
+        text.truncate(end);
+        text.shrink_to_fit();
+    }
+    text
+}
+
+fn single(select: Select) -> Query {
+    Query {
+        with: Vec::new(),
+        selects: vec![(true, select)],
+        order_by: Vec::new(),
+        limit: None,
+        locking: None,
+    }
+}
+
+fn join(left: TableRef, right: TableRef, kind: JoinKind) -> TableRef {
+    TableRef::Join {
+        left: Box::new(left),
+        right: Box::new(right),
+        kind,
+        on: None,
+        using: Vec::new(),
+        natural: false,
+    }
+}

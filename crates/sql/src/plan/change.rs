@@ -1,0 +1,574 @@
+//! Plans of INSERT, UPDATE and DELETE.
+
+use std::collections::HashSet;
+
+use untorn::schema::{ColumnDef, Default};
+
+use super::access::{Path, Question, order_of};
+use super::apply::{self, Apply};
+use super::query::{push_conjuncts, without};
+use super::row_rules::{self, RowRules};
+use super::source::Source;
+use super::{Condition, Planner, SelectPlan, Tables};
+use crate::ast::{self, HintKind, InsertSource, TableRef};
+use crate::errors;
+use crate::expr::bind::Binder;
+use crate::expr::{Expr, NODE_BYTES};
+use crate::privilege::Privileges;
+use crate::result::SqlError;
+use crate::store::Storing;
+use crate::value::Value;
+
+/// What a column gets when nothing is said.
+#[derive(Clone, Debug)]
+pub enum ColumnDefault {
+    /// These stored bytes.
+    Stored(Vec<u8>),
+    /// NULL.
+    Null,
+    /// The time of the statement.
+    Now,
+    /// The next AUTO_INCREMENT value.
+    AutoIncrement,
+    /// The value of an expression.
+    Expression(Expr),
+    /// The value of a generated column, whatever is said.
+    Generated(Expr),
+    /// Nothing: error 1364.
+    Missing,
+}
+
+/// A value in VALUES or SET.
+#[derive(Clone, Debug)]
+pub enum Assigned {
+    /// An expression.
+    Value(Expr),
+    /// DEFAULT.
+    Default,
+}
+
+/// INSERT, REPLACE.
+#[derive(Debug)]
+pub struct InsertPlan {
+    /// The table.
+    pub source: Source,
+    /// Columns that values are given for, in the order of the values.
+    pub columns: Vec<u16>,
+    /// VALUES.
+    pub rows: Vec<Vec<Assigned>>,
+    /// SELECT.
+    pub query: Option<Box<SelectPlan>>,
+    /// IGNORE.
+    pub ignore: bool,
+    /// REPLACE.
+    pub replace: bool,
+    /// ON DUPLICATE KEY UPDATE.
+    pub on_duplicate: Vec<(u16, Assigned)>,
+    /// Defaults of all columns.
+    pub defaults: Vec<ColumnDefault>,
+    /// What is computed and checked of each row.
+    pub rules: Option<Box<RowRules>>,
+    /// Values read columns of their own row.
+    pub reads_itself: bool,
+    /// Subqueries.
+    pub subqueries: Vec<SelectPlan>,
+}
+
+/// Which rows an UPDATE or DELETE is about.
+#[derive(Debug)]
+pub struct Target {
+    /// The table.
+    pub source: Source,
+    /// How it is read.
+    pub path: Path,
+    /// Conditions the path does not express.
+    pub filter: Vec<Condition>,
+    /// All conditions.
+    pub all_conditions: Vec<Condition>,
+    /// Columns that the conditions, the order and new values look at, and those that are changed.
+    pub needed: Vec<u16>,
+    /// ORDER BY that the path does not give.
+    pub order: Vec<(Expr, bool)>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// Subqueries.
+    pub subqueries: Vec<SelectPlan>,
+    /// Subqueries that are executed for each row.
+    pub apply: Option<Box<Apply>>,
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub struct UpdatePlan {
+    /// Which rows.
+    pub target: Target,
+    /// SET.
+    pub assignments: Vec<(u16, Assigned)>,
+    /// Defaults of all columns.
+    pub defaults: Vec<ColumnDefault>,
+    /// What is computed and checked of each row.
+    pub rules: Option<Box<RowRules>>,
+    /// An assignment reads a column that one before it assigns.
+    pub reads_assigned: bool,
+    /// A change could make the scan meet the row again.
+    pub moves_rows: bool,
+    /// IGNORE.
+    pub ignore: bool,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub struct DeletePlan {
+    /// Which rows.
+    pub target: Target,
+    /// Errors of expressions are warnings.
+    pub ignore: bool,
+}
+
+fn push_tables(source: &Source, subqueries: &[SelectPlan], found: &mut Tables) {
+    found.extend(source.engine_table().cloned());
+    subqueries.iter().for_each(|plan| plan.tables(found));
+}
+
+impl InsertPlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Tables) {
+        push_tables(&self.source, &self.subqueries, found);
+        self.query.iter().for_each(|plan| plan.tables(found));
+    }
+}
+
+impl UpdatePlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Tables) {
+        push_tables(&self.target.source, &self.target.subqueries, found);
+    }
+}
+
+impl DeletePlan {
+    /// Tables used.
+    pub fn tables(&self, found: &mut Tables) {
+        push_tables(&self.target.source, &self.target.subqueries, found);
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn default_of(
+        &self,
+        column: &ColumnDef,
+        sources: &[Source],
+    ) -> Result<ColumnDefault, SqlError> {
+        if let Some(text) = &column.generated {
+            return Ok(ColumnDefault::Generated(self.bind_kept(text, sources)?));
+        }
+        Ok(match &column.default {
+            Some(Default::Expression(text)) => ColumnDefault::Expression(self.bind_kept(text, sources)?),
+            _ if column.auto_increment => ColumnDefault::AutoIncrement,
+            Some(Default::CurrentTimestamp) => ColumnDefault::Now,
+            Some(Default::Literal(text)) => {
+                let value = Value::Text(text.into(), column.kind.collation());
+                let mut bytes = Vec::new();
+                let storing = Storing { state: self.state, row: 1, lenient: true };
+                storing.encode(&value, column, &mut bytes)?;
+                ColumnDefault::Stored(bytes)
+            }
+            None if column.nullable => ColumnDefault::Null,
+            None => ColumnDefault::Missing,
+        })
+    }
+
+    fn engine_source(&self, name: &ast::TableName, wanted: Privileges) -> Result<Source, SqlError> {
+        self.require_on(name, wanted)?;
+        self.table_source(name, None)
+    }
+
+    /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
+    fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
+        let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
+            return Ok(());
+        };
+        if self.state.rights().on_table(&source.database, &source.table).has(Privileges::SELECT) {
+            return Ok(());
+        }
+        Err(self.state.column_denied(&column.name, &source.table))
+    }
+
+    /// Plans INSERT and REPLACE.
+    pub fn insert(&self, insert: &ast::Insert) -> Result<InsertPlan, SqlError> {
+        let mut wanted = Privileges::INSERT;
+        if insert.replace {
+            wanted |= Privileges::DELETE;
+        }
+        if !insert.on_duplicate.is_empty() {
+            wanted |= Privileges::UPDATE;
+        }
+        let source = self.engine_source(&insert.table, wanted)?;
+        let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
+        let mut columns = Vec::new();
+        for name in &insert.columns {
+            let column = source.column_number(name).ok_or_else(|| unknown(name))?;
+            if columns.contains(&column) {
+                return Err(errors::error(errors::FIELD_SPECIFIED_TWICE, &[name]));
+            }
+            columns.push(column);
+        }
+        let all: Vec<u16> = (0..source.columns.len() as u16).collect();
+        let named = !columns.is_empty();
+        if !named {
+            columns = all;
+        }
+        let sources = [source];
+        let mut binder = Binder::new(self, &sources);
+        let mut rows = self.elsewhere(Vec::new());
+        let mut query = None;
+        match &insert.source {
+            InsertSource::Values(values) => {
+                rows.reserve(values.len());
+                for (number, row) in values.iter().enumerate() {
+                    self.work(NODE_BYTES)?;
+                    let empty = row.is_empty() && !named;
+                    if row.len() != columns.len() && !empty {
+                        return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(number + 1)]));
+                    }
+                    rows.push(
+                        row.iter()
+                            .zip(&columns)
+                            .map(|(value, column)| assigned(&mut binder, value, *column))
+                            .collect::<Result<_, _>>()?,
+                    );
+                }
+            }
+            InsertSource::Query(select) => {
+                let plan = self.select(select)?;
+                if plan.items.len() != columns.len() {
+                    return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+                }
+                query = Some(Box::new(plan));
+            }
+        }
+        binder.inserted = sources.first();
+        let mut on_duplicate = Vec::new();
+        for (name, value) in &insert.on_duplicate {
+            let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;
+            on_duplicate.push((column, assigned(&mut binder, value, column)?));
+        }
+        let subqueries = std::mem::take(&mut binder.subqueries);
+        let reads_itself = rows.iter().flatten().any(|value: &Assigned| match value {
+            Assigned::Value(expr) => expr.reads(0),
+            Assigned::Default => false,
+        });
+        if subqueries.iter().any(SelectPlan::follows_rows) {
+            return Err(errors::unsupported("a correlated subquery in ON DUPLICATE KEY UPDATE"));
+        }
+        let (defaults, mut rules) = match sources[0].engine_table() {
+            Some(table) => self.defaults_and_rules(&table.def, &sources, None)?,
+            None => (Vec::new(), None),
+        };
+        if let Some(rules) = &mut rules {
+            rules.refuses_null = rows.len() == 1 && !insert.ignore;
+        }
+        let [source] = sources;
+        let given = |position: usize| {
+            rows.iter().any(|row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_))))
+        };
+        for (position, column) in columns.iter().enumerate() {
+            let computed = matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_)));
+            if computed && (query.is_some() || given(position)) {
+                return Err(not_allowed(&source, *column));
+            }
+        }
+        // `generated = DEFAULT` says nothing, but that a duplicate is no error.
+        refuse_generated(&on_duplicate, &defaults, &source)?;
+        Ok(InsertPlan {
+            source,
+            columns,
+            rows: rows.into_inner(),
+            query,
+            ignore: insert.ignore,
+            replace: insert.replace,
+            on_duplicate,
+            defaults,
+            rules,
+            reads_itself,
+            subqueries,
+        })
+    }
+
+    /// Plans UPDATE.
+    pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
+        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "multi-table UPDATE")?;
+        let mut binder = Binder::new(self, &sources);
+        let mut assignments = Vec::new();
+        for ((table, name), value) in &update.assignments {
+            let column = sources[0]
+                .answers_to(None, table.as_deref())
+                .then(|| sources[0].column_number(name))
+                .flatten()
+                .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+            assignments.push((column, assigned(&mut binder, value, column)?));
+        }
+        let mut parts =
+            self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
+        drop(binder);
+        let mut before = HashSet::new();
+        for (column, value) in &assignments {
+            if let Assigned::Value(expr) = value {
+                for number in apply::following(expr, &parts.subqueries) {
+                    let captures = &parts.subqueries[usize::from(number)].captures;
+                    let reads =
+                        |column| matches!(column, &Expr::Column { column, .. } if before.contains(&column));
+                    if captures.iter().any(reads) {
+                        return Err(errors::unsupported(
+                            "a correlated subquery that reads a column assigned before",
+                        ));
+                    }
+                    parts.applied.push(number);
+                }
+            }
+            before.insert(*column);
+        }
+        let mut needed = vec![Vec::new()];
+        for (_, value) in &assignments {
+            if let Assigned::Value(expr) = value {
+                self.note_columns(expr, &mut needed);
+            }
+        }
+        let mut target = self.target(sources, &hints, parts, needed)?;
+        for (column, _) in &assignments {
+            if !target.needed.contains(column) {
+                target.needed.push(*column);
+            }
+        }
+        let Some(table) = target.source.engine_table().cloned() else {
+            return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.source.alias, &"UPDATE"]));
+        };
+        let stamped: Vec<u16> = table.def.columns_on_update().collect();
+        let set: Vec<u16> = assignments.iter().map(|(column, _)| *column).chain(stamped.clone()).collect();
+        let (defaults, rules) =
+            self.defaults_and_rules(&table.def, std::slice::from_ref(&target.source), Some(&set))?;
+        refuse_generated(&assignments, &defaults, &target.source)?;
+        assignments.retain(|(column, _)| table.def.columns[usize::from(*column)].generated.is_none());
+        let of_defaults: Vec<u16> = assignments
+            .iter()
+            .filter_map(|(column, assigned)| defaulted(*column, assigned, &defaults))
+            .flat_map(row_rules::reads)
+            .collect();
+        for column in rules.iter().flat_map(|rules| &rules.needed).chain(&of_defaults) {
+            if !target.needed.contains(column) {
+                target.needed.push(*column);
+            }
+        }
+        let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
+        let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
+        let moves_rows = !target.path.unique && {
+            let scanned = match target.path.index {
+                untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
+                untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
+            };
+            let clustered = table.def.clustered_key();
+            let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
+            parts
+                .clone()
+                .any(|part| changed(part.column) || stamped.contains(&part.column) || generated(part.column))
+        };
+        let reads_assigned = self.reads_assigned(&assignments, &defaults);
+        self.outcome()?;
+        Ok(UpdatePlan {
+            defaults,
+            rules,
+            target,
+            reads_assigned,
+            assignments,
+            moves_rows,
+            ignore: update.ignore,
+        })
+    }
+
+    /// Whether an assignment reads a column that one before it assigns.
+    fn reads_assigned(&self, assignments: &[(u16, Assigned)], defaults: &[ColumnDefault]) -> bool {
+        let mut assigned = HashSet::new();
+        assignments.iter().any(|(column, value)| {
+            let mut reads = false;
+            let expr = match value {
+                Assigned::Value(expr) => Some(expr),
+                Assigned::Default => defaulted(*column, value, defaults),
+            };
+            if let Some(expr) = expr {
+                expr.visit(&mut |inner| {
+                    reads |= matches!(inner, Expr::Column { column, .. } if assigned.contains(column));
+                    !reads && self.walk()
+                });
+            }
+            assigned.insert(*column);
+            reads
+        })
+    }
+
+    /// Plans DELETE.
+    pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
+        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "multi-table DELETE")?;
+        let mut binder = Binder::new(self, &sources);
+        let parts =
+            self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
+        drop(binder);
+        let target = self.target(sources, &hints, parts, vec![Vec::new()])?;
+        Ok(DeletePlan { target, ignore: delete.ignore })
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn single_table(
+        &self,
+        table: &TableRef,
+        wanted: Privileges,
+        otherwise: &str,
+    ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
+        let TableRef::Table { name, alias, hints } = table else {
+            return Err(errors::unsupported(otherwise));
+        };
+        let mut source = self.engine_source(name, wanted)?;
+        if let Some(alias) = alias {
+            source.alias.clone_from(alias);
+        }
+        Ok(([source], hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect()))
+    }
+
+    fn conditions(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        filter: Option<&ast::Expr>,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<Conditions, SqlError> {
+        let mut conjuncts = Vec::new();
+        binder.clause = "where clause";
+        if let Some(filter) = filter {
+            push_conjuncts(binder.filter(filter)?, &mut conjuncts);
+        }
+        binder.clause = "order clause";
+        let mut order = Vec::new();
+        for item in order_by {
+            order.push((binder.bind(&item.expr)?.0, item.descending));
+        }
+        let limit = self.limit(limit)?.map(|(count, _)| count);
+        let subqueries = std::mem::take(&mut binder.subqueries);
+        if order.iter().any(|(expr, _)| !apply::following(expr, &subqueries).is_empty()) {
+            return Err(errors::unsupported("a correlated subquery in ORDER BY of a change"));
+        }
+        Ok(Conditions { conjuncts, order, limit, subqueries, applied: Vec::new() })
+    }
+
+    fn target(
+        &self,
+        sources: [Source; 1],
+        hints: &[(HintKind, Vec<String>)],
+        mut parts: Conditions,
+        mut needed: Vec<Vec<u16>>,
+    ) -> Result<Target, SqlError> {
+        let [source] = sources;
+        parts
+            .subqueries
+            .iter()
+            .flat_map(|plan| &plan.captures)
+            .for_each(|expr| self.note_columns(expr, &mut needed));
+        let (mut applied, others) = apply::split(parts.conjuncts, &parts.subqueries);
+        parts.conjuncts = others;
+        for (_, condition) in applied.iter().flat_map(|apply| &apply.conditions) {
+            self.note_columns(condition, &mut needed);
+        }
+        if !parts.applied.is_empty() {
+            applied.get_or_insert_default().rows = parts.applied;
+        }
+        let conjuncts = parts.conjuncts.iter().map(|condition| &**condition);
+        for expr in conjuncts.chain(parts.order.iter().map(|(expr, _)| expr)) {
+            self.note_columns(expr, &mut needed);
+        }
+        self.outcome()?;
+        self.require_reading_columns(&source, &needed[0])?;
+        let mut path = Path::everything();
+        let mut order = parts.order;
+        if let Some(table) = source.engine_table() {
+            let question = Question {
+                planner: self,
+                table,
+                source: 0,
+                conjuncts: &parts.conjuncts,
+                bound: &[],
+                needed: &needed[0],
+                hints,
+            };
+            path = question.answer();
+            self.outcome()?;
+            // The rows themselves are wanted, not only the index.
+            path.covering = false;
+            if path.is_full_scan() {
+                path = Path::everything();
+            }
+            if !order.is_empty()
+                && let Some(backward) = order_of(table, 0, &path, &order)
+            {
+                path.backward = backward;
+                order.clear();
+            }
+        }
+        Ok(Target {
+            filter: without(&parts.conjuncts, &path.consumed),
+            needed: needed.pop().unwrap_or_default(),
+            all_conditions: parts.conjuncts,
+            source,
+            path,
+            order,
+            limit: parts.limit,
+            subqueries: parts.subqueries,
+            apply: applied,
+        })
+    }
+}
+
+struct Conditions {
+    conjuncts: Vec<Condition>,
+    order: Vec<(Expr, bool)>,
+    limit: Option<Expr>,
+    subqueries: Vec<SelectPlan>,
+    /// Correlated subqueries of the assignments.
+    applied: Vec<u16>,
+}
+
+/// The expression that `column = DEFAULT` stands for, if it stands for one.
+fn defaulted<'d>(column: u16, assigned: &Assigned, defaults: &'d [ColumnDefault]) -> Option<&'d Expr> {
+    match (assigned, defaults.get(usize::from(column))) {
+        (Assigned::Default, Some(ColumnDefault::Expression(expr))) => Some(expr),
+        _ => None,
+    }
+}
+
+/// Error 3105: only DEFAULT may be said of a generated column.
+fn not_allowed(source: &Source, column: u16) -> SqlError {
+    let name = &source.columns[usize::from(column)].name;
+    errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, &source.table])
+}
+
+/// Error 3105 for a generated column that is assigned anything but DEFAULT.
+fn refuse_generated(
+    assignments: &[(u16, Assigned)],
+    defaults: &[ColumnDefault],
+    source: &Source,
+) -> Result<(), SqlError> {
+    let is_generated =
+        |column: u16| matches!(defaults.get(usize::from(column)), Some(ColumnDefault::Generated(_)));
+    if let Some((column, _)) = assignments
+        .iter()
+        .find(|(column, value)| is_generated(*column) && matches!(value, Assigned::Value(_)))
+    {
+        return Err(not_allowed(source, *column));
+    }
+    Ok(())
+}
+
+/// What a column of the first table is assigned.
+fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr, column: u16) -> Result<Assigned, SqlError> {
+    let ty = binder.sources[0].columns[usize::from(column)].ty;
+    match value {
+        ast::Expr::Default(None) => Ok(Assigned::Default),
+        value => Ok(Assigned::Value(binder.stored(value, ty)?)),
+    }
+}

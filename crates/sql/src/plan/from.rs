@@ -1,0 +1,220 @@
+//! FROM: tables, derived tables and joins become a flat list of sources, and what connects them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::Planner;
+use super::source::{Source, SourceColumn, SourceKind};
+use super::with::Around;
+use crate::ast::{self, HintKind, JoinKind, TableRef};
+use crate::catalog_views;
+use crate::errors;
+use crate::expr::select_list::Meaning;
+use crate::expr::types::Type;
+use crate::expr::{Expr, NODE_BYTES};
+use crate::result::SqlError;
+
+/// What an equality of USING or NATURAL takes.
+const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
+
+/// FROM, flattened.
+#[derive(Default)]
+pub(super) struct From<'q> {
+    pub(super) sources: Vec<Source>,
+    pub(super) hints: Vec<Vec<(HintKind, Vec<String>)>>,
+    /// ON of inner joins, with how many sources it may see.
+    pub(super) conditions: Vec<(&'q ast::Expr, usize)>,
+    /// LEFT JOINs: source and ON.
+    pub(super) outer: Vec<(usize, Option<&'q ast::Expr>)>,
+    /// Equalities of USING and NATURAL.
+    pub(super) equalities: Vec<(Expr, Option<usize>)>,
+    pub(super) straight: bool,
+    /// FOR UPDATE.
+    pub(super) locks: bool,
+}
+
+/// Columns (source and number) in the order in which `*` shows them.
+pub(super) type Shown = Vec<(u16, u16)>;
+
+impl Planner<'_> {
+    /// All columns of a source.
+    fn shown(&self, source: usize, from: &From<'_>) -> Shown {
+        let columns = from.sources.get(source).map_or(0, |source| source.columns.len());
+        (0..columns).map(|column| (source as u16, column as u16)).collect()
+    }
+
+    /// Adds what FROM names to the sources; what `*` shows of it.
+    pub(super) fn from<'q>(
+        &self,
+        table: &'q TableRef,
+        from: &mut From<'q>,
+        around: Around<'_>,
+    ) -> Result<Shown, SqlError> {
+        let first = from.sources.len();
+        Ok(match table {
+            TableRef::Table { name, alias, hints } => {
+                let source = match self.common_table(name, alias.as_ref().unwrap_or(&name.name), around)? {
+                    Some(source) => source,
+                    None => {
+                        self.require_reading(name, from.locks)?;
+                        self.named_source(name, alias.as_deref())?
+                    }
+                };
+                self.check_hints(&source, hints)?;
+                self.add_source(source, from)?;
+                if let Some(last) = from.hints.last_mut() {
+                    *last = hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect();
+                }
+                self.shown(first, from)
+            }
+            TableRef::Derived { query, alias } => {
+                let plan = self.query(query, around)?;
+                let names = plan.columns.metas().iter().map(|meta| meta.name.clone());
+                let columns: Vec<(String, Type)> = names.zip(plan.types.iter().copied()).collect();
+                let kind = SourceKind::Derived(Box::new(plan));
+                let source = self.derived(alias, columns.into_iter(), kind)?;
+                self.add_source(source, from)?;
+                self.shown(first, from)
+            }
+            TableRef::Join { left, right, kind, on, using, natural } => {
+                let swapped = *kind == JoinKind::Right;
+                let (left, right) = if swapped { (right, left) } else { (left, right) };
+                let mut outer_shown = self.from(left, from, around)?;
+                let middle = from.sources.len();
+                let mut inner_shown = self.from(right, from, around)?;
+                let single = from.sources.len() == middle + 1;
+                from.straight |= *kind == JoinKind::Straight;
+                let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
+                if is_outer && !single {
+                    return Err(errors::unsupported("outer join with a join on its inner side"));
+                }
+                let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
+                match (is_outer, on) {
+                    (true, on) => from.outer.push((middle, on.as_ref())),
+                    (false, Some(on)) => from.conditions.push((on, from.sources.len())),
+                    (false, None) => {}
+                }
+                // Merged columns come first, in the order of the table that gives their values; then the rest
+                // of that one.
+                self.work((outer_shown.len() + inner_shown.len()) * NODE_BYTES / 4)?;
+                let gone: HashSet<(u16, u16)> =
+                    merged.iter().flat_map(|(left, right)| [*left, *right]).collect();
+                // Without them the table that is written first is shown first, also by a RIGHT JOIN.
+                if swapped && merged.is_empty() {
+                    std::mem::swap(&mut outer_shown, &mut inner_shown);
+                }
+                let kept: HashSet<(u16, u16)> = merged.iter().map(|(left, _)| *left).collect();
+                let common = outer_shown.iter().filter(|column| kept.contains(column)).copied();
+                let rest = outer_shown.iter().chain(&inner_shown).filter(|column| !gone.contains(column));
+                common.chain(rest.copied()).collect()
+            }
+        })
+    }
+
+    /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged
+    /// into those of `left`.
+    fn join_columns(
+        &self,
+        from: &mut From<'_>,
+        left: Range<usize>,
+        using: &[String],
+        natural: bool,
+        outer: bool,
+    ) -> Result<Vec<((u16, u16), (u16, u16))>, SqlError> {
+        let mut merged = Vec::new();
+        let middle = left.end;
+        let mut names = using.to_vec();
+        if natural {
+            for source in &from.sources[middle..] {
+                for column in source.columns.iter().filter(|column| !column.merged) {
+                    self.work(middle * NODE_BYTES)?;
+                    let in_left = from.sources[left.clone()]
+                        .iter()
+                        .any(|left| left.column_number(&column.name).is_some());
+                    if in_left {
+                        names.push(column.name.clone());
+                    }
+                }
+            }
+        }
+        let mut seen = HashSet::new();
+        for name in names.iter().filter(|name| seen.insert(name.to_ascii_lowercase())) {
+            self.work(from.sources.len() * NODE_BYTES)?;
+            self.expand(1, EQUALITY_BYTES)?;
+            let find = |range: Range<usize>| {
+                let mut meaning = Meaning::Nothing;
+                for at in range {
+                    let source = &from.sources[at];
+                    match source.column_number(name) {
+                        Some(column) if !source.is_merged(column) => meaning.add((at, column)),
+                        _ => {}
+                    }
+                }
+                match meaning {
+                    Meaning::One(found) => Ok(found),
+                    Meaning::Nothing => Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"])),
+                    Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[name, &"from clause"])),
+                }
+            };
+            let (left_source, left_column) = find(left.clone())?;
+            let (right, right_column) = find(middle..from.sources.len())?;
+            from.sources[right].columns[usize::from(right_column)].merged = true;
+            let column = |source: usize, column| Box::new(Expr::Column { source: source as u16, column });
+            let equality = Expr::Compare(
+                ast::BinaryOperator::Equal,
+                column(left_source, left_column),
+                column(right, right_column),
+            );
+            from.equalities.push((equality, outer.then_some(middle)));
+            merged.push(((left_source as u16, left_column), (right as u16, right_column)));
+        }
+        Ok(merged)
+    }
+
+    fn add_source(&self, source: Source, from: &mut From<'_>) -> Result<(), SqlError> {
+        let same = |other: &Source| {
+            other.alias.eq_ignore_ascii_case(&source.alias) && other.database == source.database
+        };
+        if from.sources.iter().any(same) {
+            return Err(errors::error(errors::NONUNIQ_TABLE, &[&source.alias]));
+        }
+        from.sources.push(source);
+        from.hints.push(Vec::new());
+        Ok(())
+    }
+
+    /// A table or view by name.
+    pub fn named_source(&self, name: &ast::TableName, alias: Option<&str>) -> Result<Source, SqlError> {
+        let database = self.database_of(name)?;
+        if catalog_views::is_view_database(&database) {
+            let Some(view) = catalog_views::find(&database, &name.name) else {
+                return Err(errors::error(errors::UNKNOWN_TABLE, &[&name.name.to_uppercase(), &database]));
+            };
+            view.require_reading(self.state)?;
+            return Ok(view.source(alias.unwrap_or(&name.name)));
+        }
+        self.table_source(name, alias)
+    }
+
+    /// A table of the engine as a source.
+    pub(super) fn table_source(
+        &self,
+        name: &ast::TableName,
+        alias: Option<&str>,
+    ) -> Result<Source, SqlError> {
+        let table = self.engine_table(name)?;
+        let bytes = table.def.columns.iter().map(|column| SourceColumn::bytes(&column.name)).sum::<usize>();
+        self.expand_by(table.def.columns.len(), bytes + alias.map_or(0, str::len))?;
+        Ok(Source::table(table, alias))
+    }
+
+    fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
+        let Some(table) = source.engine_table() else { return Ok(()) };
+        for name in hints.iter().flat_map(|hint| &hint.indexes) {
+            if table.def.key_named(name).is_none() {
+                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,478 @@
+//! Plans: what is made of a statement once, and executed many times.
+//!
+//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values:
+//! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
+//! the scan through the plan's filter and output; joins are nested loops over index look-ups.
+
+pub mod access;
+pub(crate) mod aggregate;
+pub(crate) mod apply;
+pub(crate) mod change;
+mod from;
+mod query;
+pub(crate) mod row_rules;
+pub mod source;
+pub(crate) mod with;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use untorn::Table;
+use untorn::types::Collation;
+
+use crate::ast;
+use crate::context::SqlContext;
+use crate::discard::Elsewhere;
+use crate::errors;
+use crate::expr::bind::value_type;
+use crate::expr::types::Type;
+use crate::expr::{Expr, NODE_BYTES};
+use crate::memory::StatementCharge;
+use crate::privilege::Privileges;
+use crate::result::{ResultColumns, SqlError};
+use access::Path;
+use aggregate::Aggregate;
+use apply::Apply;
+use source::Source;
+use with::Recursion;
+
+/// A condition of a query. It may be megabytes, and stands in several places of a plan.
+pub type Condition = Arc<Expr>;
+
+/// One source of a query in the order of the join.
+#[derive(Debug)]
+pub struct Step {
+    /// Which source.
+    pub source: usize,
+    /// How it is read.
+    pub path: Path,
+    /// Conditions that the path does not express.
+    pub filter: Vec<Condition>,
+    /// All conditions, for when a key could not be made exactly.
+    pub all_conditions: Vec<Condition>,
+    /// LEFT JOIN: a row without match is joined with NULLs.
+    pub outer: bool,
+    /// LEFT JOIN: conditions of WHERE, checked after that.
+    pub after: Vec<Condition>,
+}
+
+/// Grouping.
+#[derive(Debug)]
+pub struct Grouping {
+    /// GROUP BY; empty: one group of all rows.
+    pub keys: Vec<Expr>,
+    /// The aggregates.
+    pub aggregates: Vec<Aggregate>,
+    /// HAVING.
+    pub having: Option<Expr>,
+}
+
+/// A planned SELECT.
+#[derive(Debug)]
+pub struct SelectPlan {
+    /// Sources, as the statement names them.
+    pub sources: Vec<Source>,
+    /// The join.
+    pub steps: Vec<Step>,
+    /// Columns needed of each source.
+    pub needed: Vec<Vec<u16>>,
+    /// Conditions without columns, checked first.
+    pub constant_conditions: Vec<Condition>,
+    /// Grouping.
+    pub grouping: Option<Grouping>,
+    /// Output.
+    pub items: Vec<Expr>,
+    /// Their types.
+    pub types: Vec<Type>,
+    /// Their definitions for the client.
+    pub columns: Arc<ResultColumns>,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// What is still to be sorted by (true: descending).
+    pub order: Vec<(Expr, bool)>,
+    /// LIMIT: count and offset.
+    pub limit: Option<(Expr, Option<Expr>)>,
+    /// Locking clause.
+    pub locking: Option<ast::Locking>,
+    /// Subqueries, executed first, but for those that [`SelectPlan::apply`] names.
+    pub subqueries: Vec<SelectPlan>,
+    /// Subqueries that are executed for each row.
+    pub apply: Option<Box<Apply>>,
+    /// Of a subquery: what it reads of the query around it, as that one finds it ([`Expr::Outer`]).
+    pub captures: Vec<Expr>,
+    /// Of a subquery: it is compared with rows, so that all its columns matter.
+    pub whole_rows: bool,
+    /// SQL_CALC_FOUND_ROWS: the rows behind the LIMIT are counted.
+    pub counts_all: bool,
+    /// INTO variables.
+    pub into: Vec<String>,
+    /// Of a recursive common table: the parts that read it.
+    pub recursion: Option<Box<Recursion>>,
+    /// The other SELECTs of a UNION (true: ALL).
+    pub unions: Vec<(bool, SelectPlan)>,
+    /// Source columns of the items, when all are plain columns of one stored table.
+    pub plain_columns: Option<Vec<u16>>,
+}
+
+impl SelectPlan {
+    /// A query of nothing but these columns.
+    fn of_items(items: Vec<Expr>, types: Vec<Type>, columns: Arc<ResultColumns>) -> SelectPlan {
+        SelectPlan {
+            sources: Vec::new(),
+            steps: Vec::new(),
+            needed: Vec::new(),
+            constant_conditions: Vec::new(),
+            grouping: None,
+            items,
+            types,
+            columns,
+            distinct: false,
+            order: Vec::new(),
+            limit: None,
+            locking: None,
+            subqueries: Vec::new(),
+            apply: None,
+            captures: Vec::new(),
+            whole_rows: false,
+            counts_all: false,
+            into: Vec::new(),
+            recursion: None,
+            unions: Vec::new(),
+            plain_columns: None,
+        }
+    }
+
+    /// Whether it is a subquery whose result depends on the row of the query around it.
+    pub fn follows_rows(&self) -> bool {
+        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. }))
+    }
+
+    /// All tables it reads, for metadata locks.
+    pub fn tables(&self, found: &mut Tables) {
+        for source in &self.sources {
+            match &source.kind {
+                source::SourceKind::Table(table) => found.push(table.0.clone()),
+                source::SourceKind::Derived(plan) => plan.tables(found),
+                source::SourceKind::View(_)
+                | source::SourceKind::Definition
+                | source::SourceKind::Recursion(_) => {}
+            }
+        }
+        self.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| plan.tables(found));
+        self.subqueries.iter().for_each(|plan| plan.tables(found));
+        self.unions.iter().for_each(|(_, plan)| plan.tables(found));
+    }
+}
+
+/// The engine tables of a plan: one, as a rule.
+pub type Tables = smallvec::SmallVec<[Arc<Table>; 4]>;
+
+/// A planned value that stands alone.
+#[derive(Debug)]
+pub enum ValuePlan {
+    /// It needs no table.
+    Constant(Expr),
+    /// It is a query.
+    Query(Box<Plan>),
+}
+
+/// A plan, charged for what it takes beyond the text it was made of.
+#[derive(Debug)]
+pub struct Charged<P> {
+    plan: P,
+    _charge: Option<StatementCharge>,
+}
+
+impl<P> std::ops::Deref for Charged<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.plan
+    }
+}
+
+/// A planned statement.
+#[derive(Debug)]
+pub enum Plan {
+    /// SELECT.
+    Select(Charged<SelectPlan>),
+    /// INSERT, REPLACE.
+    Insert(Charged<change::InsertPlan>),
+    /// UPDATE.
+    Update(Charged<change::UpdatePlan>),
+    /// DELETE.
+    Delete(Charged<change::DeletePlan>),
+    /// Everything else is executed from its syntax tree.
+    Command(ast::Statement),
+}
+
+impl Plan {
+    /// The table it changes.
+    pub fn target(&self) -> Option<&Arc<Table>> {
+        match self {
+            Plan::Insert(plan) => plan.source.engine_table(),
+            Plan::Update(plan) => plan.target.source.engine_table(),
+            Plan::Delete(plan) => plan.target.source.engine_table(),
+            Plan::Select(_) | Plan::Command(_) => None,
+        }
+    }
+
+    /// Tables it uses.
+    pub fn tables(&self) -> Tables {
+        let mut found = Tables::new();
+        match self {
+            Plan::Select(plan) => plan.tables(&mut found),
+            Plan::Insert(plan) => plan.tables(&mut found),
+            Plan::Update(plan) => plan.tables(&mut found),
+            Plan::Delete(plan) => plan.tables(&mut found),
+            Plan::Command(_) => {}
+        }
+        found
+    }
+}
+
+/// Bytes of work that are done in one go where planning may be begun again by steps: about a millisecond.
+const BRIEF_BYTES: usize = 256 << 10;
+
+/// What stars and tables add to a plan is charged in portions of this many bytes.
+const EXPANDED_AT_ONCE: usize = 64 << 10;
+
+/// How long planning goes on before others run.
+pub enum Pace<'a> {
+    /// To its end.
+    InOneGo,
+    /// To its end, unless that is far: then it fails, to be begun again by steps. The number is the bytes of
+    /// work that are left.
+    Brief(Cell<usize>),
+    /// Until the slice of time is over; then this is called.
+    BySteps(&'a dyn Fn()),
+}
+
+/// Makes plans.
+pub struct Planner<'a> {
+    /// What the statement runs in.
+    pub state: &'a SqlContext,
+    /// Types of parameters that are known (literals lifted from a text statement).
+    pub parameter_types: &'a [Type],
+    /// How long it goes on.
+    pub pace: Pace<'a>,
+    /// Why it is to stop, found on a walk that cannot fail.
+    stopped: RefCell<Option<SqlError>>,
+    /// Bytes that the plan has grown by and that are not charged yet.
+    expanded: Cell<usize>,
+    /// Recursive common tables so far.
+    recursions: Cell<u32>,
+    /// Bytes charged for it.
+    charged: Cell<usize>,
+    /// The charge, as long as no plan has it.
+    charge: RefCell<Option<StatementCharge>>,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans in one go.
+    pub fn new(state: &'a SqlContext) -> Planner<'a> {
+        Planner {
+            state,
+            parameter_types: &[],
+            pace: Pace::InOneGo,
+            stopped: RefCell::new(None),
+            expanded: Cell::new(0),
+            recursions: Cell::new(0),
+            charged: Cell::new(0),
+            charge: RefCell::new(None),
+        }
+    }
+
+    /// Plans what takes little time; of the rest it says so ([`Planner::is_too_long`]).
+    pub fn brief(state: &'a SqlContext) -> Planner<'a> {
+        Planner { pace: Pace::Brief(Cell::new(BRIEF_BYTES)), ..Planner::new(state) }
+    }
+
+    /// Plans by steps: `give_way` is called when the slice of time is over.
+    pub fn by_steps(state: &'a SqlContext, give_way: &'a dyn Fn()) -> Planner<'a> {
+        Planner { pace: Pace::BySteps(give_way), ..Planner::new(state) }
+    }
+}
+
+impl Planner<'_> {
+    /// Announces work on this many bytes of a statement, and lets others run when it has been long enough.
+    ///
+    /// # Errors
+    /// When the statement is to stop.
+    pub fn work(&self, bytes: usize) -> Result<(), SqlError> {
+        self.state.work(bytes)?;
+        match &self.pace {
+            Pace::InOneGo => {}
+            Pace::Brief(left) => match left.get().checked_sub(bytes) {
+                Some(rest) => left.set(rest),
+                None => {
+                    left.set(0);
+                    return Err(errors::error(errors::INTERNAL_ERROR, &[&"planning takes long"]));
+                }
+            },
+            Pace::BySteps(give_way) => {
+                if self.state.slice_is_over() {
+                    give_way();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it failed because it would have taken long.
+    pub fn is_too_long(&self) -> bool {
+        matches!(&self.pace, Pace::Brief(left) if left.get() == 0)
+    }
+
+    /// A step of a walk through a bound tree: whether to go on. When not, [`Planner::outcome`] says why.
+    fn walk(&self) -> bool {
+        if self.stopped.borrow().is_some() {
+            return false;
+        }
+        match self.work(NODE_BYTES) {
+            Ok(()) => true,
+            Err(error) => {
+                *self.stopped.borrow_mut() = Some(error);
+                false
+            }
+        }
+    }
+
+    /// The error of a walk that was to stop.
+    fn outcome(&self) -> Result<(), SqlError> {
+        self.stopped.take().map_or(Ok(()), Err)
+    }
+
+    /// What the plan has been charged so far.
+    pub fn charged(&self) -> usize {
+        self.charged.get()
+    }
+
+    /// Works on columns that the text does not name one by one, and charges what they take each.
+    pub(crate) fn expand(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
+        self.expand_by(columns, columns * bytes)
+    }
+
+    /// [`Planner::expand`] of columns that take this many bytes together.
+    pub(crate) fn expand_by(&self, columns: usize, bytes: usize) -> Result<(), SqlError> {
+        self.work(columns * NODE_BYTES)?;
+        self.expanded.set(self.expanded.get() + bytes);
+        if self.expanded.get() < EXPANDED_AT_ONCE { Ok(()) } else { self.charge_expanded() }
+    }
+
+    fn charge_expanded(&self) -> Result<(), SqlError> {
+        let expanded = self.expanded.take();
+        let more = self.state.memory.statement(expanded)?;
+        self.charged.set(self.charged.get() + expanded);
+        match &mut *self.charge.borrow_mut() {
+            Some(charge) => charge.join(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+
+    /// A plan with all that it has been charged.
+    fn charged_plan<P>(&self, plan: P) -> Result<Charged<P>, SqlError> {
+        if self.expanded.get() > 0 {
+            self.charge_expanded()?;
+        }
+        Ok(Charged { plan, _charge: self.charge.take() })
+    }
+
+    /// What is dropped elsewhere when planning takes long.
+    pub(crate) fn elsewhere<T: Send + 'static>(&self, what: T) -> Elsewhere<T> {
+        Elsewhere::new(what, matches!(self.pace, Pace::BySteps(_)))
+    }
+
+    /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
+    pub fn data(&self, statement: &ast::Statement) -> Result<Option<Plan>, SqlError> {
+        Ok(Some(match statement {
+            ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
+            ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
+            ast::Statement::Update(update) => Plan::Update(self.charged_plan(self.update(update)?)?),
+            ast::Statement::Delete(delete) => Plan::Delete(self.charged_plan(self.delete(delete)?)?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Plans a statement.
+    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
+        Ok(self.data(&statement)?.unwrap_or(Plan::Command(statement)))
+    }
+
+    /// What a parameter counts as before it is known.
+    pub fn parameter_type(&self, index: u16) -> Type {
+        self.parameter_types.get(usize::from(index)).copied().unwrap_or(Type::text(65_535 / 4))
+    }
+
+    /// The type of a user variable as it is now.
+    pub fn user_variable_type(&self, name: &str) -> Type {
+        let value = self.state.user_variable(name);
+        if value.is_null() { Type::text(65_535 / 4) } else { Type { nullable: true, ..value_type(&value) } }
+    }
+
+    /// The collation of this name.
+    pub fn collation(&self, name: &str) -> Result<Collation, SqlError> {
+        collation_named(name).ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&name]))
+    }
+
+    /// The default collation of a character set.
+    pub fn charset_collation(&self, name: &str) -> Result<Collation, SqlError> {
+        charset_collation(name).ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&name]))
+    }
+
+    /// The database meant where none is named.
+    pub fn database_of(&self, name: &ast::TableName) -> Result<String, SqlError> {
+        match &name.database {
+            Some(database) => Ok(database.clone()),
+            None => match self.state.current_database() {
+                Some(database) => Ok(database.to_string()),
+                None => Err(errors::error(errors::NO_DB, &[])),
+            },
+        }
+    }
+
+    /// Requires privileges on a table, whether it exists or not.
+    pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
+        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
+    }
+
+    /// Requires what reading a table needs, FOR UPDATE or without.
+    fn require_reading(&self, name: &ast::TableName, locks: bool) -> Result<(), SqlError> {
+        self.require_on(name, Privileges::SELECT)?;
+        if locks {
+            self.state.require_locking_reads(&self.database_of(name)?, &name.name)?;
+        }
+        Ok(())
+    }
+
+    /// A table of the engine.
+    pub fn engine_table(&self, name: &ast::TableName) -> Result<Arc<Table>, SqlError> {
+        let database = self.database_of(name)?;
+        self.state.database.table(&database, &name.name).map_err(|error| crate::failure::engine(&error))
+    }
+}
+
+/// A collation by its name; those of utf8mb4 that this server does not have stand for the nearest that it
+/// has.
+pub fn collation_named(name: &str) -> Option<Collation> {
+    let name = name.to_ascii_lowercase();
+    if let Some(found) = Collation::from_name(&name) {
+        return Some(found);
+    }
+    let known =
+        ["utf8mb4_", "utf8mb3_", "utf8_", "latin1_", "ascii_"].iter().any(|prefix| name.starts_with(prefix));
+    if !known {
+        return None;
+    }
+    Some(if name.ends_with("_bin") { Collation::Utf8mb4Bin } else { Collation::Utf8mb4GeneralCi })
+}
+
+/// The default collation of a character set; text is kept as utf8mb4 whatever ASCII-compatible set was named.
+pub fn charset_collation(name: &str) -> Option<Collation> {
+    match name.to_ascii_lowercase().as_str() {
+        "binary" => Some(Collation::Binary),
+        "utf8mb4" | "utf8mb3" | "utf8" | "latin1" | "ascii" => Some(Collation::Utf8mb4GeneralCi),
+        _ => None,
+    }
+}

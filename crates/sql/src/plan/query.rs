@@ -1,0 +1,636 @@
+//! Planning SELECT.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::sync::Arc;
+
+use untorn::types::ColumnType;
+
+use super::access::{Path, Question, use_index_order};
+use super::from::{From, Shown};
+use super::source::Source;
+use super::with::{Around, With};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, apply};
+use crate::ast::{self, HintKind, SelectItem};
+use crate::discard::Elsewhere;
+use crate::errors;
+use crate::expr::bind::scope::Scope;
+use crate::expr::bind::{Binder, Bound, NameRule};
+use crate::expr::select_list::{Meaning, SelectList};
+use crate::expr::types::Type;
+use crate::expr::{Expr, NODE_BYTES};
+use crate::result::{ColumnMeta, ResultColumns, SqlError};
+use crate::sql_mode;
+use crate::value::Value;
+
+/// What a column of a result takes beside its definition for the client: the expression and its type, once
+/// more for a moment.
+const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
+
+/// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
+const SELECT_BYTES: usize = size_of::<SelectPlan>() + 512;
+
+/// Columns of one SELECT are numbered with 16 bits.
+const ITEMS_MAX: usize = u16::MAX as usize;
+
+/// The bound conditions of a SELECT.
+struct JoinedConditions {
+    /// They hold for every row of the result.
+    conjuncts: Vec<Condition>,
+    /// LEFT JOINs: source and ON.
+    outer: Vec<(usize, Vec<Condition>)>,
+}
+
+impl Planner<'_> {
+    /// Plans a query expression.
+    pub fn select(&self, query: &ast::Query) -> Result<SelectPlan, SqlError> {
+        self.query(query, Around::default())
+    }
+
+    /// Plans a query expression inside of another.
+    pub fn subquery(
+        &self,
+        query: &ast::Query,
+        outer: &Scope<'_>,
+        with: Option<&With<'_>>,
+    ) -> Result<SelectPlan, SqlError> {
+        self.query(query, Around { outer: Some(outer), with })
+    }
+
+    pub(super) fn query(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
+        let with = With::new(&query.with, around);
+        let around = if query.with.is_empty() { around } else { Around { with: Some(&with), ..around } };
+        let Some(((_, first), rest)) = query.selects.split_first() else {
+            return Err(errors::error(errors::EMPTY_QUERY, &[]));
+        };
+        if rest.is_empty() {
+            return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, around);
+        }
+        let mut plan = self.single(first, &[], None, None, around)?;
+        let mut types = plan.types.clone();
+        for (all, select) in rest {
+            let next = self.single(select, &[], None, None, around)?;
+            if next.items.len() != plan.items.len() {
+                return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
+            }
+            for (ty, other) in types.iter_mut().zip(&next.types) {
+                *ty = ty.union(*other);
+            }
+            plan.unions.push((*all, next));
+        }
+        let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
+        plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
+        let own = std::mem::replace(&mut plan.types, types);
+        plan.convert_items(&own);
+        let types = plan.types.clone();
+        for (_, next) in &mut plan.unions {
+            let own = std::mem::replace(&mut next.types, types.clone());
+            next.convert_items(&own);
+        }
+        // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
+        let mut by_name: HashMap<String, Meaning<usize>> = HashMap::new();
+        if !query.order_by.is_empty() {
+            self.work(names.len() * NODE_BYTES)?;
+            for (at, name) in names.iter().enumerate() {
+                by_name.entry(name.to_ascii_lowercase()).or_insert(Meaning::Nothing).add(at);
+            }
+        }
+        for item in &query.order_by {
+            self.work(NODE_BYTES)?;
+            let unknown = |shown: &dyn Display| errors::error(errors::BAD_FIELD, &[shown, &"order clause"]);
+            let at = match &item.expr {
+                ast::Expr::Integer(number) => {
+                    let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                    at.filter(|at| *at < names.len()).ok_or_else(|| unknown(number))?
+                }
+                ast::Expr::Column { name, .. } => match by_name.get(&name.to_ascii_lowercase()) {
+                    Some(Meaning::One(at)) => *at,
+                    Some(Meaning::Several) => {
+                        return Err(errors::error(errors::NON_UNIQ, &[name, &"order clause"]));
+                    }
+                    Some(Meaning::Nothing) | None => return Err(unknown(name)),
+                },
+                _ => return Err(errors::unsupported("an expression in ORDER BY of a UNION")),
+            };
+            plan.order.push((Expr::Column { source: 0, column: at as u16 }, item.descending));
+        }
+        plan.limit = self.limit(query.limit.as_ref())?;
+        Ok(plan)
+    }
+
+    /// Plans a value that stands alone, as in SET; with subqueries it is a query, whose result goes into a
+    /// variable.
+    pub fn value(&self, expr: &ast::Expr, into: &str) -> Result<ValuePlan, SqlError> {
+        let mut binder = Binder::new(self, &[]);
+        let (bound, ty) = binder.bind(expr)?;
+        if binder.subqueries.is_empty() {
+            return Ok(ValuePlan::Constant(bound));
+        }
+        let columns = ResultColumns::new(vec![ty.meta("")]);
+        let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
+        plan.subqueries = binder.subqueries;
+        plan.into = vec![into.to_owned()];
+        Ok(ValuePlan::Query(Box::new(Plan::Select(self.charged_plan(plan)?))))
+    }
+
+    /// LIMIT and OFFSET, bound.
+    pub fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
+        let Some(limit) = limit else { return Ok(None) };
+        let mut binder = Binder::new(self, &[]);
+        let count = binder.bind(&limit.count)?.0;
+        let offset = match &limit.offset {
+            Some(offset) => Some(binder.bind(offset)?.0),
+            None => None,
+        };
+        Ok(Some((count, offset)))
+    }
+
+    fn single(
+        &self,
+        select: &ast::Select,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+        locking: Option<ast::Locking>,
+        around: Around<'_>,
+    ) -> Result<SelectPlan, SqlError> {
+        self.expand(1, SELECT_BYTES)?;
+        if select.rollup {
+            return Err(errors::unsupported("WITH ROLLUP"));
+        }
+        let locks = locking.is_some_and(|locking| locking.exclusive);
+        let mut from = From { locks, ..From::default() };
+        let shown = match &select.from {
+            Some(table) => self.from(table, &mut from, around)?,
+            None => Shown::new(),
+        };
+        let sources = self.elsewhere(std::mem::take(&mut from.sources));
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
+        let JoinedConditions { mut conjuncts, outer } =
+            self.joined_conditions(&mut binder, &mut from, select)?;
+        // Output.
+        binder.clause = "field list";
+        binder.aggregates_allowed = true;
+        let Items { bound, metas } = self.items(&mut binder, &shown, select)?;
+        binder.select_list = SelectList::new(bound);
+        if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
+            binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
+        }
+        let keys = self.group_keys(&mut binder, &select.group_by, &metas)?;
+        binder.aggregates_allowed = true;
+        binder.clause = "having clause";
+        binder.rule = NameRule::Having;
+        let mut having = None;
+        if let Some(condition) = &select.having {
+            binder.selected = binder.select_list.columns(self)?.collect();
+            having = Some(binder.condition(condition)?);
+        }
+        let order = self.order_keys(&mut binder, order_by)?;
+        let Binder { aggregates, subqueries, select_list, .. } = binder;
+        let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
+        let grouped = !aggregates.is_empty() || !keys.is_empty();
+        if !grouped && let Some(having) = having.take() {
+            // Of single rows it says what WHERE says, and knows the aliases.
+            push_conjuncts(having, &mut conjuncts);
+        }
+        if grouped && keys.is_empty() {
+            self.check_full_group(&items, &metas, &sources)?;
+        }
+        let grouping = grouped.then_some(Grouping { keys, aggregates, having });
+        let columns = ResultColumns::new(metas.into_inner());
+        let mut plan = SelectPlan {
+            sources: sources.into_inner(),
+            grouping,
+            distinct: select.distinct,
+            order,
+            limit: self.limit(limit)?,
+            locking,
+            subqueries,
+            into: select.into.clone(),
+            counts_all: select.counts_all,
+            ..SelectPlan::of_items(items, types, columns)
+        };
+        self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
+        Ok(plan)
+    }
+
+    /// WHERE and the conditions of the joins. Those of inner joins count as conditions of WHERE.
+    fn joined_conditions(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        from: &mut From<'_>,
+        select: &ast::Select,
+    ) -> Result<JoinedConditions, SqlError> {
+        let mut conjuncts = Vec::new();
+        binder.clause = "on clause";
+        for (condition, visible) in &from.conditions {
+            binder.visible = *visible;
+            push_conjuncts(binder.filter(condition)?, &mut conjuncts);
+        }
+        let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
+        for (source, condition) in &from.outer {
+            binder.visible = *source + 1;
+            let mut on = Vec::new();
+            if let Some(condition) = condition {
+                push_conjuncts(binder.filter(condition)?, &mut on);
+            }
+            outer.push((*source, on));
+        }
+        binder.visible = binder.sources.len();
+        for (equality, of) in std::mem::take(&mut from.equalities) {
+            match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
+                Some((_, on)) => on.push(Arc::new(equality)),
+                None => conjuncts.push(Arc::new(equality)),
+            }
+        }
+        binder.clause = "where clause";
+        if let Some(filter) = &select.filter {
+            push_conjuncts(binder.filter(filter)?, &mut conjuncts);
+        }
+        Ok(JoinedConditions { conjuncts, outer })
+    }
+
+    /// GROUP BY, each expression once.
+    fn group_keys(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        group_by: &[ast::Expr],
+        metas: &[ColumnMeta],
+    ) -> Result<Vec<Expr>, SqlError> {
+        binder.aggregates_allowed = false;
+        binder.clause = "group statement";
+        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+        for key in group_by {
+            binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
+            let expr = match binder.position(key)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(key)?.0,
+            };
+            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
+                self.outcome()?;
+                let name = match key {
+                    ast::Expr::Column { name, .. } => name.as_str(),
+                    ast::Expr::Integer(n) => metas.get(*n as usize - 1).map_or("", |meta| &meta.name),
+                    _ => "an aggregate",
+                };
+                return Err(errors::error(errors::WRONG_GROUP_FIELD, &[&name]));
+            }
+            if let Expr::Column { source, column } = &expr {
+                binder.grouped.insert((*source, *column));
+            }
+            if expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                keys.push(expr);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// ORDER BY, without constants and repetitions: they cannot change the order.
+    fn order_keys(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        order_by: &[ast::OrderItem],
+    ) -> Result<Vec<(Expr, bool)>, SqlError> {
+        binder.clause = "order clause";
+        let (mut order, mut seen) = (Vec::new(), HashSet::new());
+        for item in order_by {
+            binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
+            let expr = match binder.position(&item.expr)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(&item.expr)?.0,
+            };
+            let mut constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
+            expr.visit_subqueries(&mut |number| {
+                constant &= !binder.subqueries.get(usize::from(number)).is_some_and(SelectPlan::follows_rows);
+            });
+            self.outcome()?;
+            if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                order.push((expr, item.descending));
+            }
+        }
+        Ok(order)
+    }
+
+    /// ONLY_FULL_GROUP_BY without GROUP BY: no bare columns beside aggregates.
+    fn check_full_group(
+        &self,
+        items: &[Expr],
+        metas: &[ColumnMeta],
+        sources: &[Source],
+    ) -> Result<(), SqlError> {
+        if self.state.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY == 0 {
+            return Ok(());
+        }
+        for (number, (item, ColumnMeta { name, .. })) in items.iter().zip(metas).enumerate() {
+            let mut bare = None;
+            item.visit(&mut |expr| {
+                if let Expr::Column { source, column } = expr {
+                    bare = Some((*source, *column));
+                }
+                bare.is_none() && self.walk()
+            });
+            if let Some((source, column)) = bare {
+                let source = &sources[usize::from(source)];
+                let name = source.columns.get(usize::from(column)).map_or(name.as_str(), |c| c.name.as_str());
+                let shown = format!("{}.{}.{}", source.database, source.alias, name);
+                return Err(errors::error(errors::MIX_OF_GROUP_FUNC_AND_FIELDS, &[&(number + 1), &shown]));
+            }
+            self.outcome()?;
+        }
+        Ok(())
+    }
+
+    /// The select list, stars expanded.
+    fn items(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        shown: &Shown,
+        select: &ast::Select,
+    ) -> Result<Items, SqlError> {
+        let mut items = Items { bound: self.elsewhere(Vec::new()), metas: self.elsewhere(Vec::new()) };
+        for item in &select.items {
+            match item {
+                SelectItem::Star { database, table } => {
+                    let of = (database.as_deref(), table.as_deref());
+                    self.star(binder.sources, shown, of, &mut items)?;
+                }
+                SelectItem::Expr { expr, alias, text } => {
+                    let (expr, ty) = binder.bind(expr)?;
+                    let name = alias.as_ref().unwrap_or(text);
+                    items.metas.push(match &expr {
+                        Expr::Column { source, column } => {
+                            let source = &binder.sources[usize::from(*source)];
+                            self.expand(1, ITEM_BYTES + source.meta_bytes("", 2 * name.len()))?;
+                            source.meta(*column, name)
+                        }
+                        _ => {
+                            self.expand(1, ITEM_BYTES + size_of::<ColumnMeta>() + name.len())?;
+                            ty.meta(name)
+                        }
+                    });
+                    items.bound.push((expr, ty));
+                }
+            }
+            if items.bound.len() > ITEMS_MAX {
+                return Err(errors::error(errors::TOO_MANY_FIELDS, &[]));
+            }
+        }
+        Ok(items)
+    }
+
+    /// `*`, `table.*`.
+    fn star(
+        &self,
+        sources: &[Source],
+        shown: &Shown,
+        (database, table): (Option<&str>, Option<&str>),
+        items: &mut Items,
+    ) -> Result<(), SqlError> {
+        let Some(table) = table else {
+            if sources.is_empty() {
+                return Err(errors::error(errors::NO_TABLES_USED, &[]));
+            }
+            return shown.iter().try_for_each(|(at, column)| self.show(sources, *at, *column, items));
+        };
+        let mut any = false;
+        for (at, source) in sources.iter().enumerate() {
+            if source.answers_to(database, Some(table)) {
+                any = true;
+                for column in 0..source.columns.len() {
+                    self.show(sources, at as u16, column as u16, items)?;
+                }
+            }
+        }
+        if any { Ok(()) } else { Err(errors::error(errors::BAD_TABLE, &[&table])) }
+    }
+
+    fn show(&self, sources: &[Source], at: u16, number: u16, items: &mut Items) -> Result<(), SqlError> {
+        let source = &sources[usize::from(at)];
+        let column = &source.columns[usize::from(number)];
+        self.expand(1, ITEM_BYTES + source.meta_bytes(&column.name, column.name.len()))?;
+        items.bound.push((Expr::Column { source: at, column: number }, column.ty));
+        items.metas.push(source.meta(number, &column.name));
+        Ok(())
+    }
+}
+
+fn is_name(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Column { .. })
+}
+
+/// The select list.
+struct Items {
+    bound: Elsewhere<Vec<Bound>>,
+    /// Their definitions for the client.
+    metas: Elsewhere<Vec<ColumnMeta>>,
+}
+
+/// ENUM and SET columns are sorted by their numbers, as an index on them does it.
+pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
+    let Expr::Column { source, column } = *expr else { return };
+    let table = sources.get(usize::from(source)).and_then(Source::engine_table);
+    let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
+    if matches!(column.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
+        let members = Arc::new(column.kind.clone());
+        let name = std::mem::replace(expr, Expr::Literal(Value::Null));
+        *expr = Expr::MemberNumber(Box::new(name), members);
+    }
+}
+
+/// Splits at AND.
+pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
+    match expr {
+        Expr::And(inner) => inner.into_iter().for_each(|item| push_conjuncts(item, list)),
+        other => list.push(Arc::new(other)),
+    }
+}
+
+impl SelectPlan {
+    /// Makes the values what `types` say: all rows of a UNION have values of one kind.
+    pub(super) fn convert_items(&mut self, own: &[Type]) {
+        for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
+            if let Some(target) = from.conversion(*to) {
+                let expr = std::mem::replace(item, Expr::Literal(Value::Null));
+                *item = Expr::Cast(Box::new(expr), target);
+                self.plain_columns = None;
+            }
+        }
+    }
+}
+
+/// Sources of one FROM, a bit for each: there are 61 at most.
+type Sources = u64;
+
+fn only(source: u16) -> Sources {
+    1 << source
+}
+
+impl Planner<'_> {
+    /// Sources that an expression reads, a bit for each.
+    fn read_sources(&self, expr: &Expr) -> Sources {
+        let mut found = 0;
+        expr.visit(&mut |inner| {
+            if let Expr::Column { source, .. } = inner {
+                found |= only(*source);
+            }
+            self.walk()
+        });
+        found
+    }
+
+    /// Whether it has another value for each row, whatever columns it reads.
+    fn is_volatile(&self, expr: &Expr) -> bool {
+        !expr.visit(&mut |inner| {
+            !matches!(inner, Expr::Assign(..))
+                && !matches!(inner, Expr::Call(function, _) if function.volatile)
+                && self.walk()
+        })
+    }
+
+    /// Adds the columns that an expression reads to those needed of each source.
+    pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
+        expr.visit(&mut |inner| {
+            if let Expr::Column { source, column } = inner
+                && let Some(columns) = needed.get_mut(usize::from(*source))
+                && !columns.contains(column)
+            {
+                columns.push(*column);
+            }
+            self.walk()
+        });
+    }
+
+    /// Chooses the order of the join and the paths.
+    fn finish(
+        &self,
+        plan: &mut SelectPlan,
+        conjuncts: Vec<Condition>,
+        outer: Vec<(usize, Vec<Condition>)>,
+        hints: &[Vec<(HintKind, Vec<String>)>],
+        straight: bool,
+    ) -> Result<(), SqlError> {
+        plan.needed = self.needed_columns(plan, &conjuncts, &outer);
+        let conjuncts = apply::take_conditions(plan, conjuncts, &outer)?;
+        let all = plan.sources.iter().enumerate().fold(0, |all, (source, _)| all | only(source as u16));
+        let read = conjuncts.into_iter().map(|condition| {
+            let volatile = self.is_volatile(&condition);
+            (if volatile { all } else { self.read_sources(&condition) }, condition)
+        });
+        let (constant, mut conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
+        self.outcome()?;
+        plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
+        let on = |source: u16| outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
+        // The conditions that say something of a source, to compare what reading it next would gain.
+        let mut about: Vec<Vec<Condition>> = vec![Vec::new(); plan.sources.len()];
+        if plan.sources.len() > 1 {
+            for (sources, condition) in &conjuncts {
+                let of = about.iter_mut().enumerate().filter(|(s, _)| sources & only(*s as u16) != 0);
+                of.for_each(|(_, list)| list.push(condition.clone()));
+                self.work(NODE_BYTES)?;
+            }
+        }
+        let fixed_order = straight || !outer.is_empty();
+        let mut bound: Vec<u16> = Vec::new();
+        while bound.len() < plan.sources.len() {
+            let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
+            let candidates = if fixed_order || left.len() == 1 { &left[..1] } else { &left[..] };
+            let mut best = (candidates[0], 0);
+            for &source in candidates.iter().filter(|_| candidates.len() > 1) {
+                let at = usize::from(source);
+                let rank = self.choose(plan, source, &about[at], &bound, &hints[at])?.rank();
+                if rank > best.1 {
+                    best = (source, rank);
+                }
+            }
+            let source = best.0;
+            let hints = &hints[usize::from(source)];
+            let known = bound.iter().fold(only(source), |known, s| known | only(*s));
+            let (usable, rest): (Vec<_>, Vec<_>) =
+                conjuncts.into_iter().partition(|(sources, _)| sources & !known == 0);
+            let usable: Vec<Condition> = usable.into_iter().map(|(_, condition)| condition).collect();
+            let conditions = on(source).unwrap_or(&usable);
+            let path = self.choose(plan, source, conditions, &bound, hints)?;
+            let filter = without(conditions, &path.consumed);
+            let all_conditions = conditions.clone();
+            let outer = on(source).is_some();
+            let after = if outer { usable } else { Vec::new() };
+            plan.steps.push(Step { source: source.into(), path, filter, all_conditions, outer, after });
+            bound.push(source);
+            conjuncts = rest;
+        }
+        use_index_order(plan);
+        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
+        plain_output(plan);
+        Ok(())
+    }
+
+    fn choose(
+        &self,
+        plan: &SelectPlan,
+        source: u16,
+        conjuncts: &[Condition],
+        bound: &[u16],
+        hints: &[(HintKind, Vec<String>)],
+    ) -> Result<Path, SqlError> {
+        let at = usize::from(source);
+        let path = match plan.sources[at].engine_table() {
+            Some(table) => {
+                Question { planner: self, table, source, conjuncts, bound, needed: &plan.needed[at], hints }
+                    .answer()
+            }
+            None => Path::everything(),
+        };
+        self.outcome()?;
+        Ok(path)
+    }
+
+    fn needed_columns(
+        &self,
+        plan: &SelectPlan,
+        conjuncts: &[Condition],
+        outer: &[(usize, Vec<Condition>)],
+    ) -> Vec<Vec<u16>> {
+        let mut needed = vec![Vec::new(); plan.sources.len()];
+        let mut note = |expr: &Expr| self.note_columns(expr, &mut needed);
+        conjuncts.iter().for_each(|expr| note(expr));
+        outer.iter().flat_map(|(_, on)| on).for_each(|expr| note(expr));
+        plan.subqueries.iter().flat_map(|subquery| &subquery.captures).for_each(&mut note);
+        plan.items.iter().for_each(&mut note);
+        plan.order.iter().for_each(|(expr, _)| note(expr));
+        if let Some(grouping) = &plan.grouping {
+            grouping.keys.iter().for_each(&mut note);
+            grouping.having.iter().for_each(&mut note);
+            for aggregate in &grouping.aggregates {
+                aggregate.arguments.iter().for_each(&mut note);
+                aggregate.order.iter().for_each(|(expr, _)| note(expr));
+            }
+        }
+        needed
+    }
+}
+
+/// Those that the path does not express.
+pub(super) fn without(list: &[Condition], consumed: &[usize]) -> Vec<Condition> {
+    list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
+}
+
+/// Notes when the output is nothing but columns of one stored table.
+fn plain_output(plan: &mut SelectPlan) {
+    let stored = plan.sources.len() == 1 && plan.sources[0].engine_table().is_some();
+    if !stored
+        || plan.grouping.is_some()
+        || !plan.unions.is_empty()
+        || !plan.into.is_empty()
+        || plan.apply.is_some()
+    {
+        return;
+    }
+    let columns: Option<Vec<u16>> = plan
+        .items
+        .iter()
+        .map(|item| match item {
+            Expr::Column { column, .. } => Some(*column),
+            _ => None,
+        })
+        .collect();
+    plan.plain_columns = columns;
+}

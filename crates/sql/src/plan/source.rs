@@ -1,0 +1,194 @@
+//! The sources of a query: tables of the engine, virtual tables, derived tables.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use untorn::Table;
+use untorn::schema::{KeyKind, TableDef};
+
+use super::SelectPlan;
+use crate::catalog_views::View;
+use crate::expr::types::Type;
+use crate::result::{ColumnMeta, column_flag};
+
+/// A column of a source.
+#[derive(Clone, Debug)]
+pub struct SourceColumn {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+    /// Key and other flags for the column definition.
+    pub flags: u16,
+    /// Merged with a column of the same name by USING or NATURAL.
+    pub merged: bool,
+}
+
+impl SourceColumn {
+    /// What one takes that has such a name, which stands in the index of names as well.
+    pub fn bytes(name: &str) -> usize {
+        size_of::<SourceColumn>() + 64 + 2 * name.len()
+    }
+}
+
+/// What a source is.
+#[derive(Debug)]
+pub enum SourceKind {
+    /// A table of the engine.
+    Table(TableHandle),
+    /// A view of the catalog or of the server's state.
+    View(&'static View),
+    /// `(SELECT …) alias`.
+    Derived(Box<SelectPlan>),
+    /// The rows that came new in the recursive common table of this number.
+    Recursion(u32),
+    /// A table that is to be made: its expressions are bound to it, nothing is read from it.
+    Definition,
+}
+
+/// A table, printable.
+#[derive(Clone)]
+pub struct TableHandle(pub Arc<Table>);
+
+impl std::fmt::Debug for TableHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0.database, self.0.name)
+    }
+}
+
+/// A source.
+#[derive(Debug)]
+pub struct Source {
+    /// Database it belongs to; empty for derived tables.
+    pub database: String,
+    /// Name in the statement.
+    pub alias: String,
+    /// Its own name.
+    pub table: String,
+    /// Columns.
+    pub columns: Vec<SourceColumn>,
+    /// Their numbers by name, in lower case: made when the first name is looked for among many.
+    numbers: OnceLock<HashMap<String, u16>>,
+    /// What it is.
+    pub kind: SourceKind,
+}
+
+/// Names are looked for one by one among so few.
+const COLUMNS_FEW: usize = 24;
+
+impl Source {
+    /// What a statement knows as `alias`.
+    pub fn new(
+        database: String,
+        alias: String,
+        table: String,
+        columns: Vec<SourceColumn>,
+        kind: SourceKind,
+    ) -> Source {
+        Source { database, alias, table, columns, numbers: OnceLock::new(), kind }
+    }
+
+    /// A table of the engine.
+    pub fn table(table: Arc<Table>, alias: Option<&str>) -> Source {
+        let columns = Source::columns_of(&table.def);
+        let (database, name) = (table.database.clone(), table.name.clone());
+        let alias = alias.unwrap_or(&name).to_owned();
+        Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
+    }
+
+    /// The columns of a table, with what the definition says of them.
+    pub(super) fn columns_of(def: &TableDef) -> Vec<SourceColumn> {
+        let mut columns: Vec<SourceColumn> = Vec::with_capacity(def.columns.len());
+        for (number, column) in def.columns.iter().enumerate() {
+            let mut flags = 0;
+            for key in &def.keys {
+                let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number)
+                else {
+                    continue;
+                };
+                match key.kind {
+                    KeyKind::Primary => flags |= column_flag::PRIMARY_KEY,
+                    KeyKind::Unique if key.parts.len() == 1 => flags |= column_flag::UNIQUE_KEY,
+                    _ if position == 0 => flags |= column_flag::MULTIPLE_KEY,
+                    _ => {}
+                }
+            }
+            if column.auto_increment {
+                flags |= column_flag::AUTO_INCREMENT;
+            }
+            if !column.nullable
+                && column.default.is_none()
+                && column.generated.is_none()
+                && !column.auto_increment
+            {
+                flags |= column_flag::NO_DEFAULT_VALUE;
+            }
+            if column.on_update_now {
+                flags |= column_flag::ON_UPDATE_NOW;
+            }
+            let ty = Type::of_column(&column.kind, column.nullable);
+            columns.push(SourceColumn { name: column.name.clone(), ty, flags, merged: false });
+        }
+        columns
+    }
+
+    /// The engine's table, when it is one.
+    pub fn engine_table(&self) -> Option<&Arc<Table>> {
+        match &self.kind {
+            SourceKind::Table(TableHandle(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Whether a qualifier means this source. Names of views are case-insensitive.
+    pub fn answers_to(&self, database: Option<&str>, table: Option<&str>) -> bool {
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        table.is_none_or(|table| same(table, &self.alias))
+            && database.is_none_or(|database| self.database.is_empty() || same(database, &self.database))
+    }
+
+    /// Number of the column of this name.
+    pub fn column_number(&self, name: &str) -> Option<u16> {
+        if self.columns.len() <= COLUMNS_FEW {
+            let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+            return Some(at as u16);
+        }
+        let numbers = self.numbers.get_or_init(|| {
+            let mut numbers = HashMap::with_capacity(self.columns.len());
+            for (at, column) in self.columns.iter().enumerate() {
+                numbers.entry(column.name.to_ascii_lowercase()).or_insert(at as u16);
+            }
+            numbers
+        });
+        numbers.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    /// Whether this column was merged away by USING.
+    pub fn is_merged(&self, column: u16) -> bool {
+        self.columns.get(usize::from(column)).is_some_and(|column| column.merged)
+    }
+
+    /// What the definition of a column for a client takes, under a name of this many bytes.
+    pub fn meta_bytes(&self, column: &str, name: usize) -> usize {
+        size_of::<ColumnMeta>()
+            + self.database.len()
+            + self.alias.len()
+            + self.table.len()
+            + column.len()
+            + name
+    }
+
+    /// The column definition for a client, under the name it has in the statement.
+    pub fn meta(&self, column: u16, name: &str) -> ColumnMeta {
+        let Some(source) = self.columns.get(usize::from(column)) else { return ColumnMeta::default() };
+        let mut meta = source.ty.meta(name);
+        meta.flags |= source.flags;
+        if matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
+            meta.schema = self.database.clone();
+            meta.org_table = self.table.clone();
+            meta.org_name = source.name.clone();
+        }
+        meta.table = self.alias.clone();
+        meta
+    }
+}

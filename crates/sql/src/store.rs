@@ -1,0 +1,406 @@
+//! Between values and a table's columns: reading stored bytes, and storing values with the checks of strict
+//! mode.
+
+use std::borrow::Cow;
+
+use untorn::schema::ColumnDef;
+use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError};
+
+use super::expr::functions;
+use super::value::{Value, collation, convert, decimal};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::result::SqlError;
+
+/// A big-endian integer of up to eight bytes.
+#[inline]
+fn unsigned(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+/// A stored signed integer: big-endian with the sign bit flipped.
+#[inline]
+pub fn signed_int(bytes: &[u8]) -> i64 {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return i64::from((u32::from_be_bytes(four) ^ 0x8000_0000) as i32);
+    }
+    let bits = 8 * bytes.len() as u32;
+    if bits == 0 {
+        return 0;
+    }
+    let shift = 64 - bits;
+    ((unsigned(bytes) ^ 1 << (bits - 1)) << shift) as i64 >> shift
+}
+
+/// Without trailing spaces.
+#[inline]
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1)]
+}
+
+/// The value of stored bytes. TIMESTAMP moves to the zone given. Bytes that are no value of the type
+/// (damage) read as NULL.
+pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'a> {
+    match kind {
+        ColumnType::Char { collation, .. } => Value::Text(Cow::Borrowed(trimmed(bytes)), *collation),
+        ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
+            Value::Text(Cow::Borrowed(bytes), *collation)
+        }
+        ColumnType::Binary { .. }
+        | ColumnType::VarBinary { .. }
+        | ColumnType::Blob { .. }
+        | ColumnType::Bit { .. } => Value::Text(Cow::Borrowed(bytes), Collation::Binary),
+        kind => match kind.integer() {
+            Some((_, true)) => Value::UInt(unsigned(bytes)),
+            Some((_, false)) => Value::Int(signed_int(bytes)),
+            None => decode_other(bytes, kind, time_zone),
+        },
+    }
+}
+
+fn decode_other<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'a> {
+    match types::decode(bytes, kind) {
+        None | Some(types::Value::Null) => Value::Null,
+        Some(types::Value::Int(v)) => Value::Int(v),
+        Some(types::Value::UInt(v)) => Value::UInt(v),
+        Some(types::Value::Float(v)) => Value::Float(v),
+        Some(types::Value::Double(v)) => Value::Double(v),
+        Some(types::Value::Decimal(text)) => decimal::parse(&text).map_or(Value::Null, Value::Decimal),
+        Some(types::Value::Bytes(bytes)) => Value::Text(bytes, kind.collation()),
+        Some(types::Value::Date(v)) => Value::Date(v),
+        Some(types::Value::Time(v)) => Value::Time(v, fraction(kind)),
+        Some(types::Value::DateTime(v)) => {
+            let local = match kind {
+                ColumnType::Timestamp { .. } if v != DateTime::default() && time_zone != 0 => {
+                    DateTime::from_unix(v.to_unix() + i64::from(time_zone), v.micros)
+                }
+                _ => v,
+            };
+            Value::DateTime(local, fraction(kind))
+        }
+    }
+}
+
+/// Digits of a second a column keeps.
+pub fn fraction(kind: &ColumnType) -> u8 {
+    match kind {
+        ColumnType::DateTime { fraction }
+        | ColumnType::Timestamp { fraction }
+        | ColumnType::Time { fraction } => *fraction,
+        _ => 0,
+    }
+}
+
+/// What storing needs to know beside the value.
+pub struct Storing<'a> {
+    /// SQL mode, clock and warnings.
+    pub state: &'a SqlContext,
+    /// Row number in the statement, from 1, for messages.
+    pub row: u64,
+    /// Errors become warnings and the nearest value is stored (not strict, or IGNORE).
+    pub lenient: bool,
+}
+
+/// The last second of TIMESTAMP, in 2038.
+const TIMESTAMP_SECONDS_MAX: i64 = i32::MAX as i64;
+
+/// Name of a type in "Incorrect … value".
+fn kind_name(kind: &ColumnType) -> &'static str {
+    match kind {
+        ColumnType::Decimal { .. } => "decimal",
+        ColumnType::Float => "float",
+        ColumnType::Double => "double",
+        ColumnType::Date => "date",
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
+        ColumnType::Time { .. } => "time",
+        ColumnType::Year => "year",
+        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => "string",
+        _ => "integer",
+    }
+}
+
+impl Storing<'_> {
+    /// An error in strict mode, a warning otherwise.
+    fn complain(&self, code: u16, column: &ColumnDef) -> Result<(), SqlError> {
+        let error = errors::error(code, &[&column.name, &self.row]);
+        self.raise(error)
+    }
+
+    fn raise(&self, error: SqlError) -> Result<(), SqlError> {
+        if !self.lenient {
+            return Err(error);
+        }
+        self.state.warn(error);
+        Ok(())
+    }
+
+    fn incorrect(&self, value: &Value<'_>, column: &ColumnDef) -> Result<(), SqlError> {
+        let kind = kind_name(&column.kind);
+        let temporal = matches!(kind, "date" | "datetime" | "time");
+        let mut error = errors::error(
+            errors::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+            &[&kind, &value.to_string_lossy(), &column.name, &self.row],
+        );
+        if temporal && self.lenient {
+            error = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
+        } else if temporal {
+            error = SqlError::new(errors::TRUNCATED_WRONG_VALUE, b"22007", error.message);
+        }
+        self.raise(error)
+    }
+
+    /// Appends the stored form of a value that is not NULL.
+    pub fn encode(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let kind = &column.kind;
+        if let Some((width, unsigned)) = kind.integer() {
+            return self.integer(value, column, width, unsigned, out);
+        }
+        match kind {
+            kind if kind.is_string() => self.string(value, column, out),
+            ColumnType::Float | ColumnType::Double => self.float(value, column, out),
+            ColumnType::Decimal { precision, scale } => self.decimal(value, column, *precision, *scale, out),
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+                self.datetime(value, column, out)
+            }
+            ColumnType::Time { fraction } => {
+                let span = match value.to_time() {
+                    Some((span, _)) => functions::round_time(span, *fraction),
+                    None => {
+                        self.incorrect(value, column)?;
+                        Default::default()
+                    }
+                };
+                self.put(&types::Value::Time(span), column, out)
+            }
+            ColumnType::Year => self.year(value, column, out),
+            _ => self.members(value, column, out),
+        }
+    }
+
+    fn put(&self, value: &types::Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        match types::encode(value, &column.kind, out) {
+            Ok(()) => Ok(()),
+            Err(EncodeError::OutOfRange) => {
+                Err(errors::error(errors::WARN_DATA_OUT_OF_RANGE, &[&column.name, &self.row]))
+            }
+            Err(EncodeError::TooLong) => {
+                Err(errors::error(errors::DATA_TOO_LONG, &[&column.name, &self.row]))
+            }
+            Err(EncodeError::Invalid | EncodeError::WrongKind) => Err(errors::error(
+                errors::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+                &[&kind_name(&column.kind), &"", &column.name, &self.row],
+            )),
+        }
+    }
+
+    fn check_number(&self, value: &Value<'_>, column: &ColumnDef) -> Result<(), SqlError> {
+        let Value::Text(text, rule) = value else { return Ok(()) };
+        if *rule == Collation::Binary && text.first().is_some_and(|b| *b < b' ') {
+            return Ok(());
+        }
+        let number = convert::parse_number(text);
+        if number.complete {
+            return Ok(());
+        }
+        if number.length == 0 {
+            return self.incorrect(value, column);
+        }
+        self.complain(errors::WARN_DATA_TRUNCATED, column)
+    }
+
+    fn integer(
+        &self,
+        value: &Value<'_>,
+        column: &ColumnDef,
+        width: usize,
+        unsigned: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let wide = match value {
+            Value::Int(v) => i128::from(*v),
+            value => {
+                self.check_number(value, column)?;
+                value.to_integer()
+            }
+        };
+        let bits = 8 * width as u32;
+        let (least, most) = match unsigned {
+            true => (0, (1i128 << bits) - 1),
+            false => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        };
+        if wide < least || wide > most {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+        }
+        types::encode_int(wide.clamp(least, most) as u64, width, unsigned, out);
+        Ok(())
+    }
+
+    fn float(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.check_number(value, column)?;
+        let mut number = value.to_double();
+        let overflow = matches!(value, Value::Text(text, _) if convert::parse_number(text).overflow);
+        if overflow || !number.is_finite() {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+            number = f64::MAX.copysign(number);
+        }
+        if column.kind == ColumnType::Float && !(number as f32).is_finite() {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+            number = f64::from(f32::MAX.copysign(number as f32));
+        }
+        self.put(&types::Value::Double(number), column, out)
+    }
+
+    fn decimal(
+        &self,
+        value: &Value<'_>,
+        column: &ColumnDef,
+        precision: u8,
+        scale: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        self.check_number(value, column)?;
+        let exact = value.to_decimal();
+        let rounded = decimal::round(&exact, i64::from(scale));
+        if rounded != exact {
+            // Digits behind the point that are lost are noted, never an error.
+            let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
+            note.sqlstate = *b"00000";
+            self.state.note(note);
+        }
+        let fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
+        if fitted != rounded {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+        }
+        let text = decimal::format(&fitted);
+        self.put(&types::Value::Decimal(Cow::Owned(text)), column, out)
+    }
+
+    fn datetime(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let mut moment = match value.to_datetime(self.state.now_local().date) {
+            Some((moment, _)) => functions::round_datetime(moment, fraction(&column.kind)),
+            None => {
+                self.incorrect(value, column)?;
+                return self.put(&types::Value::DateTime(DateTime::default()), column, out);
+            }
+        };
+        let zero = moment.date.month == 0 || moment.date.day == 0;
+        if zero && self.state.refuses_zero_dates(moment.date) {
+            self.incorrect(value, column)?;
+            moment = DateTime::default();
+        }
+        match column.kind {
+            ColumnType::Date => self.put(&types::Value::Date(moment.date), column, out),
+            ColumnType::Timestamp { .. } if moment != DateTime::default() => {
+                let seconds = moment.to_unix() - i64::from(self.state.time_zone_offset());
+                if !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
+                    self.incorrect(value, column)?;
+                    return self.put(&types::Value::DateTime(DateTime::default()), column, out);
+                }
+                let utc = DateTime::from_unix(seconds, moment.micros);
+                self.put(&types::Value::DateTime(utc), column, out)
+            }
+            _ => self.put(&types::Value::DateTime(moment), column, out),
+        }
+    }
+
+    fn year(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.check_number(value, column)?;
+        let mut year = value.to_i64();
+        let short_text = matches!(value, Value::Text(text, _) if text.len() <= 2);
+        year = match year {
+            0 if short_text => 2000,
+            1..=69 => 2000 + year,
+            70..=99 => 1900 + year,
+            year => year,
+        };
+        if year != 0 && !(1901..=2155).contains(&year) {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+            year = 0;
+        }
+        self.put(&types::Value::Int(year), column, out)
+    }
+
+    fn string(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let text = value.to_text();
+        let mut text: &[u8] = &text;
+        let kind = &column.kind;
+        let rule = kind.collation();
+        if rule != Collation::Binary
+            && !text.is_ascii()
+            && let Err(error) = std::str::from_utf8(text)
+        {
+            let shown: String =
+                text[error.valid_up_to()..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+            self.incorrect(&Value::text(shown), column)?;
+            text = &text[..error.valid_up_to()];
+        }
+        let limit = match kind {
+            ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => *chars as usize,
+            ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => *bytes as usize,
+            ColumnType::Text { size, .. } | ColumnType::Blob { size } => size.bytes_max() as usize,
+            _ => usize::MAX,
+        };
+        // Cheap first: this many bytes always fit.
+        if text.len() > limit {
+            let bytes = matches!(kind, ColumnType::Text { .. });
+            let end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });
+            if end < text.len() {
+                let only_spaces = rule != Collation::Binary && text[end..].iter().all(|b| *b == b' ');
+                if !only_spaces {
+                    let code = if self.lenient { errors::WARN_DATA_TRUNCATED } else { errors::DATA_TOO_LONG };
+                    self.complain(code, column)?;
+                }
+                text = &text[..end];
+            }
+        }
+        match kind {
+            ColumnType::Char { chars, .. } => {
+                let text = trimmed(text);
+                out.reserve(text.len().max(*chars as usize));
+                out.extend_from_slice(text);
+                out.resize(out.len() + (*chars as usize).saturating_sub(text.len()), b' ');
+            }
+            ColumnType::Binary { bytes } => {
+                out.reserve(text.len().max(*bytes as usize));
+                out.extend_from_slice(text);
+                out.resize(out.len() + (*bytes as usize).saturating_sub(text.len()), 0);
+            }
+            _ => out.extend_from_slice(text),
+        }
+        Ok(())
+    }
+
+    fn members(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let stored = match (&column.kind, value) {
+            (ColumnType::Bit { .. }, Value::Text(bytes, _)) => {
+                types::Value::UInt(unsigned(&bytes[bytes.len().saturating_sub(8)..]))
+            }
+            (_, Value::Text(text, _)) => types::Value::Bytes(Cow::Borrowed(text.as_ref())),
+            (_, other) => types::Value::UInt(other.to_bits()),
+        };
+        let start = out.len();
+        if types::encode(&stored, &column.kind, out).is_ok() {
+            return Ok(());
+        }
+        out.truncate(start);
+        // A text that is no member may be the number of one.
+        if let Value::Text(text, _) = value
+            && !matches!(column.kind, ColumnType::Bit { .. })
+        {
+            let number = convert::parse_number(text);
+            let stored = types::Value::UInt(value.to_bits());
+            if number.complete && value.to_integer() > 0 && types::encode(&stored, &column.kind, out).is_ok()
+            {
+                return Ok(());
+            }
+            out.truncate(start);
+        }
+        match column.kind {
+            ColumnType::Bit { .. } => self.complain(errors::DATA_TOO_LONG, column)?,
+            _ => self.complain(errors::WARN_DATA_TRUNCATED, column)?,
+        }
+        let width = usize::from(column.kind.fixed_len().unwrap_or(1));
+        out.resize(start + width, 0);
+        Ok(())
+    }
+}
