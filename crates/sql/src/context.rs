@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use untorn::engine::TimeSlice;
+use untorn::engine::{Event, TimeSlice};
 use untorn::sort::Place;
 use untorn::types::{Date, DateTime};
 use untorn::write::StatementTime;
@@ -26,6 +26,7 @@ use crate::evaluation::Evaluation;
 use crate::facts::{ServerFacts, Terms};
 use crate::kill::{Kill, KillSwitch};
 use crate::memory::{self, Account};
+use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
 use crate::random_sequences::RandomSequences;
 use crate::result::SqlError;
 use crate::sql_mode;
@@ -134,7 +135,11 @@ pub struct SqlContext {
     random: Cell<u64>,
     /// Those of RAND(seed) in this statement.
     pub random_sequences: RandomSequences,
-    named_locks: RefCell<Vec<String>>,
+    named_locks: Arc<NamedLocks>,
+    /// Bytes that its named locks are charged.
+    named_bytes: Cell<usize>,
+    /// Named locks that were waited for: what GET_LOCK answers for them is known.
+    waited_locks: RefCell<Vec<String>>,
 }
 
 /// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
@@ -163,6 +168,7 @@ impl SqlContext {
         slice: Arc<TimeSlice>,
     ) -> Self {
         let random = database.environment().random_u64();
+        let named_locks = facts.named_locks();
         let (connection_id, kill) = connection;
         Self {
             database,
@@ -188,7 +194,9 @@ impl SqlContext {
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
-            named_locks: RefCell::new(Vec::new()),
+            named_bytes: Cell::new(0),
+            waited_locks: RefCell::default(),
+            named_locks,
         }
     }
 
@@ -233,7 +241,8 @@ impl SqlContext {
     pub fn reset(&self) {
         self.user_variables.borrow_mut().clear();
         let _ = self.memory.keep(self.memory.kept() as usize, 0);
-        self.named_locks.borrow_mut().clear();
+        self.named_bytes.set(0);
+        self.named_locks.give_back_all(self.connection_id);
         self.clear_warnings();
         self.last_insert_id.set(0);
     }
@@ -432,23 +441,90 @@ impl SqlContext {
         Ok(())
     }
 
-    /// GET_LOCK without waiting; named locks of one context never clash with each other.
-    pub fn get_lock(&self, name: &str) -> Result<bool, SqlError> {
-        self.memory.keep(0, LOCK_BYTES + name.len())?;
-        self.named_locks.borrow_mut().push(name.to_ascii_lowercase());
-        Ok(true)
+    /// The name of a lock as it is compared.
+    ///
+    /// # Errors
+    /// 3057 for NULL and an empty name, 4163 for one of more than 64 characters.
+    pub(crate) fn lock_name(&self, name: &Value<'_>) -> Result<String, SqlError> {
+        named_locks::folded((!name.is_null()).then(|| name.to_string_lossy()).as_deref())
     }
 
-    /// RELEASE_LOCK.
-    pub fn release_lock(&self, name: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        let mut locks = self.named_locks.borrow_mut();
-        let found = locks.iter().rposition(|held| *held == name);
-        found.is_some_and(|at| {
-            let name = locks.remove(at);
-            // Giving back is never refused.
-            let _ = self.memory.keep(LOCK_BYTES + name.len(), 0);
-            true
+    /// Takes a named lock, if it is free. With `waits` an executor waits for the event otherwise.
+    ///
+    /// # Errors
+    /// Memory; a circle of connections that wait.
+    pub(crate) fn take_lock(&self, name: &str, waits: bool) -> Result<Option<Event>, SqlError> {
+        let bytes = LOCK_BYTES + name.len();
+        self.memory.keep(0, bytes)?;
+        let taken = self.named_locks.take(name, self.connection_id, waits);
+        if matches!(taken, Taken::Yes) {
+            self.named_bytes.set(self.named_bytes.get() + bytes);
+        } else {
+            let _ = self.memory.keep(bytes, 0);
+        }
+        match taken {
+            Taken::Yes => Ok(None),
+            Taken::Held(freed) => Ok(Some(freed)),
+            Taken::Deadlock => Err(errors::error(errors::USER_LOCK_DEADLOCK, &[])),
+        }
+    }
+
+    /// The lock that an executor has waited for is the connection's; GET_LOCK is about to answer that.
+    pub(crate) fn lock_was_waited_for(&self, name: String) {
+        self.waited_locks.borrow_mut().push(name);
+    }
+
+    /// The connection has waited long enough for a named lock.
+    pub(crate) fn stop_waiting_for_lock(&self) {
+        self.named_locks.stop_waiting(self.connection_id);
+    }
+
+    /// GET_LOCK, for which the executor has waited where it could.
+    pub(crate) fn get_lock(&self, name: &Value<'_>) -> Result<bool, SqlError> {
+        let name = self.lock_name(name)?;
+        let mut waited = self.waited_locks.borrow_mut();
+        if let Some(at) = waited.iter().position(|other| *other == name) {
+            waited.remove(at);
+            return Ok(true);
+        }
+        drop(waited);
+        Ok(self.take_lock(&name, false)?.is_none())
+    }
+
+    /// RELEASE_LOCK: `None` when nobody has the lock.
+    pub(crate) fn release_lock(&self, name: &Value<'_>) -> Result<Option<bool>, SqlError> {
+        let name = self.lock_name(name)?;
+        Ok(match self.named_locks.give_back(&name, self.connection_id) {
+            GivenBack::Yes => {
+                self.forget_lock_bytes(LOCK_BYTES + name.len());
+                Some(true)
+            }
+            GivenBack::Foreign => Some(false),
+            GivenBack::Unknown => None,
         })
+    }
+
+    /// RELEASE_ALL_LOCKS: how many there were.
+    pub(crate) fn release_all_locks(&self) -> u64 {
+        self.forget_lock_bytes(self.named_bytes.get());
+        self.named_locks.give_back_all(self.connection_id)
+    }
+
+    /// IS_USED_LOCK.
+    pub(crate) fn lock_owner(&self, name: &Value<'_>) -> Result<Option<u32>, SqlError> {
+        Ok(self.named_locks.owner(&self.lock_name(name)?))
+    }
+
+    fn forget_lock_bytes(&self, bytes: usize) {
+        let bytes = bytes.min(self.named_bytes.get());
+        self.named_bytes.set(self.named_bytes.get() - bytes);
+        // Giving back is never refused.
+        let _ = self.memory.keep(bytes, 0);
+    }
+}
+
+impl Drop for SqlContext {
+    fn drop(&mut self) {
+        self.named_locks.give_back_all(self.connection_id);
     }
 }

@@ -186,6 +186,8 @@ error_table! {
     INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    USER_LOCK_WRONG_NAME = 3057, b"42000", "Incorrect user-level lock name '%'. The name is empty, NULL, or can not be expressed in the current character-set.";
+    USER_LOCK_DEADLOCK = 3058, b"HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
@@ -216,6 +218,7 @@ error_table! {
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
     DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";
     REGEXP_ILLEGAL_ARGUMENT = 3685, b"HY000", "Illegal argument to a regular expression.";
+    USER_LOCK_OVERLONG_NAME = 4163, b"42000", "User-level lock name '%' should not exceed 64 characters.";
 }
 
 /// The SQLSTATE of an error number (`HY000` when unknown).

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::ast::Scope;
+use crate::named_locks::NamedLocks;
 use crate::privilege::Rights;
 use crate::result::SqlError;
 use crate::value::Value;
@@ -80,6 +81,9 @@ pub trait ServerFacts {
 
     /// All accounts: name, host, rights.
     fn accounts(&self) -> Vec<(String, String, Rights)>;
+
+    /// The locks of GET_LOCK.
+    fn named_locks(&self) -> Arc<NamedLocks>;
 
     /// Where sorts put what does not fit into memory (`tmpdir`).
     fn temporary_directory(&self) -> PathBuf;

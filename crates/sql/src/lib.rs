@@ -25,6 +25,7 @@ pub mod failure;
 pub mod kill;
 pub mod lexer;
 pub mod memory;
+pub mod named_locks;
 pub mod parser;
 pub mod plan;
 pub mod privilege;

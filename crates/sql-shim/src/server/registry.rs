@@ -5,6 +5,7 @@
 //! lives: SHOW PROCESSLIST reads it, KILL sets its switch, and the connection's own task is the only one that
 //! writes the rest, so its mutex is never contended in practice.
 
+use sql::named_locks::NamedLocks;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -54,6 +55,8 @@ pub struct Server {
     pub prepared_statements: Arc<AtomicUsize>,
     /// FLUSH TABLES WITH READ LOCK.
     pub read_lock: Arc<GlobalReadLock>,
+    /// The locks of GET_LOCK.
+    pub named_locks: Arc<NamedLocks>,
     /// Memory of all statements.
     pub memory: Arc<ServerMemory>,
     /// Asks the server to stop.
@@ -77,6 +80,7 @@ impl Server {
             averages: Averages::default(),
             clock: CoarseClock::default(),
             prepared_statements: Arc::default(),
+            named_locks: Arc::default(),
             read_lock: Arc::default(),
             memory: Arc::new(ServerMemory::new(machine::memory_bytes().0 / 4)),
             shutdown: Shutdown::default(),

@@ -135,7 +135,8 @@ impl Session {
             errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
         })?;
         self.state.memory.keep(0, name.len() + text.len())?;
-        self.named_statements.insert(name, NamedStatement { text, _counted });
+        self.named_statements
+            .insert(name, NamedStatement { text, database: self.state.current_database(), _counted });
         Ok(done())
     }
 
@@ -308,10 +309,10 @@ impl Session {
         more: bool,
     ) -> Result<Outcome, Failure> {
         let named = self.named_statements.get(&name.to_ascii_lowercase());
-        let Some(text) = named.map(|named| named.text.clone()) else {
+        let Some((text, database)) = named.map(|named| (named.text.clone(), named.database.clone())) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
-        let prepared = self.prepare_text(&text).await?;
+        let prepared = self.prepare_in(database, &text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }

@@ -100,6 +100,8 @@ const REPLANS_MAX: u32 = 100;
 /// A statement of PREPARE.
 struct NamedStatement {
     text: Vec<u8>,
+    /// The current database when it was prepared: it stays the statement's.
+    database: Option<Arc<str>>,
     /// It counts like one of the protocol's.
     _counted: CountedStatement,
 }
@@ -671,10 +673,9 @@ impl Session {
         self.state.begin_statement();
         let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
         for _ in 0..REPLANS_MAX {
-            if statement.plan.version != self.plan_version()
-                || statement.plan.database != self.state.current_database()
-            {
-                match self.prepare_text(&statement.plan.sql.clone()).await {
+            if statement.plan.version != self.plan_version() {
+                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
+                match self.prepare_in(database, &sql).await {
                     Ok(fresh) => {
                         statement.plan = fresh.plan;
                         statement.columns = fresh.columns;
@@ -711,6 +712,22 @@ impl Session {
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();
+    }
+
+    /// Prepares a text as it was when this database was the current one.
+    async fn prepare_in(
+        &mut self,
+        database: Option<Arc<str>>,
+        sql: &[u8],
+    ) -> Result<Prepared<PlannedStatement>, Failure> {
+        let current = self.state.current_database();
+        if database == current {
+            return self.prepare_text(sql).await;
+        }
+        self.state.set_current_database(database.as_deref());
+        let prepared = self.prepare_text(sql).await;
+        self.state.set_current_database(current.as_deref());
+        prepared
     }
 
     async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {

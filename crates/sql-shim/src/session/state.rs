@@ -16,6 +16,7 @@ use sql::ast;
 use sql::context::SqlContext;
 use sql::facts::{Client, Process, ServerFacts, Terms};
 use sql::memory::Account;
+use sql::named_locks::NamedLocks;
 use sql::privilege::Rights;
 use sql::result::SqlError;
 use sql::value::Value;
@@ -106,6 +107,10 @@ impl ServerFacts for ConnectionFacts {
 
     fn accounts(&self) -> Vec<(String, String, Rights)> {
         self.server.accounts.list_rights()
+    }
+
+    fn named_locks(&self) -> Arc<NamedLocks> {
+        self.server.named_locks.clone()
     }
 
     fn temporary_directory(&self) -> PathBuf {

@@ -22,6 +22,7 @@ mod spool;
 mod stored_values;
 mod tail;
 mod union;
+mod waiting;
 
 use std::future::Future;
 use std::io;

@@ -394,7 +394,7 @@ impl Executor<'_> {
         match (&plan.steps[..], possible) {
             (_, false) => {}
             ([], true) => {
-                self.sleep(plan, &cx).await?;
+                self.wait_for_functions(plan, &cx).await?;
                 consumer.only_row(self, target).await?;
             }
             ([step], true) if applied.is_none() && plan.sources[step.source].engine_table().is_some() => {
@@ -403,32 +403,6 @@ impl Executor<'_> {
             (_, true) => self.join(plan, &mut consumer, &cx, &mut applied, target).await?,
         }
         consumer.finish(self, &mut applied, target).await
-    }
-
-    /// Runs the SLEEP of a SELECT without tables.
-    async fn sleep(&self, plan: &SelectPlan, cx: &Context<'_>) -> Result<(), Failure> {
-        let mut seconds = 0.0;
-        for item in &plan.items {
-            if let Expr::Call(function, arguments) = item
-                && function.name == "SLEEP"
-                && let Some(argument) = arguments.first()
-            {
-                seconds += argument.eval(cx)?.to_double().max(0.0);
-            }
-        }
-        if seconds > 0.0 {
-            let environment = self.state.database.environment().clone();
-            let until = environment.now() + std::time::Duration::from_secs_f64(seconds.min(1e9));
-            loop {
-                let left = until.saturating_sub(environment.now());
-                if left.is_zero() {
-                    break;
-                }
-                environment.sleep(left.min(std::time::Duration::from_millis(20))).await;
-                self.state.check_killed()?;
-            }
-        }
-        Ok(())
     }
 
     /// One stored table: rows go from the page through the consumer.

@@ -110,19 +110,19 @@ pub static FUNCTIONS: &[Function] = &[
     ))),
     // The executor sleeps before it evaluates the row.
     volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Int(0))),
-    volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| {
-        Ok(if v[0].is_null() {
-            Value::Null
-        } else {
-            Value::truth_value(cx.state.get_lock(&v[0].to_string_lossy())?)
-        })
-    }),
+    // The executor waits for it before it evaluates the row of a SELECT without tables.
+    volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| Ok(Value::truth_value(cx.state.get_lock(&v[0])?))),
     volatile!("RELEASE_LOCK", 1..=1, |_| Type::INT, |v, cx| {
-        Ok(if v[0].is_null() {
-            Value::Null
-        } else {
-            Value::truth_value(cx.state.release_lock(&v[0].to_string_lossy()))
-        })
+        Ok(cx.state.release_lock(&v[0])?.map_or(Value::Null, Value::truth_value))
+    }),
+    volatile!("RELEASE_ALL_LOCKS", 0..=0, |_| Type::UINT.not_null(), |_, cx| {
+        Ok(Value::UInt(cx.state.release_all_locks()))
+    }),
+    volatile!("IS_FREE_LOCK", 1..=1, |_| Type::INT, |v, cx| {
+        Ok(Value::truth_value(cx.state.lock_owner(&v[0])?.is_none()))
+    }),
+    volatile!("IS_USED_LOCK", 1..=1, |_| Type::UINT, |v, cx| {
+        Ok(cx.state.lock_owner(&v[0])?.map_or(Value::Null, |owner| Value::UInt(u64::from(owner))))
     }),
     volatile!("BENCHMARK", 2..=2, |_| Type::INT, |_, _| Ok(Value::Int(0))),
     function!("CHARSET", 1..=1, |_| Type::text(64), |v, _| {

@@ -70,7 +70,7 @@ impl Parser<'_> {
             let before = std::mem::take(&mut parser.height);
             let query = parser.nested(Self::query)?;
             parser.expect_symbol(b")")?;
-            // Whoever names it has its tree inside of its own.
+            // The tree of a query that names it is higher by its own.
             parser.common_tables.push((name.to_ascii_lowercase(), parser.height));
             parser.height = parser.height.max(before);
             Ok(CommonTable { name, columns, query, recursive })

@@ -314,9 +314,12 @@ fn function_of_moment(expr: &Expr) -> Option<String> {
 
 /// A function that waits, changes the session, or says what the last statement did or who the server is.
 fn waiting_function(expr: &Expr) -> Option<String> {
-    const WAITING: [&str; 8] = [
+    const WAITING: [&str; 11] = [
         "SLEEP",
         "GET_LOCK",
+        "IS_FREE_LOCK",
+        "IS_USED_LOCK",
+        "RELEASE_ALL_LOCKS",
         "RELEASE_LOCK",
         "BENCHMARK",
         "LAST_INSERT_ID",

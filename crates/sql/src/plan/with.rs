@@ -1,8 +1,8 @@
 //! WITH: common table expressions, each planned where it is named, as a derived table.
 //!
-//! A recursive one has parts that read its own rows ([`SourceKind::Recursion`]). The other parts say what columns
-//! it has and give its first rows; then the parts that name it are executed again and again, each time for the
-//! rows that came new the last time, until there are none.
+//! A recursive one has parts that read its own rows ([`SourceKind::Recursion`]). The other parts say what
+//! columns it has and give its first rows; then the parts that name it are executed again and again, each
+//! time for the rows that came new the last time, until there are none.
 
 use std::cell::{Cell, RefCell};
 
