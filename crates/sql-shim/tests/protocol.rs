@@ -74,6 +74,25 @@ fn text_and_binary_rows() {
 }
 
 #[test]
+fn digits_are_those_of_their_own_column() {
+    let server = TestServer::root(RuntimeKind::Uring);
+    let mut client = server.login();
+    let first = client.query("digits");
+    let rows = client.rows(&first);
+    let mut expected = Vec::new();
+    for text in ["1.50", "1.23456", "7", "", "2024-02-29", "1.500", "0000", "0"] {
+        match text {
+            "" => expected.push(0xfb),
+            text => {
+                expected.push(text.len() as u8);
+                expected.extend_from_slice(text.as_bytes());
+            }
+        }
+    }
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
 fn ok_and_ends_of_rows_carry_status() {
     let server = TestServer::root(RuntimeKind::Uring);
     let mut client = server.login();

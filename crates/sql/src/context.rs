@@ -27,6 +27,7 @@ use crate::facts::{ServerFacts, Terms};
 use crate::kill::{Kill, KillSwitch};
 use crate::memory::{self, Account};
 use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
+use crate::random_sequences::RandomSequences;
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::value::Value;
@@ -70,6 +71,8 @@ pub struct Settings {
     /// Rows; `u64::MAX` is no limit.
     pub sql_select_limit: u64,
     pub group_concat_max_len: u64,
+    /// Digits that a quotient has more than its dividend.
+    pub div_precision_increment: u8,
     /// Bytes that a sort keeps in memory.
     pub sort_buffer_size: u64,
     /// Bytes that groups, or keys of rows seen, keep in memory.
@@ -83,6 +86,13 @@ pub struct Settings {
     pub statement_memory_limit: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
     pub time_zone_offset_seconds: Option<i32>,
+}
+
+impl Settings {
+    /// What has a say in plans: the mode, and above its bits the digits of quotients.
+    pub fn plan_modes(&self) -> u64 {
+        self.sql_mode | u64::from(self.div_precision_increment) << 56
+    }
 }
 
 /// See the module's text.
@@ -123,6 +133,8 @@ pub struct SqlContext {
     /// FOUND_ROWS().
     pub found_rows: Cell<u64>,
     random: Cell<u64>,
+    /// Those of RAND(seed) in this statement.
+    pub random_sequences: RandomSequences,
     named_locks: Arc<NamedLocks>,
     /// Bytes that its named locks are charged.
     named_bytes: Cell<usize>,
@@ -178,6 +190,7 @@ impl SqlContext {
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
             changes_strictly: Cell::new(false),
+            random_sequences: RandomSequences::default(),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
@@ -213,6 +226,7 @@ impl SqlContext {
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
         self.changes_strictly.set(false);
+        self.random_sequences.reset();
     }
 
     /// Forgets the last statement's warnings.

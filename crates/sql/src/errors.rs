@@ -141,6 +141,7 @@ error_table! {
     NON_UPDATABLE_TABLE = 1288, b"HY000", "The target table % of the % is not updatable";
     OPTION_PREVENTS_STATEMENT = 1290, b"HY000", "The MySQL server is running with the % option so it cannot execute this statement";
     REVOKE_GRANTS = 1269, b"HY000", "Can't revoke all privileges for one or more of the requested users";
+    CUT_VALUE_GROUP_CONCAT = 1260, b"HY000", "Row % was cut by GROUP_CONCAT()";
     DUPLICATED_VALUE_IN_TYPE = 1291, b"HY000", "Column '%' has duplicated value '%' in %";
     TRUNCATED_WRONG_VALUE = 1292, b"22007", "Truncated incorrect % value: '%'";
     UNSUPPORTED_PS = 1295, b"HY000", "This command is not supported in the prepared statement protocol yet";
@@ -184,6 +185,7 @@ error_table! {
     AUTOINC_READ_FAILED = 1467, b"HY000", "Failed to read auto-increment value from storage engine";
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
     WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
+    UNKNOWN_LOCALE = 1649, b"HY000", "Unknown locale: '%'";
     UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";

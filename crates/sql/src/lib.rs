@@ -29,6 +29,7 @@ pub mod named_locks;
 pub mod parser;
 pub mod plan;
 pub mod privilege;
+pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
 pub mod store;

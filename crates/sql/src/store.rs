@@ -101,6 +101,9 @@ pub struct Storing<'a> {
     pub lenient: bool,
 }
 
+/// The last second of TIMESTAMP, in 2038.
+const TIMESTAMP_SECONDS_MAX: i64 = i32::MAX as i64;
+
 /// Name of a type in "Incorrect … value".
 fn kind_name(kind: &ColumnType) -> &'static str {
     match kind {
@@ -235,7 +238,12 @@ impl Storing<'_> {
     fn float(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
         self.check_number(value, column)?;
         let mut number = value.to_double();
-        if column.kind == ColumnType::Float && number.is_finite() && !(number as f32).is_finite() {
+        let overflow = matches!(value, Value::Text(text, _) if convert::parse_number(text).overflow);
+        if overflow || !number.is_finite() {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+            number = f64::MAX.copysign(number);
+        }
+        if column.kind == ColumnType::Float && !(number as f32).is_finite() {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
             number = f64::from(f32::MAX.copysign(number as f32));
         }
@@ -284,7 +292,7 @@ impl Storing<'_> {
             ColumnType::Date => self.put(&types::Value::Date(moment.date), column, out),
             ColumnType::Timestamp { .. } if moment != DateTime::default() => {
                 let seconds = moment.to_unix() - i64::from(self.state.time_zone_offset());
-                if !(1..=i64::from(u32::MAX)).contains(&seconds) {
+                if !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
                     self.incorrect(value, column)?;
                     return self.put(&types::Value::DateTime(DateTime::default()), column, out);
                 }
@@ -375,6 +383,18 @@ impl Storing<'_> {
             return Ok(());
         }
         out.truncate(start);
+        // A text that is no member may be the number of one.
+        if let Value::Text(text, _) = value
+            && !matches!(column.kind, ColumnType::Bit { .. })
+        {
+            let number = convert::parse_number(text);
+            let stored = types::Value::UInt(value.to_bits());
+            if number.complete && value.to_integer() > 0 && types::encode(&stored, &column.kind, out).is_ok()
+            {
+                return Ok(());
+            }
+            out.truncate(start);
+        }
         match column.kind {
             ColumnType::Bit { .. } => self.complain(errors::DATA_TOO_LONG, column)?,
             _ => self.complain(errors::WARN_DATA_TRUNCATED, column)?,

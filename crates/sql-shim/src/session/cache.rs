@@ -46,7 +46,8 @@ enum Literal {
 /// A statement without its literals.
 #[derive(Debug, Default)]
 pub struct Fingerprint {
-    /// The statement with `?` for literals, then the kinds of the literals, then the sql_mode.
+    /// The statement with `?` for literals, then the kinds of the literals, then the modes.
+    /// See `Settings::plan_modes`.
     pub key: Vec<u8>,
     /// Length of the statement in `key`.
     text_length: usize,
@@ -58,9 +59,9 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of `sql` under a `sql_mode`, which has a say in plans; `false` when it is not a
+    /// Takes the fingerprint of `sql` under modes that have a say in plans; `false` when it is not a
     /// statement for the cache.
-    pub fn of(&mut self, sql: &[u8], modes: LexicalModes, sql_mode: u64) -> bool {
+    pub fn of(&mut self, sql: &[u8], modes: LexicalModes, plan_modes: u64) -> bool {
         self.key.clear();
         self.copied = 0;
         self.literals.clear();
@@ -84,7 +85,7 @@ impl Fingerprint {
             LiteralKind::Float => b'f',
             LiteralKind::Text => b't',
         }));
-        self.key.extend(sql_mode.to_le_bytes());
+        self.key.extend(plan_modes.to_le_bytes());
         true
     }
 

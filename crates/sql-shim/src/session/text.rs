@@ -82,7 +82,7 @@ impl Session {
     ) -> Option<Result<(), Failure>> {
         let modes = self.modes();
         let mut fingerprint = self.cache.take_scratch();
-        let found = fingerprint.of(sql, modes, self.state.settings().sql.sql_mode);
+        let found = fingerprint.of(sql, modes, self.state.settings().sql.plan_modes());
         let result = if found { self.run_fingerprint(&fingerprint, out).await } else { None };
         self.cache.put_scratch(fingerprint);
         result

@@ -135,6 +135,7 @@ fn decode(values: &[Value]) -> SessionSettings {
             sql_notes: flag("sql_notes"),
             sql_select_limit: number("sql_select_limit"),
             group_concat_max_len: number("group_concat_max_len"),
+            div_precision_increment: number("div_precision_increment").min(30) as u8,
             sort_buffer_size: number("sort_buffer_size"),
             tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
             auto_increment_increment: number("auto_increment_increment"),

@@ -174,7 +174,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("default_week_format", Kind::UInt(0, 7), "0").constant(),
     global("delay_key_write", Kind::Enum(&["OFF", "ON", "ALL"]), "OFF").constant(),
     fixed("disabled_storage_engines", TEXT, "").constant(),
-    both("div_precision_increment", Kind::UInt(0, 30), "4").constant(),
+    both("div_precision_increment", Kind::UInt(0, 30), "4"),
     global("enforce_gtid_consistency", Kind::Enum(&["OFF", "ON", "WARN"]), "OFF").constant(),
     session("error_count", false, ANY, "0"),
     global("event_scheduler", Kind::Enum(&["OFF", "ON", "DISABLED"]), "OFF").constant(),

@@ -56,7 +56,7 @@ pub struct Reply<'a, F> {
     capabilities: u32,
     encoding: Encoding,
     status_at_columns: u16,
-    /// Column of the next value, in a binary row.
+    /// Column of the next value.
     column: usize,
     in_row: bool,
     failed: bool,
@@ -225,6 +225,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     #[inline]
     fn null(&mut self) {
         if self.is_text() {
+            self.column += 1;
             return self.output.u8(0xfb);
         }
         // The first two bits of the bitmap are reserved; the byte before it is the row's header.
@@ -238,6 +239,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     #[inline]
     fn int(&mut self, value: i64) {
         if self.is_text() {
+            self.column += 1;
             self.output.short_text(|out| put_i64(out, value))
         } else {
             self.binary_int(value, false)
@@ -247,6 +249,11 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     #[inline]
     fn uint(&mut self, value: u64) {
         if self.is_text() {
+            let column = self.column;
+            self.column += 1;
+            if value == 0 && self.scratch.shapes.get(column).is_some_and(|shape| shape.kind == kind::YEAR) {
+                return self.output.length_encoded_bytes(b"0000");
+            }
             self.output.short_text(|out| put_u64(out, value));
         } else {
             self.binary_int(value as i64, true);
@@ -273,12 +280,18 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     #[inline]
     fn bytes(&mut self, value: &[u8]) {
-        if self.is_text() { self.output.length_encoded_bytes(value) } else { self.binary_bytes(value) }
+        if self.is_text() {
+            self.column += 1;
+            self.output.length_encoded_bytes(value)
+        } else {
+            self.binary_bytes(value)
+        }
     }
 
     fn date(&mut self, value: Date) {
         let Date { year, month, day } = value;
         if self.is_text() {
+            self.column += 1;
             return self.output.short_text(|out| put_date_text(out, value));
         }
         match self.shape().kind {
@@ -293,6 +306,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     fn datetime(&mut self, value: DateTime, decimals: u8) {
         if self.is_text() {
+            self.column += 1;
             return self.output.short_text(|out| put_datetime_text(out, value, decimals));
         }
         match self.shape().kind {
@@ -305,6 +319,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     fn time(&mut self, value: Time, decimals: u8) {
         if self.is_text() {
+            self.column += 1;
             return self.output.short_text(|out| put_time_text(out, value, decimals));
         }
         match self.shape().kind {

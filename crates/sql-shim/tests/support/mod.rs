@@ -84,6 +84,31 @@ impl EchoSession {
         out.rows_end(&self.done());
     }
 
+    /// Doubles of free and of fixed digits behind columns of other digits, and a zero YEAR.
+    fn digits(&self, out: &mut impl ResultSink) {
+        out.columns(&ResultColumns::new(vec![
+            column("decimal", kind::NEWDECIMAL, 0, 2),
+            column("free", kind::DOUBLE, 0, 31),
+            column("int", kind::LONGLONG, 0, 0),
+            column("null", kind::NEWDECIMAL, 0, 1),
+            column("date", kind::DATE, 0, 0),
+            column("fixed", kind::DOUBLE, 0, 3),
+            column("year", kind::YEAR, column_flag::UNSIGNED, 0),
+            column("zero", kind::LONGLONG, column_flag::UNSIGNED, 0),
+        ]));
+        out.row_begin();
+        out.bytes(b"1.50");
+        out.double(1.23456);
+        out.int(7);
+        out.null();
+        out.date(Date { year: 2024, month: 2, day: 29 });
+        out.double(1.5);
+        out.uint(0);
+        out.uint(0);
+        out.row_end();
+        out.rows_end(&self.done());
+    }
+
     async fn rows(&self, count: usize, bytes: usize, out: &mut impl ResultSink) -> io::Result<()> {
         out.columns(&ResultColumns::new(vec![ColumnMeta::text("data", 100)]));
         let value = vec![b'x'; bytes];
@@ -117,6 +142,7 @@ impl SessionService for EchoSession {
         match words.next() {
             Some("echo") => self.echo(sql, out),
             Some("types") => self.types(out),
+            Some("digits") => self.digits(out),
             Some("database") => self.echo(&self.database, out),
             Some("resets") => self.echo(self.resets.to_string().as_bytes(), out),
             Some("rows") => {

@@ -15,7 +15,7 @@ mod change;
 mod definition;
 mod expression;
 mod query;
-mod text;
+pub mod text;
 
 pub use administration::*;
 pub use alteration::*;

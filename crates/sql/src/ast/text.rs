@@ -326,7 +326,8 @@ fn write_hex(bytes: &[u8], out: &mut String) {
     bytes.iter().for_each(|byte| push(out, format_args!("{byte:02X}")));
 }
 
-fn symbol(operator: BinaryOperator) -> &'static str {
+/// How an operator is written.
+pub fn symbol(operator: BinaryOperator) -> &'static str {
     match operator {
         BinaryOperator::Xor => "xor",
         BinaryOperator::Equal => "=",

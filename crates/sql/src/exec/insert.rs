@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use untorn::Table;
 use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
-use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
+use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{self, ColumnType};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
@@ -18,7 +18,7 @@ use super::stored_values::take_all;
 use super::{Executor, Subqueries};
 use crate::context::SqlContext;
 use crate::errors;
-use crate::expr::{Context, RowView};
+use crate::expr::{Context, Expr, RowView};
 use crate::failure::{self, Failure};
 use crate::plan::access::Path;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
@@ -243,6 +243,53 @@ impl<'e> Executor<'e> {
         Ok(writer)
     }
 
+    /// The values of a row that read its own columns: those named before have their values by then, the others
+    /// their defaults.
+    fn values_of_itself(
+        &self,
+        inserting: &Inserting<'_, '_>,
+        number: u64,
+        values: &[Assigned],
+    ) -> Result<Vec<Assigned>, SqlError> {
+        let (plan, columns, state) = (inserting.plan, &inserting.table.def.columns, self.state);
+        let storing = Storing { state, row: number, lenient: true };
+        // What is wrong with a value is said when it is stored.
+        let quietly = |value: &Value<'_>, column: &ColumnDef| {
+            let said = (state.warning_count.get(), state.warnings.borrow().len());
+            let mut bytes = Vec::new();
+            let encoded = storing.encode(value, column, &mut bytes);
+            state.warning_count.set(said.0);
+            state.warnings.borrow_mut().truncate(said.1);
+            encoded.ok().map(|()| bytes)
+        };
+        let default = |(column, default): (&ColumnDef, &ColumnDefault)| match default {
+            ColumnDefault::Stored(bytes) => Some(bytes.to_vec()),
+            ColumnDefault::Now => {
+                let mut bytes = Vec::new();
+                state.statement_time().encode(column, &mut bytes).ok().map(|()| bytes)
+            }
+            _ if column.nullable => None,
+            _ => quietly(&implicit_default(&column.kind), column),
+        };
+        let mut fields: Vec<Option<Vec<u8>>> = columns.iter().zip(&plan.defaults).map(default).collect();
+        let mut evaluated = Vec::with_capacity(values.len());
+        for (value, at) in values.iter().zip(&plan.columns) {
+            let Assigned::Value(expr) = value else {
+                evaluated.push(Assigned::Default);
+                continue;
+            };
+            let value = {
+                let view = [RowView::Fields(&fields, columns)];
+                let cx = Context { rows: &view, ..self.context(&inserting.subqueries) };
+                expr.eval(&cx)?.into_owned()
+            };
+            let at = usize::from(*at);
+            fields[at] = if value.is_null() { None } else { quietly(&value, &columns[at]) };
+            evaluated.push(Assigned::Value(Expr::Literal(value)));
+        }
+        Ok(evaluated)
+    }
+
     /// Makes a row of what is given for it. Answers the AUTO_INCREMENT value that was generated, if one was.
     async fn encode_row(
         &mut self,
@@ -252,6 +299,14 @@ impl<'e> Executor<'e> {
         row: &mut EncodedRow,
     ) -> Result<Option<u64>, Failure> {
         row.clear();
+        let given_itself;
+        let given = match given {
+            Given::Expressions(values) if inserting.plan.reads_itself => {
+                given_itself = self.values_of_itself(inserting, number, values)?;
+                Given::Expressions(&given_itself)
+            }
+            given => given,
+        };
         let mut generated = None;
         let mut computed: SmallVec<[u16; 8]> = SmallVec::new();
         // A row that the rules refuse uses no AUTO_INCREMENT value. They cannot read that column.

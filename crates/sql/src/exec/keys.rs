@@ -255,7 +255,8 @@ fn edge(
     let Some((expr, inclusive)) = end else { return Ok(Some(Made::exact(unlimited()))) };
     Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
         Piece::Key(bytes) => Some(Made::exact(Some((Some(bytes), *inclusive)))),
-        Piece::Near(bytes) => Some(Made::wider(Some((Some(bytes), true)))),
+        // Texts before it under one collation need not stand before it under another.
+        Piece::Near(_) => Some(Made::wider(unlimited())),
         Piece::Inside(bytes) => Some(Made::exact(Some((Some(bytes), true)))),
         Piece::Unlimited => Some(Made::exact(unlimited())),
         Piece::Unknown => Some(Made::wider(unlimited())),

@@ -283,7 +283,6 @@ impl<'p> Consumer<'p> {
         applied: &mut Option<Applied<'_, 'e>>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
-        let limit = self.state.settings().group_concat_max_len;
         let plan = self.plan;
         let Some(grouping) = &plan.grouping else { return Ok(()) };
         let base = Context {
@@ -300,7 +299,7 @@ impl<'p> Consumer<'p> {
                 .accumulators
                 .into_iter()
                 .zip(&grouping.aggregates)
-                .map(|(accumulator, aggregate)| accumulator.finish(aggregate, limit))
+                .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
             let mut cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };

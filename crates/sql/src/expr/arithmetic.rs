@@ -150,7 +150,8 @@ fn divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<
         }
         return double(left.to_double() / divisor, left, "/", right);
     }
-    match decimal::divide(&left.to_decimal(), &right.to_decimal()) {
+    let digits = i64::from(state.settings().div_precision_increment);
+    match decimal::divide(&left.to_decimal(), &right.to_decimal(), digits) {
         Some(quotient) => Ok(Value::Decimal(quotient)),
         None => state.division_by_zero(),
     }

@@ -11,6 +11,9 @@ pub(super) fn number(value: &Value<'_>, kind: &ColumnType) -> Value<'static> {
         return Value::Null;
     }
     let text = value.to_text();
+    if let ColumnType::Bit { .. } = kind {
+        return Value::UInt(text.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)));
+    }
     let place = |members: &[String], wanted: &[u8]| {
         members.iter().position(|member| member.as_bytes() == wanted).map(|at| at as u32)
     };

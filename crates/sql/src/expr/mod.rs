@@ -121,6 +121,9 @@ pub enum Expr {
     TimestampDiff(IntervalUnit, Box<Expr>, Box<Expr>),
     /// `TRIM`.
     Trim { side: TrimSide, what: Option<Box<Expr>>, operand: Box<Expr> },
+    /// `RAND(seed)`: a sequence of its own, which a constant seed begins once in a statement and any other one
+    /// in each row.
+    Random { seed: Box<Expr>, constant: bool },
     /// A function of the table.
     Call(&'static Function, Vec<Expr>),
     /// `(a, b)` compared with another row, element by element.
@@ -324,6 +327,12 @@ impl Expr {
                 cx.state.work_on(&result)?;
                 cx.state.settle(result, held)
             }
+            Expr::Random { seed, constant } => {
+                let seed = seed.eval(cx)?.to_integer() as u32;
+                // The sequence belongs to this place of the statement.
+                let place = std::ptr::from_ref(self) as usize;
+                Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
+            }
             Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
             _ => self.truth(cx).map(truth),
         }
@@ -491,8 +500,14 @@ impl Expr {
 
     /// Whether this node, for itself, does not keep the expression from being a constant.
     pub fn may_be_constant(&self) -> bool {
-        !matches!(self, Expr::Column { .. } | Expr::Aggregate(_) | Expr::Assign(..) | Expr::Inserted(_))
-            && !matches!(self, Expr::Call(function, _) if function.volatile)
+        !matches!(
+            self,
+            Expr::Column { .. }
+                | Expr::Aggregate(_)
+                | Expr::Assign(..)
+                | Expr::Inserted(_)
+                | Expr::Random { .. }
+        ) && !matches!(self, Expr::Call(function, _) if function.volatile)
     }
 
     /// Calls `see` with the number of each subquery in it.
@@ -542,6 +557,7 @@ impl Expr {
             | Expr::IsTruth { operand, .. }
             | Expr::Cast(operand, _)
             | Expr::Collate(operand, _)
+            | Expr::Random { seed: operand, .. }
             | Expr::Extract(_, operand) => operand.visit(see),
             Expr::And(list)
             | Expr::Or(list)

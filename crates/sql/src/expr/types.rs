@@ -118,6 +118,11 @@ impl Type {
                 ..self
             };
         }
+        let bits =
+            |t: Type| if t.kind == kind::BIT { Type { nullable: t.nullable, ..Type::UINT } } else { t };
+        if (self.kind == kind::BIT) != (other.kind == kind::BIT) {
+            return bits(self).union(bits(other));
+        }
         let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
         if number(&self) && number(&other) {
             return if self.is_double() || other.is_double() {
@@ -288,6 +293,8 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             let wide = whole_part(&value);
             Value::Int(i64::try_from(wide).unwrap_or(match wide > 0 {
                 true if wide <= i128::from(u64::MAX) => wide as u64 as i64,
+                // Text is read as an unsigned number.
+                true if matches!(value, Value::Text(..)) => -1,
                 true => i64::MAX,
                 false => i64::MIN,
             }))
@@ -350,7 +357,13 @@ fn whole_part(value: &Value<'_>) -> i128 {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
     let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
-    std::str::from_utf8(&text[..sign + digits]).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    match std::str::from_utf8(&text[..sign + digits]).unwrap_or_default().parse() {
+        Ok(number) => number,
+        Err(_) if digits == 0 => 0,
+        // Too many digits are as good as the furthest number.
+        Err(_) if text.starts_with(b"-") => i128::MIN,
+        Err(_) => i128::MAX,
+    }
 }
 
 fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {

@@ -394,7 +394,10 @@ impl Parser<'_> {
         Ok(match token.kind {
             TokenKind::Integer => text.parse().map_or(Expr::Decimal(text), Expr::Integer),
             TokenKind::Decimal => Expr::Decimal(text),
-            _ => Expr::Float(text.parse().unwrap_or(f64::INFINITY)),
+            _ => match text.parse() {
+                Ok(number) if f64::is_finite(number) => Expr::Float(number),
+                _ => return Err(errors::error(errors::ILLEGAL_VALUE_FOR_TYPE, &[&"double", &text])),
+            },
         })
     }
 

@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use bigdecimal::{BigDecimal, Zero};
 use untorn::types::Collation;
 
+use crate::context::SqlContext;
+use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Expr};
 use crate::memory::{row_weight, weight};
@@ -56,7 +58,7 @@ impl AggregateKind {
     }
 
     /// Its type from its argument's.
-    pub fn result_type(self, argument: Option<Type>) -> Type {
+    pub fn result_type(self, argument: Option<Type>, division_digits: u8) -> Type {
         let argument = argument.unwrap_or(Type::INT);
         let exact = argument.is_integer() || argument.kind == kind::NEWDECIMAL || argument.kind == kind::NULL;
         let (precision, scale) = argument.digits();
@@ -65,8 +67,8 @@ impl AggregateKind {
             Self::BitAnd | Self::BitOr | Self::BitXor => Type::UINT.not_null(),
             Self::Sum if exact => Type::decimal(precision.saturating_add(22).min(65), scale),
             Self::Average if exact => {
-                let scale = (scale + 4).min(30);
-                Type::decimal(precision.saturating_add(4).min(65), scale)
+                let scale = (scale + division_digits).min(30);
+                Type::decimal(precision.saturating_add(division_digits).clamp(scale, 65), scale)
             }
             Self::Sum | Self::Average | Self::Variance { .. } => Type::DOUBLE,
             Self::Min | Self::Max | Self::AnyValue => Type { nullable: true, ..argument },
@@ -258,12 +260,14 @@ impl Accumulator {
     }
 
     /// The aggregate's value.
-    pub fn finish(self, aggregate: &Aggregate, length_max: u64) -> Value<'static> {
+    pub fn finish(self, aggregate: &Aggregate, state: &SqlContext) -> Value<'static> {
         let count = self.count;
         match (aggregate.kind, self.state) {
             (AggregateKind::Count, _) => Value::Int(count as i64),
-            (AggregateKind::Average, State::Integer(sum)) => average(&BigDecimal::from(sum), count),
-            (AggregateKind::Average, State::Exact(sum)) => average(&sum, count),
+            (AggregateKind::Average, State::Integer(sum)) => {
+                average(&BigDecimal::from(sum), count, aggregate)
+            }
+            (AggregateKind::Average, State::Exact(sum)) => average(&sum, count, aggregate),
             (AggregateKind::Average, State::Double(sum)) => Value::Double(sum / count as f64),
             (_, State::Integer(sum)) => Value::Decimal(BigDecimal::from(sum)),
             (_, State::Exact(sum)) => Value::Decimal(sum),
@@ -276,18 +280,23 @@ impl Accumulator {
                     return Value::Null;
                 }
                 let variance = squares / divisor as f64;
-                Value::Double(if root { variance.sqrt() } else { variance })
+                let result = if root { variance.sqrt() } else { variance };
+                if result.is_finite() { Value::Double(result) } else { Value::Null }
             }
-            (_, State::Texts(texts)) if !texts.list.is_empty() => concatenated(aggregate, texts, length_max),
+            (_, State::Texts(texts)) if !texts.list.is_empty() => concatenated(aggregate, texts, state),
             _ => Value::Null,
         }
     }
 }
 
-fn average(sum: &BigDecimal, count: u64) -> Value<'static> {
+fn average(sum: &BigDecimal, count: u64, aggregate: &Aggregate) -> Value<'static> {
+    let digits = match aggregate.ty.kind {
+        kind::NEWDECIMAL => i64::from(aggregate.ty.decimals) - sum.fractional_digit_count(),
+        _ => decimal::DIVISION_DIGITS,
+    };
     let sum =
         if sum.is_zero() { BigDecimal::new(0.into(), sum.fractional_digit_count()) } else { sum.clone() };
-    decimal::divide(&sum, &BigDecimal::from(count)).map_or(Value::Null, Value::Decimal)
+    decimal::divide(&sum, &BigDecimal::from(count), digits.max(0)).map_or(Value::Null, Value::Decimal)
 }
 
 /// Bytes that a kept key or text takes beside its own.
@@ -335,10 +344,23 @@ impl Texts {
     }
 }
 
-fn concatenated(aggregate: &Aggregate, mut texts: Texts, length_max: u64) -> Value<'static> {
+/// The texts in one, cut where a character ends.
+fn concatenated(aggregate: &Aggregate, mut texts: Texts, state: &SqlContext) -> Value<'static> {
+    let length_max = usize::try_from(state.settings().group_concat_max_len).unwrap_or(usize::MAX);
     texts.sort(aggregate);
-    let parts: Vec<_> = texts.list.into_iter().map(|(_, text)| text).collect();
-    let mut text = parts.join(&aggregate.separator[..]);
-    text.truncate(usize::try_from(length_max).unwrap_or(usize::MAX));
+    let mut text = Vec::with_capacity(texts.bytes.min(length_max));
+    for (number, (_, part)) in texts.list.iter().enumerate() {
+        if number > 0 {
+            text.extend_from_slice(&aggregate.separator);
+        }
+        text.extend_from_slice(part);
+        if text.len() > length_max {
+            state.warn(errors::error(errors::CUT_VALUE_GROUP_CONCAT, &[&(number + 1)]));
+            let begins = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+            let end = (length_max.saturating_sub(3)..=length_max).rev().find(begins).unwrap_or(length_max);
+            text.truncate(end);
+            break;
+        }
+    }
     Value::Text(text.into(), Collation::Utf8mb4GeneralCi)
 }

@@ -68,6 +68,8 @@ pub struct InsertPlan {
     pub defaults: Vec<ColumnDefault>,
     /// What is computed and checked of each row.
     pub rules: Option<Box<RowRules>>,
+    /// Values read columns of their own row.
+    pub reads_itself: bool,
     /// Subqueries.
     pub subqueries: Vec<SelectPlan>,
 }
@@ -229,7 +231,10 @@ impl Planner<'_> {
                         return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&(number + 1)]));
                     }
                     rows.push(
-                        row.iter().map(|value| assigned(&mut binder, value)).collect::<Result<_, _>>()?,
+                        row.iter()
+                            .zip(&columns)
+                            .map(|(value, column)| assigned(&mut binder, value, *column))
+                            .collect::<Result<_, _>>()?,
                     );
                 }
             }
@@ -245,9 +250,13 @@ impl Planner<'_> {
         let mut on_duplicate = Vec::new();
         for (name, value) in &insert.on_duplicate {
             let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;
-            on_duplicate.push((column, assigned(&mut binder, value)?));
+            on_duplicate.push((column, assigned(&mut binder, value, column)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
+        let reads_itself = rows.iter().flatten().any(|value: &Assigned| match value {
+            Assigned::Value(expr) => expr.reads(0),
+            Assigned::Default => false,
+        });
         if subqueries.iter().any(SelectPlan::follows_rows) {
             return Err(errors::unsupported("a correlated subquery in ON DUPLICATE KEY UPDATE"));
         }
@@ -280,6 +289,7 @@ impl Planner<'_> {
             on_duplicate,
             defaults,
             rules,
+            reads_itself,
             subqueries,
         })
     }
@@ -295,7 +305,7 @@ impl Planner<'_> {
                 .then(|| sources[0].column_number(name))
                 .flatten()
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
-            assignments.push((column, assigned(&mut binder, value)?));
+            assignments.push((column, assigned(&mut binder, value, column)?));
         }
         let mut parts =
             self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
@@ -432,7 +442,7 @@ impl Planner<'_> {
         let mut conjuncts = Vec::new();
         binder.clause = "where clause";
         if let Some(filter) = filter {
-            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
+            push_conjuncts(binder.filter(filter)?, &mut conjuncts);
         }
         binder.clause = "order clause";
         let mut order = Vec::new();
@@ -554,9 +564,11 @@ fn refuse_generated(
     Ok(())
 }
 
-fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr) -> Result<Assigned, SqlError> {
+/// What a column of the first table is assigned.
+fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr, column: u16) -> Result<Assigned, SqlError> {
+    let ty = binder.sources[0].columns[usize::from(column)].ty;
     match value {
         ast::Expr::Default(None) => Ok(Assigned::Default),
-        value => Ok(Assigned::Value(binder.bind(value)?.0)),
+        value => Ok(Assigned::Value(binder.stored(value, ty)?)),
     }
 }

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
+use untorn::types::ColumnType;
+
 use super::access::{Path, Question, use_index_order};
 use super::from::{From, Shown};
 use super::source::Source;
@@ -180,7 +182,7 @@ impl Planner<'_> {
         let mut having = None;
         if let Some(condition) = &select.having {
             binder.selected = binder.select_list.columns(self)?.collect();
-            having = Some(binder.bind(condition)?.0);
+            having = Some(binder.condition(condition)?);
         }
         let order = self.order_keys(&mut binder, order_by)?;
         let Binder { aggregates, subqueries, select_list, .. } = binder;
@@ -222,14 +224,14 @@ impl Planner<'_> {
         binder.clause = "on clause";
         for (condition, visible) in &from.conditions {
             binder.visible = *visible;
-            push_conjuncts(binder.bind(condition)?.0, &mut conjuncts);
+            push_conjuncts(binder.filter(condition)?, &mut conjuncts);
         }
         let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
         for (source, condition) in &from.outer {
             binder.visible = *source + 1;
             let mut on = Vec::new();
             if let Some(condition) = condition {
-                push_conjuncts(binder.bind(condition)?.0, &mut on);
+                push_conjuncts(binder.filter(condition)?, &mut on);
             }
             outer.push((*source, on));
         }
@@ -242,7 +244,7 @@ impl Planner<'_> {
         }
         binder.clause = "where clause";
         if let Some(filter) = &select.filter {
-            push_conjuncts(binder.bind(filter)?.0, &mut conjuncts);
+            push_conjuncts(binder.filter(filter)?, &mut conjuncts);
         }
         Ok(JoinedConditions { conjuncts, outer })
     }
@@ -422,6 +424,18 @@ struct Items {
     metas: Elsewhere<Vec<ColumnMeta>>,
 }
 
+/// ENUM and SET columns are sorted by their numbers, as an index on them does it.
+pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
+    let Expr::Column { source, column } = *expr else { return };
+    let table = sources.get(usize::from(source)).and_then(Source::engine_table);
+    let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
+    if matches!(column.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
+        let members = Arc::new(column.kind.clone());
+        let name = std::mem::replace(expr, Expr::Literal(Value::Null));
+        *expr = Expr::MemberNumber(Box::new(name), members);
+    }
+}
+
 /// Splits at AND.
 pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
     match expr {
@@ -544,6 +558,7 @@ impl Planner<'_> {
             conjuncts = rest;
         }
         use_index_order(plan);
+        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
         plain_output(plan);
         Ok(())
     }

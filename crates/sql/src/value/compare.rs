@@ -19,11 +19,24 @@ pub fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
         (Int(a), UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
         (UInt(a), Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
         (Text(a, ca), Text(b, cb)) => collation::compare(a, b, collation::common(*ca, *cb)),
+        (Int(_) | UInt(_), Text(..)) => integer_and_text(left, right),
+        (Text(..), Int(_) | UInt(_)) => integer_and_text(right, left).reverse(),
         (a, b) if a.is_temporal() || b.is_temporal() => compare_temporal(a, b),
         (Double(_) | Float(_) | Text(..), _) | (_, Double(_) | Float(_) | Text(..)) => doubles(left, right),
         (Decimal(a), Decimal(b)) => a.cmp(b),
         (a, b) => a.to_decimal().cmp(&b.to_decimal()),
     })
+}
+
+/// Integers below are doubles without a loss: 2^53.
+const EXACT_MAX: u128 = 1 << 53;
+
+/// An integer that a double cannot tell from its neighbours is compared with all its digits.
+fn integer_and_text(integer: &Value<'_>, text: &Value<'_>) -> Ordering {
+    if integer.to_integer().unsigned_abs() < EXACT_MAX {
+        return doubles(integer, text);
+    }
+    integer.to_decimal().cmp(&text.to_decimal())
 }
 
 fn doubles(left: &Value<'_>, right: &Value<'_>) -> Ordering {
@@ -35,8 +48,11 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     if let (Time(a, _), Time(b, _)) = (left, right) {
         return temporal::time_micros(*a).cmp(&temporal::time_micros(*b));
     }
-    if left.is_number() || right.is_number() {
-        return doubles(left, right);
+    if right.is_number() {
+        return temporal_and_number(left, right).unwrap_or_else(|| doubles(left, right));
+    }
+    if left.is_number() {
+        return temporal_and_number(right, left).map_or_else(|| doubles(left, right), Ordering::reverse);
     }
     if matches!(left, Time(..)) || matches!(right, Time(..)) {
         let (a, b) = (left.to_time(), right.to_time());
@@ -50,6 +66,17 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
         (Some(a), Some(b)) => a.cmp(&b),
         _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
     }
+}
+
+/// A number is the date or time that it spells, if it spells one.
+fn temporal_and_number(left: &Value<'_>, number: &Value<'_>) -> Option<Ordering> {
+    if let Value::Time(span, _) = left {
+        let (other, _) = number.to_time()?;
+        return Some(temporal::time_micros(*span).cmp(&temporal::time_micros(other)));
+    }
+    let (moment, _) = left.to_datetime(Date::default())?;
+    let (other, _) = number.to_datetime(Date::default())?;
+    Some(key(moment).cmp(&key(other)))
 }
 
 /// Field order, which also orders dates with zero parts.

@@ -16,6 +16,8 @@ pub struct Number {
     pub length: usize,
     /// Nothing but blanks follows and there was a number.
     pub complete: bool,
+    /// It is beyond the largest double, which stands for it.
+    pub overflow: bool,
 }
 
 /// Reads the number at the beginning of a text.
@@ -40,7 +42,7 @@ pub fn parse_number(text: &[u8]) -> Number {
         digits += at - from;
     }
     if digits == 0 {
-        return Number { value: 0.0, length: 0, complete: false };
+        return Number { value: 0.0, length: 0, complete: false, overflow: false };
     }
     if matches!(text.get(at), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
@@ -51,9 +53,10 @@ pub fn parse_number(text: &[u8]) -> Number {
             }
         }
     }
-    let value = std::str::from_utf8(&text[start..at]).ok().and_then(|t| t.parse().ok()).unwrap_or(0.0);
+    let value: f64 = std::str::from_utf8(&text[start..at]).ok().and_then(|t| t.parse().ok()).unwrap_or(0.0);
     let complete = text[at..].iter().all(u8::is_ascii_whitespace);
-    Number { value, length: at, complete }
+    let overflow = value.is_infinite();
+    Number { value: value.clamp(f64::MIN, f64::MAX), length: at, complete, overflow }
 }
 
 /// The exact number at the beginning of a text.
@@ -128,7 +131,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As an integer wide enough for both signs, rounded half away from zero; NULL is 0.
+    /// As an integer wide enough for both signs; NULL is 0. Exact numbers are rounded half away from zero,
+    /// doubles half to even.
     pub fn to_integer(&self) -> i128 {
         match self {
             Value::Null => 0,
@@ -143,7 +147,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => i128::from(temporal::date_number(*v)),
             Value::DateTime(v, _) => i128::from(temporal::datetime_number(*v)),
             Value::Time(v, _) => i128::from(temporal::time_number(*v)),
-            Value::Float(_) | Value::Double(_) => round_half_away(self.to_double()),
+            Value::Float(_) | Value::Double(_) => self.to_double().round_ties_even() as i128,
         }
     }
 
@@ -215,7 +219,12 @@ impl<'a> Value<'a> {
             }
             Value::Text(text, _) => temporal::parse_datetime(text).map(|(value, digits, _)| (value, digits)),
             Value::Null => None,
-            number => temporal::datetime_from_number(number.to_i64()).map(|value| (value, 0)),
+            Value::Int(number) => temporal::datetime_from_number(*number).map(|value| (value, 0)),
+            number => {
+                let (whole, micros, digits) = whole_and_micros(&number.to_decimal());
+                let value = temporal::datetime_from_number(whole)?;
+                Some((DateTime { micros, ..value }, digits))
+            }
         }
     }
 
@@ -227,9 +236,26 @@ impl<'a> Value<'a> {
             Value::Date(_) => Some((Time::default(), 0)),
             Value::Text(text, _) => temporal::parse_time(text).map(|(value, digits, _)| (value, digits)),
             Value::Null => None,
-            number => temporal::time_from_number(number.to_i64()).map(|value| (value, 0)),
+            Value::Int(number) => temporal::time_from_number(*number).map(|value| (value, 0)),
+            number => {
+                let exact = number.to_decimal();
+                let (whole, micros, digits) = whole_and_micros(&exact);
+                let time = temporal::time_from_number(whole)?;
+                let negative = exact.sign() == bigdecimal::num_bigint::Sign::Minus;
+                Some((Time { micros, negative, ..time }, digits))
+            }
         }
     }
+}
+
+/// A number's whole part, its fraction in microseconds, and how many digits that has. What is behind the
+/// sixth digit is cut off.
+fn whole_and_micros(number: &BigDecimal) -> (i64, u32, u8) {
+    let whole = number.with_scale(0);
+    let fraction = (number - &whole).abs();
+    let micros = decimal::to_integer(&decimal::multiply(&fraction, &1_000_000.into()).with_scale(0));
+    let limit = i128::from(i64::MAX);
+    (decimal::to_integer(&whole).clamp(-limit, limit) as i64, micros as u32, decimal::scale(number).min(6))
 }
 
 fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {

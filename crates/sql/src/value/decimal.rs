@@ -1,5 +1,5 @@
 //! Exact decimals with MySQL's rules for digits: `+ -` keep the larger scale, `*` adds the scales, `/` adds
-//! four digits to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
+//! `div_precision_increment` digits to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
 
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// Most digits behind the point.
 pub const SCALE_MAX: i64 = 30;
 
-/// `div_precision_increment`.
+/// `div_precision_increment`, unless it is set.
 pub const DIVISION_DIGITS: i64 = 4;
 
 /// Digits behind the point.
@@ -104,12 +104,12 @@ pub fn format(value: &BigDecimal) -> String {
     if value.is_zero() && text.starts_with('-') { text.trim_start_matches('-').to_owned() } else { text }
 }
 
-/// Quotient with four digits more than the dividend; `None` for a division by zero.
-pub fn divide(left: &BigDecimal, right: &BigDecimal) -> Option<BigDecimal> {
+/// Quotient with this many digits more than the dividend; `None` for a division by zero.
+pub fn divide(left: &BigDecimal, right: &BigDecimal, more: i64) -> Option<BigDecimal> {
     if right.is_zero() {
         return None;
     }
-    let scale = (left.fractional_digit_count() + DIVISION_DIGITS).clamp(0, SCALE_MAX);
+    let scale = (left.fractional_digit_count() + more).clamp(0, SCALE_MAX);
     let (numerator, left_scale) = left.as_bigint_and_exponent();
     let (denominator, right_scale) = right.as_bigint_and_exponent();
     // One digit more than wanted decides the rounding.
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn scales_follow_mysql() {
-        assert_eq!(format(&divide(&of("1"), &of("3")).unwrap()), "0.3333");
-        assert_eq!(format(&divide(&of("2.50"), &of("4")).unwrap()), "0.625000");
-        assert_eq!(format(&divide(&of("-2"), &of("3")).unwrap()), "-0.6667");
+        assert_eq!(format(&divide(&of("1"), &of("3"), 4).unwrap()), "0.3333");
+        assert_eq!(format(&divide(&of("2.50"), &of("4"), 4).unwrap()), "0.625000");
+        assert_eq!(format(&divide(&of("-2"), &of("3"), 4).unwrap()), "-0.6667");
         assert_eq!(format(&multiply(&of("1.50"), &of("2.0"))), "3.000");
         assert_eq!(format(&(of("1.5") + of("2.25"))), "3.75");
-        assert_eq!(divide(&of("1"), &of("0.0")), None);
+        assert_eq!(divide(&of("1"), &of("0.0"), 4), None);
         assert_eq!(format(&modulo(&of("-7.5"), &of("2")).unwrap()), "-1.5");
         assert_eq!(format(&divide_whole(&of("7.9"), &of("-2")).unwrap()), "-3");
     }

@@ -7,6 +7,7 @@
 use untorn::types::{Date, DateTime, Time};
 
 use super::super::ast::IntervalUnit;
+use super::{Value, decimal};
 
 /// Longest TIME.
 pub const TIME_MAX: Time = Time { negative: false, hours: 838, minutes: 59, seconds: 59, micros: 0 };
@@ -32,7 +33,9 @@ fn is_valid_date(date: Date) -> bool {
 /// Days since 0000-01-01 counted as MySQL's TO_DAYS does (0000-01-01 is day 1).
 pub fn day_number(date: Date) -> i64 {
     let midnight = DateTime { date, ..DateTime::default() };
-    midnight.to_unix().div_euclid(86_400) + 719_528
+    // MySQL's year 0 has no 29 February.
+    let before_march = i64::from(date.year == 0 && date.month <= 2);
+    midnight.to_unix().div_euclid(86_400) + 719_528 + before_march
 }
 
 /// Inverse of [`day_number`]; `None` outside of years 0 to 9999.
@@ -40,7 +43,8 @@ pub fn from_day_number(days: i64) -> Option<Date> {
     if !(1..=3_652_424).contains(&days) {
         return None;
     }
-    Some(DateTime::from_unix((days - 719_528) * 86_400, 0).date)
+    let before_march = i64::from(days < 60);
+    Some(DateTime::from_unix((days - 719_528 - before_march) * 86_400, 0).date)
 }
 
 /// 0 = Monday.
@@ -116,7 +120,7 @@ pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     let text = text.trim_ascii();
     let run = text.iter().take_while(|b| b.is_ascii_digit()).count();
     if run >= 5 || (run == text.len() && run > 0) {
-        return compact_datetime(text, run);
+        return compact_datetime(text);
     }
     let mut parts = [0u64; 6];
     let mut at = 0;
@@ -158,7 +162,7 @@ pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
         (micros, shown) = (value, length as u8);
         at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
     }
-    let year = full_year(parts[0], year_digits);
+    let year = if parts.iter().all(|part| *part == 0) { 0 } else { full_year(parts[0], year_digits) };
     let value = assemble(year, &parts[1..], micros)?;
     Some((value, shown, at < text.len()))
 }
@@ -175,31 +179,34 @@ fn assemble(year: u64, rest: &[u64], micros: u32) -> Option<DateTime> {
     })
 }
 
-/// `YYYYMMDD`, `YYMMDD`, `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, with a fraction behind the long ones.
-fn compact_datetime(text: &[u8], run: usize) -> Option<(DateTime, u8, bool)> {
-    let (number, _) = digits(&text[..run]);
-    let (micros, shown, used) = match text.get(run) {
-        Some(b'.') => {
-            let (micros, shown) = fraction(&text[run + 1..]);
-            let length = text[run + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-            (micros, shown as u8, run + 1 + length)
+/// `YYYYMMDD`, `YYMMDD`, the same with `hhmmss` behind it, also behind a `T`, and a fraction at the end. Read
+/// from the left; how long it is says whether the year has four digits.
+fn compact_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
+    let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
+    let year_digits = if matches!(run, 4 | 8 | 14..) { 4 } else { 2 };
+    let (mut parts, mut at) = ([0u64; 6], 0);
+    for (number, part) in parts.iter_mut().enumerate() {
+        if number == 3 && text.get(at) == Some(&b'T') {
+            at += 1;
         }
-        _ => (0, 0, run),
-    };
-    let value = from_number_digits(number, run)?;
-    Some((DateTime { micros, ..value }, shown, used < text.len()))
-}
-
-fn from_number_digits(number: u64, digits: usize) -> Option<DateTime> {
-    let (date, time, short) = match digits {
-        5 | 6 => (number, 0, true),
-        7 | 8 => (number, 0, false),
-        11 | 12 => (number / 1_000_000, number % 1_000_000, true),
-        13 | 14 => (number / 1_000_000, number % 1_000_000, false),
-        _ => return None,
-    };
-    let year = if short { full_year(date / 10_000, 2) } else { date / 10_000 };
-    assemble(year, &[date / 100 % 100, date % 100, time / 10_000, time / 100 % 100, time % 100], 0)
+        let most = if number == 0 { year_digits } else { 2 };
+        let rest = &text[at..];
+        let length = rest.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
+        if length == 0 && number < 3 {
+            return None;
+        }
+        *part = digits(&rest[..length]).0;
+        at += length;
+    }
+    let (mut micros, mut shown) = (0, 0);
+    if text.get(at) == Some(&b'.') {
+        let (value, length) = fraction(&text[at + 1..]);
+        (micros, shown) = (value, length as u8);
+        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+    }
+    let zero = parts.iter().all(|part| *part == 0);
+    let year = if zero { 0 } else { full_year(parts[0], year_digits) };
+    Some((assemble(year, &parts[1..], micros)?, shown, at < text.len()))
 }
 
 /// A number such as 20240131 or 20240131123045 as a date.
@@ -207,9 +214,19 @@ pub fn datetime_from_number(number: i64) -> Option<DateTime> {
     if number == 0 {
         return Some(DateTime::default());
     }
-    let number = u64::try_from(number).ok()?;
-    let length = number.to_string().len();
-    from_number_digits(number, length.max(5))
+    let (date, time) = match number {
+        101..=99_991_231 => (number, 0),
+        number => (number / 1_000_000, number % 1_000_000),
+    };
+    // Two digits of a year are one of this time; three are none.
+    let date = match date {
+        101..=691_231 => 20_000_000 + date,
+        700_101..=991_231 => 19_000_000 + date,
+        10_000_101..=99_991_231 => date,
+        _ => return None,
+    };
+    let [date, time] = [date, time].map(i64::unsigned_abs);
+    assemble(date / 10_000, &[date / 100 % 100, date % 100, time / 10_000, time / 100 % 100, time % 100], 0)
 }
 
 /// Reads a span: `[-][d ]h:m:s[.f]`, `h:m`, `hhmmss`, or the time of a full date. Also whether anything
@@ -354,24 +371,27 @@ pub fn datetime_from_micros(micros: i64) -> Option<DateTime> {
 
 /// `value` moved by this many months, the day cut to the month's last.
 pub fn add_months(value: DateTime, months: i64) -> Option<DateTime> {
-    let total = i64::from(value.date.year) * 12 + i64::from(value.date.month) - 1 + months;
+    let total = (i64::from(value.date.year) * 12 + i64::from(value.date.month) - 1).checked_add(months)?;
     let year = u16::try_from(total.div_euclid(12)).ok().filter(|year| *year <= 9999)?;
     let month = (total.rem_euclid(12) + 1) as u8;
     let day = value.date.day.min(days_in_month(year, month));
     Some(DateTime { date: Date { year, month, day }, ..value })
 }
 
-/// An interval as months and microseconds. `text` is the amount as text (for the compound units), `sign` ±1.
-pub fn interval(text: &str, unit: IntervalUnit) -> (i64, i64) {
+/// An interval as months and microseconds.
+pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> (i64, i64) {
     use IntervalUnit::*;
     const SECOND: i64 = 1_000_000;
-    let single = |scale: i64| {
-        let amount: f64 = text.trim().parse().unwrap_or_else(|_| leading_number(text));
-        if unit == IntervalUnit::Second || unit == Microsecond {
-            (amount * scale as f64).round() as i64
-        } else {
-            (amount.round() as i64).saturating_mul(scale)
+    let text = &amount.to_string_lossy();
+    let single = |scale: i64| match amount {
+        // Only seconds have a fraction.
+        _ if unit == Second => {
+            let micros = decimal::multiply(&amount.to_decimal(), &scale.into());
+            decimal::to_integer(&micros).clamp(i64::MIN.into(), i64::MAX.into()) as i64
         }
+        // Of a text the digits before anything else count.
+        Value::Text(..) => leading_integer(text).saturating_mul(scale),
+        number => number.to_i64().saturating_mul(scale),
     };
     match unit {
         Microsecond => (0, single(1)),
@@ -385,7 +405,7 @@ pub fn interval(text: &str, unit: IntervalUnit) -> (i64, i64) {
         Year => (single(12), 0),
         YearMonth => {
             let parts = compound(text, 2);
-            (parts[0] * 12 + parts[1], 0)
+            (parts[0].saturating_mul(12).saturating_add(parts[1]), 0)
         }
         MinuteSecond => (0, weigh(text, &[60, 1])),
         HourMinute => (0, weigh(text, &[3600, 60])),
@@ -396,10 +416,17 @@ pub fn interval(text: &str, unit: IntervalUnit) -> (i64, i64) {
     }
 }
 
-fn leading_number(text: &str) -> f64 {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-' || c == '.')).unwrap_or(text.len());
-    text[..end].parse().unwrap_or(0.0)
+fn leading_integer(text: &str) -> i64 {
+    let text = text.trim_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    // Too many digits are as good as the largest number.
+    match text[..sign + digits].parse() {
+        Ok(number) => number,
+        Err(_) if digits == 0 => 0,
+        Err(_) if text.starts_with('-') => i64::MIN,
+        Err(_) => i64::MAX,
+    }
 }
 
 /// The numbers of a compound amount, aligned to the right, all with the sign of the whole.
@@ -419,9 +446,8 @@ fn weigh(text: &str, seconds: &[i64]) -> i64 {
     compound(text, seconds.len())
         .iter()
         .zip(seconds)
-        .map(|(n, weight)| n.saturating_mul(*weight))
-        .sum::<i64>()
-        * 1_000_000
+        .fold(0i64, |sum, (n, weight)| sum.saturating_add(n.saturating_mul(*weight)))
+        .saturating_mul(1_000_000)
 }
 
 /// Prints a span with this many digits of a second.
@@ -454,6 +480,12 @@ mod tests {
             ("2024-01-31 12:30:45.123456789", Some("2024-01-31 12:30:45.123456")),
             ("2024-02-30", None),
             ("0000-00-00", Some("0000-00-00 00:00:00")),
+            ("00-00-00", Some("0000-00-00 00:00:00")),
+            ("20090102T030405", Some("2009-01-02 03:04:05")),
+            ("10101000000", Some("2010-10-10 00:00:00")),
+            ("10101", Some("2010-10-01 00:00:00")),
+            ("200901021", Some("2020-09-01 02:01:00")),
+            ("2009", None),
             ("abc", None),
             ("2024-13-01", None),
         ] {
@@ -475,6 +507,8 @@ mod tests {
     #[test]
     fn day_numbers_match_to_days() {
         assert_eq!(day_number(Date { year: 1970, month: 1, day: 1 }), 719_528);
+        assert_eq!(day_number(Date { year: 0, month: 1, day: 1 }), 1);
+        assert_eq!(day_number(Date { year: 0, month: 3, day: 1 }), 60);
         assert_eq!(day_number(Date { year: 2007, month: 10, day: 7 }), 733_321);
         for days in (1..3_652_424).step_by(997) {
             assert_eq!(day_number(from_day_number(days).unwrap()), days);
@@ -493,8 +527,8 @@ mod tests {
 
     #[test]
     fn intervals() {
-        assert_eq!(interval("1:30", IntervalUnit::MinuteSecond), (0, 90_000_000));
-        assert_eq!(interval("-2", IntervalUnit::Month), (-2, 0));
+        assert_eq!(interval(&Value::text("1:30"), IntervalUnit::MinuteSecond), (0, 90_000_000));
+        assert_eq!(interval(&Value::text("-2"), IntervalUnit::Month), (-2, 0));
         let end = DateTime { date: Date { year: 2024, month: 1, day: 31 }, ..DateTime::default() };
         assert_eq!(add_months(end, 1).unwrap().date.day, 29);
     }

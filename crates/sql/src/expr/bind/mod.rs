@@ -1,14 +1,16 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are
 //! collected, subqueries are planned, types are inferred.
 
+mod coercion;
 mod literals;
 mod names;
 mod operators;
 pub mod scope;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use untorn::types::Collation;
+use untorn::types::{Collation, ColumnType};
 
 use super::functions;
 use super::select_list::SelectList;
@@ -22,7 +24,8 @@ use crate::plan::source::Source;
 use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
-use crate::value::Value;
+use crate::value::{Value, temporal};
+use coercion::{as_shown, is_number};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal, text_literal};
 use operators::{open_and, open_or};
@@ -106,7 +109,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Text { bytes, introducer } => text_literal(bytes, introducer.as_deref()),
             ast::Expr::Binary(bytes) => (
                 Expr::Literal(Value::Text(bytes.clone().into(), Collation::Binary)),
-                Type::bytes(bytes.len() as u32).not_null(),
+                // Unsigned: a number where one is wanted.
+                Type { unsigned: true, ..Type::bytes(bytes.len() as u32) }.not_null(),
             ),
             ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text)?,
             ast::Expr::Column { database, table, name } => {
@@ -135,21 +139,28 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::IsNull(Box::new(self.bind(operand)?.0), *negated), Type::BOOL.not_null())
             }
             ast::Expr::IsTruth { operand, truth, negated } => {
-                let operand = Box::new(self.bind(operand)?.0);
+                let operand = Box::new(self.condition(operand)?);
                 (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
             }
             ast::Expr::Between { operand, low, high, negated } => {
-                let operand = Box::new(self.bind(operand)?.0);
-                let (low, high) = (Box::new(self.bind(low)?.0), Box::new(self.bind(high)?.0));
+                let written = [&**operand, &**low, &**high];
+                let operands = vec![self.bind(operand)?, self.bind(low)?, self.bind(high)?];
+                let [operand, low, high] =
+                    <[Bound; 3]>::try_from(self.comparable("between", &written, operands)?)
+                        .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
+                        .map(|(expr, _)| Box::new(expr));
                 (Expr::Between { operand, low, high, negated: *negated }, Type::BOOL)
             }
             ast::Expr::InList { operand, list, negated } => {
-                let operand = Box::new(self.bind(operand)?.0);
-                let list = self.list(list)?;
-                (Expr::InList { operand, list, negated: *negated }, Type::BOOL)
+                let (operand, list) = self.in_list(operand, list)?;
+                (Expr::InList { operand: Box::new(operand), list, negated: *negated }, Type::BOOL)
             }
             ast::Expr::InConstants { operand, constants, negated } => {
-                let operand = Box::new(self.bind(operand)?.0);
+                let mut operand = self.bind(operand)?;
+                if constants.is_integers() {
+                    operand = self.as_number(operand);
+                }
+                let operand = Box::new(operand.0);
                 let constants = constants.clone();
                 (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
             }
@@ -211,9 +222,10 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn cast(&mut self, operand: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
         let mut operand = self.bind(operand)?;
-        if !matches!(target, ast::CastType::Char { .. } | ast::CastType::Binary { .. }) {
-            operand = self.as_number(operand);
-        }
+        operand = match target {
+            ast::CastType::Char { .. } | ast::CastType::Binary { .. } => as_shown(operand),
+            _ => self.as_number(operand),
+        };
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
     }
 
@@ -237,6 +249,25 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(self.bind(item)?.0);
         }
         Ok(bound.into_inner())
+    }
+
+    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr]) -> Result<(Expr, Vec<Expr>), SqlError> {
+        let explicit = |expr: &ast::Expr| matches!(expr, ast::Expr::Collate { .. });
+        let named = explicit(operand) || list.iter().any(explicit);
+        let mut written = vec![operand];
+        let first = self.bind(operand)?;
+        let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
+        if !named && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_))) {
+            return Ok((first.0, self.list(list)?));
+        }
+        let mut operands = vec![first];
+        for item in list {
+            written.push(item);
+            operands.push(self.bind(item)?);
+        }
+        let mut operands = self.comparable("in", &written, operands)?.into_iter().map(|(expr, _)| expr);
+        let operand = operands.next().unwrap_or(Expr::Literal(Value::Null));
+        Ok((operand, operands.collect()))
     }
 
     fn function(&mut self, call: &ast::Expr) -> Result<Bound, SqlError> {
@@ -266,11 +297,16 @@ impl<'p, 'a> Binder<'p, 'a> {
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
         for argument in arguments {
-            let (expr, ty) = self.bind(argument)?;
+            let argument = self.bind(argument)?;
+            let (expr, ty) = coercion::argument(self, name, argument);
             bound.push(expr);
             types.push(ty);
         }
         let mut bound = bound.into_inner();
+        if matches!(name.as_str(), "GREATEST" | "LEAST") && types.iter().any(|ty| is_number(*ty)) {
+            let numbers = bound.into_iter().zip(types).map(|operand| self.as_number(operand));
+            (bound, types) = numbers.unzip();
+        }
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
@@ -289,7 +325,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let ty = types[1].union(types[2]);
                 let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
                 let result = converted((bound.remove(1), types[1]), ty);
-                let whens = vec![(bound.remove(0), result)];
+                let whens = vec![(self.as_number((bound.remove(0), types[0])).0, result)];
                 return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }
             _ => {}
@@ -297,10 +333,21 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Some(function) = functions::find(name) else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
         };
+        if function.name == "RAND"
+            && let Some(seed) = bound.pop()
+        {
+            let constant = seed.visit(&mut |inner| inner.may_be_constant());
+            let seed = Box::new(seed);
+            return Ok((Expr::Random { seed, constant }, Type::DOUBLE.not_null()));
+        }
         let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
         // They answer one of their arguments, which need not be of the kind of the others.
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
-        let target = chooses.then(|| types.iter().find_map(|of| of.conversion(ty))).flatten();
+        let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
+        let target = match chooses {
+            true => types.iter().find_map(|of| of.conversion(ty)),
+            false => whole.then_some(ast::CastType::Decimal { precision: 65, scale: 0 }),
+        };
         let call = Expr::Call(function, bound);
         Ok(match target {
             Some(target) => (Expr::Cast(Box::new(call), target), ty),
@@ -327,9 +374,13 @@ impl<'p, 'a> Binder<'p, 'a> {
         let mut types = Vec::new();
         for argument in arguments {
             let mut argument = self.bind(argument)?;
-            if matches!(kind, AggregateKind::Sum | AggregateKind::Average) {
-                argument = self.as_number(argument);
-            }
+            argument = match kind {
+                AggregateKind::Count | AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => {
+                    argument
+                }
+                AggregateKind::GroupConcat => as_shown(argument),
+                _ => self.as_number(argument),
+            };
             bound.push(argument.0);
             types.push(argument.1);
         }
@@ -344,7 +395,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                         .map(Expr::share)
                         .ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &"order clause"]))?
                 }
-                expr => self.bind(expr)?.0,
+                expr => self.condition(expr)?,
             };
             order.push((expr, item.descending));
         }
@@ -357,7 +408,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         self.aggregates_allowed = true;
         self.rule = rule;
-        let ty = kind.result_type(types.first().copied());
+        let division_digits = self.planner.state.settings().div_precision_increment;
+        let ty = kind.result_type(types.first().copied(), division_digits);
         self.aggregates.push(Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
@@ -427,6 +479,10 @@ fn number_of(index: usize) -> Result<u16, SqlError> {
 
 /// A value of one type among those of a union of types.
 fn converted((expr, from): Bound, to: Type) -> Expr {
+    if from.kind == kind::BIT && to.kind != kind::BIT {
+        let bits = Arc::new(ColumnType::Bit { bits: 64 });
+        return converted((Expr::MemberNumber(Box::new(expr), bits), Type::UINT), to);
+    }
     match from.conversion(to) {
         Some(target) => Expr::Cast(Box::new(expr), target),
         None => expr,
@@ -436,10 +492,17 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
 /// The type of functions that change the digits behind the point, which depends on the value of their
 /// argument.
 fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
+    if let ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) = (name, arguments) {
+        let digits = temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
+        return Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) });
+    }
     let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
     let (precision, scale) = operand.digits();
     let wanted = match (name, arguments.get(1)) {
-        ("CEIL" | "CEILING" | "FLOOR", _) => return Some(Type { nullable: operand.nullable, ..Type::INT }),
+        ("CEIL" | "CEILING" | "FLOOR", _) if precision - scale.min(precision) < 18 => {
+            return Some(Type { nullable: operand.nullable, ..Type::INT });
+        }
+        ("CEIL" | "CEILING" | "FLOOR", _) => 0,
         ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
             digits.to_i64().clamp(0, i64::from(scale)) as u8
         }

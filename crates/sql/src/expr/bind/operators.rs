@@ -1,36 +1,21 @@
 //! Operators, LIKE, CASE and shifts of dates, with the types of their results.
 
-use std::sync::Arc;
-
 use untorn::types::Collation;
 
+use super::coercion::{beside_year, is_number};
 use super::{Binder, Bound, converted, value_type};
+use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
+use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, arithmetic, functions};
-use crate::plan::source::Source;
 use crate::result::{SqlError, kind};
 use crate::value::Value;
 
 impl Binder<'_, '_> {
-    /// Where a number is wanted: the number of an ENUM's or SET's members, anything else as it is.
-    pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
-        let (Expr::Column { source, column }, kind::ENUM | kind::SET) = (&expr, ty.kind) else {
-            return (expr, ty);
-        };
-        let table = self.sources.get(usize::from(*source)).and_then(Source::engine_table);
-        match table.and_then(|table| table.def.columns.get(usize::from(*column))) {
-            Some(column) => {
-                let kind = Arc::new(column.kind.clone());
-                (Expr::MemberNumber(Box::new(expr), kind), Type { nullable: ty.nullable, ..Type::UINT })
-            }
-            None => (expr, ty),
-        }
-    }
-
     pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
         let mut operand = self.bind(operand)?;
-        if matches!(operator, UnaryOperator::Minus | UnaryOperator::BitNot) {
+        if matches!(operator, UnaryOperator::Minus | UnaryOperator::BitNot | UnaryOperator::Not) {
             operand = self.as_number(operand);
         }
         let (operand, ty) = operand;
@@ -74,6 +59,11 @@ impl Binder<'_, '_> {
             }
             _ => {}
         }
+        if operator == Xor {
+            let (left, right) = (self.condition(left)?, self.condition(right)?);
+            return Ok((Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL));
+        }
+        let written = [left, right];
         let (mut left, mut right) = match (left, right) {
             (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
                 (self.bind(left)?, self.only_row(query, row.len())?)
@@ -83,14 +73,19 @@ impl Binder<'_, '_> {
             }
             _ => (self.bind(left)?, self.bind(right)?),
         };
-        if operator == Xor {
-            return Ok((Expr::Xor(Box::new(left.0), Box::new(right.0)), Type::BOOL));
-        }
         if operator.is_arithmetic() {
             return Ok(self.arithmetic(operator, left, right));
         }
         if is_number(left.1) || is_number(right.1) {
             (left, right) = (self.as_number(left), self.as_number(right));
+            let types = (left.1, right.1);
+            (left, right) = (beside_year(types.1, left), beside_year(types.0, right));
+        }
+        if written.iter().any(|operand| matches!(operand, ast::Expr::Collate { .. })) {
+            let operands = self.comparable(symbol(operator), &written, vec![left, right])?;
+            let [one, other] = <[Bound; 2]>::try_from(operands)
+                .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+            (left, right) = (one, other);
         }
         let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
         Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
@@ -101,7 +96,8 @@ impl Binder<'_, '_> {
         if operator != BinaryOperator::Concat {
             (left, right) = (self.as_number(left), self.as_number(right));
         }
-        let ty = arithmetic_type(operator, left.1, right.1);
+        let division_digits = self.planner.state.settings().div_precision_increment;
+        let ty = arithmetic_type(operator, left.1, right.1, division_digits);
         let expr = match left.0 {
             Expr::Chain(first, mut links) => {
                 links.push((operator, right.0));
@@ -123,7 +119,7 @@ impl Binder<'_, '_> {
     ) -> Result<Vec<Expr>, SqlError> {
         let mut flat = self.planner.elsewhere(Vec::with_capacity(list.len()));
         for operand in list {
-            match open(self.bind(operand)?.0) {
+            match open(self.condition(operand)?) {
                 Ok(inner) => flat.extend(inner),
                 Err(single) => flat.push(single),
             }
@@ -139,12 +135,13 @@ impl Binder<'_, '_> {
         subtract: bool,
     ) -> Result<Bound, SqlError> {
         let (date, ty) = self.bind(date)?;
-        let amount = Box::new(self.bind(amount)?.0);
+        let (amount, amount_type) = self.bind(amount)?;
+        let (amount, fraction) = (Box::new(amount), functions::interval_type_digits(amount_type, unit));
         let result = match ty.kind {
             kind::DATE if !functions::finer_than_day(unit) => Type::DATE,
-            kind::DATE => Type::datetime(0),
-            kind::DATETIME | kind::TIMESTAMP => Type::datetime(ty.decimals),
-            kind::TIME => Type::time(ty.decimals),
+            kind::DATE => Type::datetime(fraction),
+            kind::DATETIME | kind::TIMESTAMP => Type::datetime(ty.decimals.max(fraction)),
+            kind::TIME => Type::time(ty.decimals.max(fraction)),
             _ => Type::text(29),
         };
         Ok((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result))
@@ -157,8 +154,11 @@ impl Binder<'_, '_> {
         escape: Option<&ast::Expr>,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let operand = Box::new(self.bind(operand)?.0);
-        let pattern = Box::new(self.bind(pattern)?.0);
+        let operands = vec![self.bind(operand)?, self.bind(pattern)?];
+        let [operand, pattern] =
+            <[Bound; 2]>::try_from(self.comparable("like", &[operand, pattern], operands)?)
+                .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+        let (operand, pattern) = (Box::new(operand.0), Box::new(pattern.0));
         let escape = match escape {
             Some(escape) => self.bind(escape)?.0,
             None => Expr::Literal(Value::text("\\")),
@@ -173,13 +173,20 @@ impl Binder<'_, '_> {
         otherwise: Option<&ast::Expr>,
     ) -> Result<Bound, SqlError> {
         let operand = match operand {
-            Some(operand) => Some(Box::new(self.bind(operand)?.0)),
+            Some(operand) => {
+                let bound = self.bind(operand)?;
+                let number = self.as_number_if_bits(bound);
+                Some(Box::new(number.0))
+            }
             None => None,
         };
         let (mut bound, mut types) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len()));
         let mut ty = Type::NULL;
         for (condition, result) in whens {
-            let condition = self.bind(condition)?.0;
+            let condition = match operand {
+                Some(_) => self.bind(condition)?.0,
+                None => self.condition(condition)?,
+            };
             let (result, result_type) = self.bind(result)?;
             ty = if bound.is_empty() { result_type } else { ty.union(result_type) };
             bound.push((condition, result));
@@ -212,12 +219,23 @@ pub(super) fn open_or(expr: Expr) -> Result<Vec<Expr>, Expr> {
 }
 
 /// The type of arithmetic.
-/// Whether comparing with this compares numbers.
-pub(super) fn is_number(ty: Type) -> bool {
-    ty.is_integer() || matches!(ty.kind, kind::NEWDECIMAL | kind::DOUBLE | kind::FLOAT)
+/// Digits behind the point that a number is shown with; 31 where they are not fixed.
+fn shown_digits(ty: Type) -> u8 {
+    if ty.is_double() || ty.kind == kind::NEWDECIMAL {
+        ty.decimals
+    } else if ty.is_integer() {
+        0
+    } else {
+        31
+    }
 }
 
-pub(super) fn arithmetic_type(operator: BinaryOperator, left: Type, right: Type) -> Type {
+pub(super) fn arithmetic_type(
+    operator: BinaryOperator,
+    left: Type,
+    right: Type,
+    division_digits: u8,
+) -> Type {
     use BinaryOperator::*;
     let nullable = left.nullable || right.nullable || matches!(operator, Divide | IntegerDivide | Modulo);
     let number = |ty: Type| match ty.kind {
@@ -237,10 +255,18 @@ pub(super) fn arithmetic_type(operator: BinaryOperator, left: Type, right: Type)
     let ty = match operator {
         BitOr | BitAnd | BitXor | ShiftLeft | ShiftRight => Type::UINT,
         IntegerDivide => Type { unsigned, ..Type::INT },
-        _ if floating => Type::DOUBLE,
+        _ if floating => {
+            let (a, b) = (shown_digits(left), shown_digits(right));
+            let decimals = match operator {
+                Multiply => a.saturating_add(b),
+                Divide => a.max(b).saturating_add(division_digits),
+                _ => a.max(b),
+            };
+            Type { decimals: decimals.min(31), ..Type::DOUBLE }
+        }
         Divide => {
-            let scale = (s1 + 4).min(30);
-            Type::decimal((p1 + 4 + s2).min(65).max(scale), scale)
+            let scale = (s1 + division_digits).min(30);
+            Type::decimal((p1 + division_digits + s2).min(65).max(scale), scale)
         }
         _ if left.is_integer() && right.is_integer() => Type { unsigned, ..Type::INT },
         Multiply => {

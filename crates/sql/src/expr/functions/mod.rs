@@ -4,6 +4,7 @@
 //! give NULL unless the function says otherwise. Functions that wait (SLEEP, GET_LOCK) are the
 //! executor's.
 
+mod locale;
 mod numeric;
 mod pieces;
 mod temporal;
@@ -20,7 +21,10 @@ use super::{Context, Evaluated};
 use crate::context::SqlContext;
 use crate::errors;
 
-pub use temporal::{date_shift, extract, finer_than_day, round_datetime, round_time, timestamp_diff};
+pub use numeric::FULL_YEAR;
+pub use temporal::{
+    date_shift, extract, finer_than_day, interval_type_digits, round_datetime, round_time, timestamp_diff,
+};
 pub use text::trim;
 
 /// A function.
@@ -48,6 +52,11 @@ impl std::fmt::Debug for Function {
 /// The function of this (upper-case) name.
 pub fn find(name: &str) -> Option<&'static Function> {
     tables().find(|function| function.name == name)
+}
+
+/// Whether it is a function of texts.
+pub fn of_texts(name: &str) -> bool {
+    text::FUNCTIONS.iter().any(|function| function.name == name)
 }
 
 fn tables() -> impl Iterator<Item = &'static Function> {

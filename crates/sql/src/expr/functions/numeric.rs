@@ -4,7 +4,7 @@ use super::{Function, any_null, function, index, widest};
 use crate::errors;
 use crate::expr::Evaluated;
 use crate::expr::types::Type;
-use crate::value::{Value, compare, decimal};
+use crate::value::{BigDecimal, Value, compare, decimal};
 
 fn number_like(types: &[Type]) -> Type {
     match types.first() {
@@ -12,6 +12,15 @@ fn number_like(types: &[Type]) -> Type {
         _ => Type::DOUBLE,
     }
 }
+
+/// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR makes
+/// of a constant.
+pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].to_i64() {
+    _ if !v[0].is_number() => v[0].clone(),
+    year @ 1..=69 => Value::Int(2000 + year),
+    year @ 70..=99 => Value::Int(1900 + year),
+    _ => v[0].clone(),
+}));
 
 /// A function of one double.
 fn double(values: &[Value<'_>], apply: impl Fn(f64) -> f64) -> Evaluated<'static> {
@@ -69,7 +78,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("EXP", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::exp)),
     function!("LN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::ln)),
     function!("LOG", 1..=2, |_| Type::DOUBLE, |v, _| match v {
-        [base, value] if !any_null(v) => Ok(Value::Double(value.to_double().log(base.to_double()))),
+        [base, value] if !any_null(v) => {
+            let (base, value) = (base.to_double(), value.to_double());
+            let defined = base > 0.0 && base != 1.0 && value > 0.0;
+            Ok(if defined { Value::Double(value.log(base)) } else { Value::Null })
+        }
         [_, _] => Ok(Value::Null),
         _ => double(v, f64::ln),
     }),
@@ -80,7 +93,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("TAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::tan)),
     function!("ATAN", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
     function!("ATAN2", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
-    function!("PI", 0..=0, |_| Type::DOUBLE, |_, _| Ok(Value::Double(std::f64::consts::PI))),
+    function!("PI", 0..=0, |_| Type { decimals: 6, length: 8, ..Type::DOUBLE }, |_, _| Ok(Value::Double(
+        std::f64::consts::PI
+    ))),
     function!("CRC32", 1..=1, |_| Type::UINT, |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
         false => Value::UInt(u64::from(crc32(&v[0].to_text()))),
@@ -96,8 +111,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if v[0].is_null() {
             return Ok(Value::Int(-1));
         }
+        // NULL is less than anything.
         let below =
-            v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_some_and(|o| o.is_le())).count();
+            v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_none_or(|o| o.is_le())).count();
         Ok(Value::Int(below as i64))
     }),
 ];
@@ -117,7 +133,10 @@ fn ceil_floor<'a>(value: &Value<'_>, apply: fn(f64) -> f64) -> Evaluated<'a> {
             } else {
                 whole
             };
-            Value::Int(decimal::to_integer(&adjusted).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+            match i64::try_from(decimal::to_integer(&adjusted)) {
+                Ok(whole) => Value::Int(whole),
+                Err(_) => Value::Decimal(adjusted),
+            }
         }
         other => Value::Double(apply(other.to_double())),
     })
@@ -131,15 +150,36 @@ fn round<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     Ok(match &values[0] {
         Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
         value @ (Value::Int(_) | Value::UInt(_)) => {
-            Value::Int(decimal::to_integer(&decimal::round(&value.to_decimal(), digits)) as i64)
+            return integer_of(&decimal::round(&value.to_decimal(), digits), value, "round", digits);
         }
         Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
         Value::Decimal(v) => Value::Decimal(decimal::round(v, digits)),
-        value => {
-            let scale = 10f64.powi(digits as i32);
-            let scaled = value.to_double() * scale;
-            Value::Double(if scaled.is_finite() { scaled.round() / scale } else { value.to_double() })
-        }
+        value => Value::Double(round_double(value.to_double(), digits, f64::round_ties_even)),
+    })
+}
+
+/// A double without the digits behind this one.
+pub(super) fn round_double(value: f64, digits: i64, whole: fn(f64) -> f64) -> f64 {
+    let scale = 10f64.powi(digits.unsigned_abs() as i32);
+    let scaled = if digits < 0 { value / scale } else { value * scale };
+    match (scaled.is_finite(), digits < 0) {
+        (false, _) => value,
+        (true, true) => whole(scaled) * scale,
+        (true, false) => whole(scaled) / scale,
+    }
+}
+
+/// What a function has made of an integer, with that one's sign.
+fn integer_of<'a>(made: &BigDecimal, of: &Value<'_>, name: &str, digits: i64) -> Evaluated<'a> {
+    let (wide, unsigned) = (decimal::to_integer(made), matches!(of, Value::UInt(_)));
+    let fitted = match unsigned {
+        true => u64::try_from(wide).ok().map(Value::UInt),
+        false => i64::try_from(wide).ok().map(Value::Int),
+    };
+    fitted.ok_or_else(|| {
+        let kind = if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" };
+        let text = format!("{name}({},{digits})", of.to_string_lossy());
+        errors::error(errors::DATA_OUT_OF_RANGE, &[&kind, &text])
     })
 }
 
@@ -151,14 +191,11 @@ fn truncate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     Ok(match &values[0] {
         Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
         value @ (Value::Int(_) | Value::UInt(_)) => {
-            Value::Int(decimal::to_integer(&value.to_decimal().with_scale(digits)) as i64)
+            return integer_of(&value.to_decimal().with_scale(digits), value, "truncate", digits);
         }
         Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
         Value::Decimal(v) => Value::Decimal(v.with_scale(digits)),
-        value => {
-            let scale = 10f64.powi(digits as i32);
-            Value::Double((value.to_double() * scale).trunc() / scale)
-        }
+        value => Value::Double(round_double(value.to_double(), digits, f64::trunc)),
     })
 }
 

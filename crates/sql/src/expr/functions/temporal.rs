@@ -1,5 +1,6 @@
 //! Functions of dates, times and intervals.
 
+use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};
 
 use super::{Function, any_null, function, index};
@@ -7,7 +8,8 @@ use crate::ast::IntervalUnit;
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
-use crate::value::{Value, temporal};
+use crate::result::kind;
+use crate::value::{Value, decimal, temporal};
 
 /// A function of one moment that makes a number.
 fn of_date<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) -> i64) -> Evaluated<'a> {
@@ -18,6 +20,20 @@ fn of_date<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) 
             None => Value::Null,
         }),
     }
+}
+
+/// A function of one whole date: days and months that are zero give NULL.
+fn of_day<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) -> i64) -> Evaluated<'a> {
+    match values.first() {
+        None | Some(Value::Null) => Ok(Value::Null),
+        Some(value) => Ok(whole_date(value, cx).map_or(Value::Null, |moment| Value::Int(apply(moment)))),
+    }
+}
+
+/// A moment whose month and day are not zero.
+fn whole_date(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
+    let (moment, _) = value.to_datetime(crate::expr::today(cx))?;
+    (moment.date.month > 0 && moment.date.day > 0).then_some(moment)
 }
 
 fn of_time<'a>(values: &[Value<'a>], apply: impl Fn(Time) -> i64) -> Evaluated<'a> {
@@ -34,25 +50,27 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("DAY", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| d.date.day.into())),
     function!("DAYOFMONTH", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| d.date.day.into())),
     function!("QUARTER", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| (i64::from(d.date.month) + 2) / 3)),
-    function!("DAYOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::day_of_year(d.date))),
-    function!("DAYOFWEEK", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| (temporal::weekday(d.date) + 1)
+    function!("DAYOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::day_of_year(d.date))),
+    function!("DAYOFWEEK", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| (temporal::weekday(d.date) + 1)
         % 7
         + 1)),
-    function!("WEEKDAY", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::weekday(d.date))),
+    function!("WEEKDAY", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::weekday(d.date))),
     function!("WEEK", 1..=2, |_| Type::INT, |v, cx| {
         let mode = index(v, 1) as u8;
-        of_date(v, cx, |d| temporal::week(d.date, mode).0)
+        of_day(v, cx, |d| temporal::week(d.date, mode).0)
     }),
-    function!("WEEKOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::week(d.date, 3).0)),
+    function!("WEEKOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::week(d.date, 3).0)),
     function!("YEARWEEK", 1..=2, |_| Type::INT, |v, cx| {
         let mode = index(v, 1) as u8 | 2;
-        of_date(v, cx, |d| {
+        of_day(v, cx, |d| {
             let (week, year) = temporal::week(d.date, mode);
             year * 100 + week
         })
     }),
-    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| temporal::day_number(d.date))),
-    function!("TO_SECONDS", 1..=1, |_| Type::INT, |v, cx| of_date(v, cx, |d| d.to_unix() + 62_167_219_200)),
+    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::day_number(d.date))),
+    function!("TO_SECONDS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| {
+        temporal::day_number(d.date) * 86_400 + d.to_unix().rem_euclid(86_400)
+    })),
     function!("FROM_DAYS", 1..=1, |_| Type::DATE, |v, _| {
         let date = if v[0].is_null() { None } else { temporal::from_day_number(index(v, 0)) };
         Ok(date.map_or(Value::Null, Value::Date))
@@ -63,9 +81,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("MICROSECOND", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.micros.into())),
     function!("TIME_TO_SEC", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| temporal::time_micros(t)
         / 1_000_000)),
-    function!("SEC_TO_TIME", 1..=1, |_| Type::time(0), |v, _| Ok(match v[0].is_null() {
+    function!("SEC_TO_TIME", 1..=1, |t| Type::time(second_digits(t[0])), |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
-        false => Value::Time(temporal::time_from_micros(index(v, 0).saturating_mul(1_000_000)), 0),
+        false => {
+            let (micros, digits) = number_micros(&v[0]);
+            let time = temporal::time_from_micros(micros.clamp(-SECONDS_FAR, SECONDS_FAR) as i64);
+            Value::Time(time, digits)
+        }
     })),
     function!("DATE", 1..=1, |_| Type::DATE, |v, cx| Ok(match v[0].to_datetime(crate::expr::today(cx)) {
         Some((moment, _)) => Value::Date(moment.date),
@@ -86,14 +108,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             .map_or(Value::Null, |sum| Value::DateTime(sum, digits.max(more))))
     }),
     function!("DATEDIFF", 2..=2, |_| Type::INT, |v, cx| {
-        let day = |value: &Value<'_>| {
-            value.to_datetime(crate::expr::today(cx)).map(|(m, _)| temporal::day_number(m.date))
-        };
+        let day = |value: &Value<'_>| whole_date(value, cx).map(|moment| temporal::day_number(moment.date));
         Ok(day(&v[0]).zip(day(&v[1])).map_or(Value::Null, |(a, b)| Value::Int(a - b)))
     }),
     function!("TIMEDIFF", 2..=2, |_| Type::time(6), |v, cx| time_diff(v, cx)),
-    function!("ADDTIME", 2..=2, |t| t[0], |v, _| add_time(v, 1)),
-    function!("SUBTIME", 2..=2, |t| t[0], |v, _| add_time(v, -1)),
+    function!("ADDTIME", 2..=2, add_time_type, |v, cx| add_time(v, 1, cx)),
+    function!("SUBTIME", 2..=2, add_time_type, |v, cx| add_time(v, -1, cx)),
     function!("LAST_DAY", 1..=1, |_| Type::DATE, |v, cx| Ok(
         match v[0].to_datetime(crate::expr::today(cx)) {
             Some((moment, _)) if moment.date.month > 0 => {
@@ -104,16 +124,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
     )),
     function!("MAKEDATE", 2..=2, |_| Type::DATE, |v, _| {
-        let first = Date { year: index(v, 0).clamp(0, 9999) as u16, month: 1, day: 1 };
-        let date = temporal::from_day_number(temporal::day_number(first) + index(v, 1) - 1);
-        Ok(if any_null(v) || index(v, 1) < 1 { Value::Null } else { date.map_or(Value::Null, Value::Date) })
+        let year = match index(v, 0) {
+            year @ 0..=69 => 2000 + year,
+            year @ 70..=99 => 1900 + year,
+            year => year,
+        };
+        let (Ok(year @ 0..=9999), day @ 1..) = (u16::try_from(year), index(v, 1)) else {
+            return Ok(Value::Null);
+        };
+        let first = temporal::day_number(Date { year, month: 1, day: 1 });
+        let date = temporal::from_day_number(first.saturating_add(day - 1));
+        Ok(if any_null(v) { Value::Null } else { date.map_or(Value::Null, Value::Date) })
     }),
-    function!("DAYNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(
-        match v[0].to_datetime(crate::expr::today(cx)) {
-            Some((moment, _)) => Value::text(DAYS[temporal::weekday(moment.date) as usize]),
-            None => Value::Null,
-        }
-    )),
+    function!("DAYNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match whole_date(&v[0], cx) {
+        Some(moment) => Value::text(DAYS[temporal::weekday(moment.date) as usize]),
+        None => Value::Null,
+    })),
     function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(
         match v[0].to_datetime(crate::expr::today(cx)) {
             Some((moment, _)) if moment.date.month > 0 =>
@@ -126,38 +152,39 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         let Some((moment, _)) = v[0].to_datetime(crate::expr::today(cx)) else { return Ok(Value::Null) };
-        Ok(Value::text(date_format(moment, &v[1].to_string_lossy())))
+        Ok(date_format(moment, &v[1].to_string_lossy()).map_or(Value::Null, Value::text))
     }),
-    function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
+    function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, _| {
         if any_null(v) {
             return Ok(Value::Null);
         }
-        let Some((moment, _)) = v[0].to_datetime(crate::expr::today(cx)) else { return Ok(Value::Null) };
-        Ok(Value::text(date_format(moment, &v[1].to_string_lossy())))
+        let Some((span, _)) = v[0].to_time() else { return Ok(Value::Null) };
+        Ok(time_format(span, &v[1].to_string_lossy()).map_or(Value::Null, Value::text))
     }),
-    function!("UNIX_TIMESTAMP", 0..=1, |_| Type::INT, |v, cx| match v.first() {
+    function!("UNIX_TIMESTAMP", 0..=1, unix_timestamp_type, |v, cx| match v.first() {
         None => Ok(Value::Int(cx.state.now_utc().to_unix())),
         Some(Value::Null) => Ok(Value::Null),
-        Some(value) => Ok(match value.to_datetime(crate::expr::today(cx)) {
-            Some((moment, _)) =>
-                Value::Int((moment.to_unix() - i64::from(cx.state.time_zone_offset())).max(0)),
-            None => Value::Int(0),
-        }),
+        Some(value) => Ok(unix_timestamp(value, cx)),
     }),
     function!(
         "FROM_UNIXTIME",
         1..=2,
-        |t| if t.len() == 2 { Type::text(255) } else { Type::datetime(0) },
+        |t| if t.len() == 2 { Type::text(255) } else { Type::datetime(second_digits(t[0])) },
         |v, cx| {
             if any_null(v) || v[0].to_double() < 0.0 {
                 return Ok(Value::Null);
             }
-            let micros =
-                (v[0].to_double() * 1e6).round() as i64 + i64::from(cx.state.time_zone_offset()) * 1_000_000;
+            let (micros, digits) = number_micros(&v[0]);
+            if micros > UNIX_SECONDS_MAX * 1_000_000 + 999_999 {
+                return Ok(Value::Null);
+            }
+            let micros = micros as i64 + i64::from(cx.state.time_zone_offset()) * 1_000_000;
             let Some(moment) = temporal::datetime_from_micros(micros) else { return Ok(Value::Null) };
             Ok(match v.get(1) {
-                Some(format) => Value::text(date_format(moment, &format.to_string_lossy())),
-                None => Value::DateTime(moment, if moment.micros > 0 { 6 } else { 0 }),
+                Some(format) => {
+                    date_format(moment, &format.to_string_lossy()).map_or(Value::Null, Value::text)
+                }
+                None => Value::DateTime(moment, digits),
             })
         }
     ),
@@ -171,6 +198,59 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(temporal::datetime_from_micros(micros).map_or(Value::Null, |m| Value::DateTime(m, digits)))
     }),
 ];
+
+/// The last second of FROM_UNIXTIME.
+const UNIX_SECONDS_MAX: i128 = 32_536_771_199;
+
+/// Microseconds beyond every TIME.
+const SECONDS_FAR: i128 = 10_000_000_000_000;
+
+/// Digits of a second in a number of this type.
+fn second_digits(ty: Type) -> u8 {
+    if ty.is_integer() {
+        0
+    } else if ty.kind == kind::NEWDECIMAL {
+        ty.decimals.min(6)
+    } else {
+        6
+    }
+}
+
+/// A number of seconds in microseconds, and how many digits of a second it has.
+fn number_micros(value: &Value<'_>) -> (i128, u8) {
+    let exact = value.to_decimal();
+    let digits = match value {
+        Value::Int(_) | Value::UInt(_) => 0,
+        Value::Decimal(number) => decimal::scale(number).min(6),
+        _ => 6,
+    };
+    (decimal::to_integer(&decimal::multiply(&exact, &1_000_000.into())), digits)
+}
+
+fn unix_timestamp_type(types: &[Type]) -> Type {
+    match types.first() {
+        Some(ty) if ty.is_text() => Type::decimal(18, 6),
+        Some(ty) if matches!(ty.kind, kind::DATETIME | kind::TIMESTAMP | kind::TIME) && ty.decimals > 0 => {
+            Type::decimal(12 + ty.decimals, ty.decimals)
+        }
+        _ => Type::INT,
+    }
+}
+
+/// Seconds since 1970, with as many digits behind the point as the moment is written with.
+fn unix_timestamp<'a>(value: &Value<'_>, cx: &Context<'_>) -> Value<'a> {
+    let (micros, digits) = match value.to_datetime(crate::expr::today(cx)) {
+        Some((moment, digits)) if moment.date.month > 0 && moment.date.day > 0 => {
+            let zone = i64::from(cx.state.time_zone_offset()) * 1_000_000;
+            ((temporal::datetime_micros(moment) - zone).max(0), digits)
+        }
+        _ => (0, 0),
+    };
+    if digits == 0 && !matches!(value, Value::Text(..)) {
+        return Value::Int(micros / 1_000_000);
+    }
+    Value::Decimal(decimal::round(&BigDecimal::new(micros.into(), 6), i64::from(digits)))
+}
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -219,20 +299,22 @@ pub fn date_shift<'a>(
     if date.is_null() || amount.is_null() {
         return Ok(Value::Null);
     }
-    let (months, micros) = temporal::interval(&amount.to_string_lossy(), unit);
+    let (months, micros) = temporal::interval(amount, unit);
+    let fraction = interval_digits(amount, unit);
     let sign = if subtract { -1 } else { 1 };
     if let Value::Time(span, digits) = date
         && months == 0
     {
-        let sum = temporal::time_micros(span) + sign * micros;
-        return Ok(Value::Time(temporal::time_from_micros(sum), digits));
+        let sum = temporal::time_micros(span).saturating_add(micros.saturating_mul(sign));
+        return Ok(Value::Time(temporal::time_from_micros(sum), digits.max(fraction)));
     }
     let Some((moment, digits)) = date.to_datetime(crate::expr::today(cx)) else {
         return Ok(Value::Null);
     };
-    let moved = if months == 0 { Some(moment) } else { temporal::add_months(moment, sign * months) };
+    let moved =
+        if months == 0 { Some(moment) } else { temporal::add_months(moment, months.saturating_mul(sign)) };
     let moved = moved.and_then(|moment| {
-        let sum = temporal::datetime_micros(moment).checked_add(sign * micros)?;
+        let sum = temporal::datetime_micros(moment).checked_add(micros.checked_mul(sign)?)?;
         temporal::datetime_from_micros(sum)
     });
     let Some(moved) = moved else {
@@ -240,7 +322,11 @@ pub fn date_shift<'a>(
         return Ok(Value::Null);
     };
     let whole_days = micros % 86_400_000_000 == 0 && !finer_than_day(unit);
-    let digits = if moved.micros > 0 { 6 } else { digits };
+    let digits = match date {
+        Value::Text(..) if moved.micros > 0 => 6,
+        Value::Text(..) => 0,
+        _ => digits.max(fraction),
+    };
     let text_is_date = matches!(&date, Value::Text(text, _) if text.len() <= 10);
     Ok(match date {
         Value::Date(_) if whole_days => Value::Date(moved.date),
@@ -248,6 +334,26 @@ pub fn date_shift<'a>(
         Value::Text(..) => Value::text(temporal::format_datetime(moved, digits)),
         _ => Value::DateTime(moved, digits),
     })
+}
+
+/// Digits of a second that an interval brings along.
+fn interval_digits(amount: &Value<'_>, unit: IntervalUnit) -> u8 {
+    match (unit, amount) {
+        (IntervalUnit::Microsecond, _) => 6,
+        (IntervalUnit::Second, Value::Int(_) | Value::UInt(_)) => 0,
+        (IntervalUnit::Second, Value::Decimal(number)) => decimal::scale(number).min(6),
+        (IntervalUnit::Second, _) => 6,
+        _ => 0,
+    }
+}
+
+/// [`interval_digits`] of an amount of this type.
+pub fn interval_type_digits(amount: Type, unit: IntervalUnit) -> u8 {
+    match unit {
+        IntervalUnit::Microsecond => 6,
+        IntervalUnit::Second => second_digits(amount),
+        _ => 0,
+    }
 }
 
 /// Whether an interval of this unit changes the time of day.
@@ -337,32 +443,64 @@ fn time_diff<'a>(values: &[Value<'a>], cx: &Context<'a>) -> Evaluated<'a> {
     Ok(Value::Time(temporal::time_from_micros(micros), da.max(db)))
 }
 
-fn add_time<'a>(values: &[Value<'a>], sign: i64) -> Evaluated<'a> {
+fn add_time_type(types: &[Type]) -> Type {
+    let more = if types[1].is_text() { 6 } else { types[1].decimals.min(6) };
+    match types[0].kind {
+        kind::DATE => Type::datetime(more),
+        kind::DATETIME | kind::TIMESTAMP => Type::datetime(types[0].decimals.max(more)),
+        kind::TIME => Type::time(types[0].decimals.max(more)),
+        _ => Type::text(29),
+    }
+}
+
+/// Whether a text is written as a day rather than as a span.
+fn is_moment(text: &[u8]) -> bool {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    digits >= 12 || digits > 0 && matches!(text.get(digits), Some(b'-' | b'/'))
+}
+
+fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<'a> {
+    if any_null(values) || matches!(values[1], Value::DateTime(..) | Value::Date(_)) {
+        return Ok(Value::Null);
+    }
     let Some((span, digits)) = values[1].to_time() else { return Ok(Value::Null) };
     let micros = sign * temporal::time_micros(span);
-    Ok(match &values[0] {
-        Value::DateTime(moment, shown) => {
-            temporal::datetime_from_micros(temporal::datetime_micros(*moment) + micros)
-                .map_or(Value::Null, |moment| Value::DateTime(moment, digits.max(*shown)))
-        }
-        value => match value.to_time() {
-            Some((base, shown)) => Value::Time(
-                temporal::time_from_micros(temporal::time_micros(base) + micros),
-                digits.max(shown),
-            ),
-            None => Value::Null,
-        },
+    let base = &values[0];
+    let moment = match base {
+        Value::Text(text, _) => is_moment(text.trim_ascii()),
+        Value::DateTime(..) | Value::Date(_) => true,
+        number => number.is_number() && number.to_i64().unsigned_abs() > 8_385_959,
+    };
+    let typed = base.is_temporal();
+    let shown_digits = |micros: u32| if micros > 0 { 6 } else { 0 };
+    if moment {
+        let Some((start, shown)) = base.to_datetime(crate::expr::today(cx)) else {
+            return Ok(Value::Null);
+        };
+        let sum = temporal::datetime_from_micros(temporal::datetime_micros(start) + micros);
+        let Some(sum) = sum else { return Ok(Value::Null) };
+        return Ok(match typed {
+            true => Value::DateTime(sum, digits.max(shown)),
+            false => Value::text(temporal::format_datetime(sum, shown_digits(sum.micros))),
+        });
+    }
+    let Some((start, shown)) = base.to_time() else { return Ok(Value::Null) };
+    let sum = temporal::time_from_micros(temporal::time_micros(start) + micros);
+    Ok(match typed {
+        true => Value::Time(sum, digits.max(shown)),
+        false => Value::text(temporal::format_time(sum, shown_digits(sum.micros))),
     })
 }
 
-/// DATE_FORMAT's specifiers.
-fn date_format(moment: DateTime, format: &str) -> String {
+/// DATE_FORMAT's specifiers. `None` for the name of something that the date has not.
+fn date_format(moment: DateTime, format: &str) -> Option<String> {
     use std::fmt::Write as _;
     let date = moment.date;
-    let day_name = DAYS[temporal::weekday(date).clamp(0, 6) as usize];
-    let month_name = MONTHS.get(usize::from(date.month).wrapping_sub(1)).copied().unwrap_or("");
-    let hour12 = (moment.hour + 11) % 12 + 1;
-    let half = if moment.hour < 12 { "AM" } else { "PM" };
+    // A date without year and month is no day of a week.
+    let weekday = || (date.year > 0 || date.month > 0).then(|| temporal::weekday(date));
+    let day_name = || weekday().map(|day| DAYS[day.clamp(0, 6) as usize]);
+    let month_name = || MONTHS.get(usize::from(date.month).wrapping_sub(1)).copied();
+    let time = temporal::time_of_day(moment);
     let mut result = String::new();
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -370,42 +508,88 @@ fn date_format(moment: DateTime, format: &str) -> String {
             result.push(c);
             continue;
         }
+        let Some(specifier) = chars.next() else {
+            result.push('%');
+            break;
+        };
         // Writing to a String cannot fail.
-        let _ = match chars.next() {
-            Some('Y') => write!(result, "{:04}", date.year),
-            Some('y') => write!(result, "{:02}", date.year % 100),
-            Some('m') => write!(result, "{:02}", date.month),
-            Some('c') => write!(result, "{}", date.month),
-            Some('d') => write!(result, "{:02}", date.day),
-            Some('e') => write!(result, "{}", date.day),
-            Some('H') => write!(result, "{:02}", moment.hour),
-            Some('k') => write!(result, "{}", moment.hour),
-            Some('h' | 'I') => write!(result, "{hour12:02}"),
-            Some('l') => write!(result, "{hour12}"),
-            Some('i') => write!(result, "{:02}", moment.minute),
-            Some('s' | 'S') => write!(result, "{:02}", moment.second),
-            Some('f') => write!(result, "{:06}", moment.micros),
-            Some('p') => write!(result, "{half}"),
-            Some('T') => write!(result, "{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second),
-            Some('r') => write!(result, "{hour12:02}:{:02}:{:02} {half}", moment.minute, moment.second),
-            Some('W') => write!(result, "{day_name}"),
-            Some('a') => write!(result, "{}", &day_name[..3]),
-            Some('M') => write!(result, "{month_name}"),
-            Some('b') => write!(result, "{}", month_name.get(..3).unwrap_or("")),
-            Some('j') => write!(result, "{:03}", temporal::day_of_year(date)),
-            Some('w') => write!(result, "{}", (temporal::weekday(date) + 1) % 7),
-            Some('u') => write!(result, "{:02}", temporal::week(date, 1).0),
-            Some('U') => write!(result, "{:02}", temporal::week(date, 0).0),
-            Some('v') => write!(result, "{:02}", temporal::week(date, 3).0),
-            Some('V') => write!(result, "{:02}", temporal::week(date, 2).0),
-            Some('x') => write!(result, "{:04}", temporal::week(date, 3).1),
-            Some('X') => write!(result, "{:04}", temporal::week(date, 2).1),
-            Some('D') => write!(result, "{}{}", date.day, ordinal(date.day)),
-            Some(other) => write!(result, "{other}"),
-            None => write!(result, "%"),
+        let _ = match specifier {
+            'Y' => write!(result, "{:04}", date.year),
+            'y' => write!(result, "{:02}", date.year % 100),
+            'm' => write!(result, "{:02}", date.month),
+            'c' => write!(result, "{}", date.month),
+            'd' => write!(result, "{:02}", date.day),
+            'e' => write!(result, "{}", date.day),
+            'W' => write!(result, "{}", day_name()?),
+            'a' => write!(result, "{}", &day_name()?[..3]),
+            'M' => write!(result, "{}", month_name()?),
+            'b' => write!(result, "{}", &month_name()?[..3]),
+            'j' => write!(result, "{:03}", temporal::day_of_year(date)),
+            'w' => write!(result, "{}", (weekday()? + 1) % 7),
+            'u' => write!(result, "{:02}", temporal::week(date, 1).0),
+            'U' => write!(result, "{:02}", temporal::week(date, 0).0),
+            'v' => write!(result, "{:02}", temporal::week(date, 3).0),
+            'V' => write!(result, "{:02}", temporal::week(date, 2).0),
+            'x' => write!(result, "{:04}", temporal::week(date, 3).1),
+            'X' => write!(result, "{:04}", temporal::week(date, 2).1),
+            'D' => write!(result, "{}{}", date.day, ordinal(date.day)),
+            other => {
+                time_part(time, other, &mut result);
+                Ok(())
+            }
         };
     }
-    result
+    Some(result)
+}
+
+/// TIME_FORMAT's specifiers: hours go beyond 23, and parts of a date are zero. `None` for what only a date
+/// has.
+fn time_format(span: Time, format: &str) -> Option<String> {
+    let mut result = String::new();
+    if span.negative {
+        result.push('-');
+    }
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.clone().next()) {
+            ('%', Some(specifier)) => {
+                chars.next();
+                match specifier {
+                    'Y' => result.push_str("0000"),
+                    'y' | 'm' | 'd' => result.push_str("00"),
+                    'c' | 'e' => result.push('0'),
+                    'W' | 'a' | 'M' | 'b' | 'j' | 'w' | 'u' | 'U' | 'v' | 'V' | 'x' | 'X' | 'D' => {
+                        return None;
+                    }
+                    other => time_part(span, other, &mut result),
+                }
+            }
+            (other, _) => result.push(other),
+        }
+    }
+    Some(result)
+}
+
+/// The specifiers of a time of day; any other stands for itself.
+fn time_part(time: Time, specifier: char, result: &mut String) {
+    use std::fmt::Write as _;
+    let (hours, minutes, seconds) = (time.hours, time.minutes, time.seconds);
+    let twelve = (hours % 24 + 11) % 12 + 1;
+    let half = if hours % 24 < 12 { "AM" } else { "PM" };
+    // Writing to a String cannot fail.
+    let _ = match specifier {
+        'H' => write!(result, "{hours:02}"),
+        'k' => write!(result, "{hours}"),
+        'h' | 'I' => write!(result, "{twelve:02}"),
+        'l' => write!(result, "{twelve}"),
+        'i' => write!(result, "{minutes:02}"),
+        's' | 'S' => write!(result, "{seconds:02}"),
+        'f' => write!(result, "{:06}", time.micros),
+        'p' => write!(result, "{half}"),
+        'T' => write!(result, "{hours:02}:{minutes:02}:{seconds:02}"),
+        'r' => write!(result, "{twelve:02}:{minutes:02}:{seconds:02} {half}"),
+        other => write!(result, "{other}"),
+    };
 }
 
 fn ordinal(day: u8) -> &'static str {
@@ -425,6 +609,12 @@ mod tests {
     fn formats() {
         let moment =
             DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
-        assert_eq!(date_format(moment, "%W %D %M %Y %h%p"), "Saturday 3rd February 2024 01PM");
+        assert_eq!(
+            date_format(moment, "%W %D %M %Y %h%p").as_deref(),
+            Some("Saturday 3rd February 2024 01PM")
+        );
+        let span = Time { hours: 100, ..Time::default() };
+        assert_eq!(time_format(span, "%H %h %r").as_deref(), Some("100 04 04:00:00 AM"));
+        assert_eq!(time_format(span, "%M"), None);
     }
 }

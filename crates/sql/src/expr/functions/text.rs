@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use untorn::types::Collation;
 
+use super::locale::Locale;
+use super::numeric::round_double;
 use super::pieces::{MATCH_BYTES, Places, by_pieces, nth_place, replaced};
 use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
 use crate::ast::TrimSide;
@@ -88,9 +90,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("LCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
     function!("UPPER", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
     function!("UCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
-    function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| {
-        String::from_utf8_lossy(t).chars().rev().collect::<String>().into_bytes()
-    })),
+    function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| reversed(t, v[0].collation()))),
     function!("LTRIM", 1..=1, text_like, |v, _| text(v, |t| t
         [t.iter().take_while(|b| **b == b' ').count()..]
         .to_vec())),
@@ -256,18 +256,45 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let escaped = text.iter().filter(|byte| matches!(byte, b'\'' | b'\\' | 0 | 26)).count();
         made(text.len() + escaped + 2, "quote", v[0].collation(), cx, || quote(&text))
     }),
-    function!("FORMAT", 2..=3, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
-        true => Value::Null,
-        false => Value::text(grouped(&decimal::format(&decimal::round(
-            &v[0].to_decimal(),
-            index(v, 1).clamp(0, 30)
-        )))),
-    })),
+    function!("FORMAT", 2..=3, |_| Type::text(64), |v, cx| format_number(v, cx)),
     // A dump names it over a view that has no rows. No other answer than a refusal would be right.
     function!("JSON_EXTRACT", 2.., |_| Type::text(65_535), |v, _| {
         if v.iter().any(Value::is_null) { Ok(Value::Null) } else { Err(errors::unsupported("JSON_EXTRACT")) }
     }),
 ];
+
+/// The bytes or characters from the last to the first.
+fn reversed(text: &[u8], rule: Collation) -> Vec<u8> {
+    match std::str::from_utf8(text) {
+        Ok(text) if rule != Collation::Binary => text.chars().rev().collect::<String>().into_bytes(),
+        _ => text.iter().rev().copied().collect(),
+    }
+}
+
+/// FORMAT.
+fn format_number<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
+    if any_null(&values[..2]) {
+        return Ok(Value::Null);
+    }
+    let digits = index(values, 1).clamp(0, 30);
+    let number = match &values[0] {
+        value @ (Value::Double(_) | Value::Float(_)) => {
+            Value::Double(round_double(value.to_double(), digits, f64::round_ties_even)).to_decimal()
+        }
+        value => value.to_decimal(),
+    };
+    let locale = match values.get(2) {
+        None | Some(Value::Null) => Locale::DEFAULT,
+        Some(name) => {
+            let name = name.to_string_lossy();
+            Locale::of_name(&name).unwrap_or_else(|| {
+                cx.state.warn(errors::error(errors::UNKNOWN_LOCALE, &[&name]));
+                Locale::DEFAULT
+            })
+        }
+    };
+    Ok(Value::text(locale.grouped(&decimal::format(&decimal::round(&number, digits)))))
+}
 
 fn quoted_type(types: &[Type]) -> Type {
     Type::text(types.first().map_or(0, |ty| ty.length.saturating_mul(2).saturating_add(2)))
@@ -447,24 +474,6 @@ fn quote(text: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Commas between groups of three digits.
-fn grouped(number: &str) -> String {
-    let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
-    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(w, f)| (w, Some(f)));
-    let mut result = sign.to_owned();
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            result.push(',');
-        }
-        result.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        result.push('.');
-        result.push_str(fraction);
-    }
-    result
-}
-
 /// TRIM.
 pub fn trim<'a>(
     side: TrimSide,
@@ -495,14 +504,4 @@ pub fn trim<'a>(
         }
     }
     Ok(owned_text(rest.to_vec(), rule))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_of_digits() {
-        assert_eq!(grouped("-1234567.50"), "-1,234,567.50");
-    }
 }

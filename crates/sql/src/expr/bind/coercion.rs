@@ -1,0 +1,217 @@
+//! Operands in the places they stand in: as numbers, as truth values, as text, under a common collation.
+//!
+//! A BIT column and a hexadecimal literal are bytes until a number is wanted. The type of such a literal says
+//! so: it is text that is unsigned.
+
+use std::sync::Arc;
+
+use untorn::types::{Collation, ColumnType};
+
+use super::{Binder, Bound, collated};
+use crate::ast::{self, CastType};
+use crate::errors;
+use crate::expr::types::Type;
+use crate::expr::{Expr, collation, functions};
+use crate::plan::source::Source;
+use crate::result::{SqlError, kind};
+use crate::value::{DateTime, Value};
+
+/// The number that the last eight bytes are.
+fn number_of_bytes(bytes: &[u8]) -> u64 {
+    bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Whether comparing with this compares numbers.
+pub(super) fn is_number(ty: Type) -> bool {
+    ty.is_integer() || matches!(ty.kind, kind::NEWDECIMAL | kind::DOUBLE | kind::FLOAT | kind::BIT)
+}
+
+/// Whether this would be a number beside one.
+pub(super) fn may_be_number((expr, ty): &Bound) -> bool {
+    let literal = matches!(expr, Expr::Literal(Value::Text(..))) && ty.unsigned;
+    literal || matches!(ty.kind, kind::ENUM | kind::SET | kind::BIT)
+}
+
+/// Functions of numbers that would take bytes or a member's name for text.
+fn takes_numbers(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "ABS",
+        "SIGN",
+        "CEILING",
+        "CEIL",
+        "FLOOR",
+        "ROUND",
+        "TRUNCATE",
+        "MOD",
+        "POW",
+        "POWER",
+        "SQRT",
+        "EXP",
+        "LN",
+        "LOG",
+        "LOG2",
+        "LOG10",
+        "SIN",
+        "COS",
+        "TAN",
+        "ATAN",
+        "ATAN2",
+        "BIT_COUNT",
+        "INTERVAL",
+        "FORMAT",
+        "SEC_TO_TIME",
+        "FROM_UNIXTIME",
+        "MAKEDATE",
+        "CHAR",
+        "FROM_DAYS",
+    ];
+    NAMES.contains(&name)
+}
+
+/// The argument of a function as it wants it.
+pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, argument: Bound) -> Bound {
+    match function {
+        name if takes_numbers(name) => binder.as_number(argument),
+        "HEX" | "BIN" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
+        "CRC32" => as_shown(argument),
+        name if super::functions::of_texts(name) => as_shown(argument),
+        _ => argument,
+    }
+}
+
+/// A double with digits behind the point that are fixed, as it is shown.
+pub(super) fn as_shown((expr, ty): Bound) -> Bound {
+    if !ty.is_double() || ty.decimals > 30 {
+        return (expr, ty);
+    }
+    let exact = CastType::Decimal { precision: 65, scale: ty.decimals };
+    (Expr::Cast(Box::new(expr), exact), Type { nullable: ty.nullable, ..Type::decimal(65, ty.decimals) })
+}
+
+/// A number of two digits beside a YEAR is a year of this time.
+pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
+    let known = matches!(expr, Expr::Literal(_) | Expr::Parameter(_));
+    if year.kind != kind::YEAR || !known {
+        return (expr, ty);
+    }
+    (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
+}
+
+impl Binder<'_, '_> {
+    /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal;
+    /// anything else as it is.
+    pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
+        let number = Type { nullable: ty.nullable, ..Type::UINT };
+        match (&expr, ty.kind) {
+            (_, kind::BIT) => {
+                let bits = Arc::new(ColumnType::Bit { bits: 64 });
+                (Expr::MemberNumber(Box::new(expr), bits), number)
+            }
+            (Expr::Literal(Value::Text(bytes, Collation::Binary)), kind::VAR_STRING) if ty.unsigned => {
+                (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
+            }
+            (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
+                let table = self.sources.get(usize::from(*source)).and_then(Source::engine_table);
+                match table.and_then(|table| table.def.columns.get(usize::from(*column))) {
+                    Some(column) => {
+                        let members = Arc::new(column.kind.clone());
+                        (Expr::MemberNumber(Box::new(expr), members), number)
+                    }
+                    None => (expr, ty),
+                }
+            }
+            _ => (expr, ty),
+        }
+    }
+
+    /// Binds what is stored in a column of this type.
+    pub fn stored(&mut self, expr: &ast::Expr, column: Type) -> Result<Expr, SqlError> {
+        let bound = self.bind(expr)?;
+        let number = is_number(column) && column.kind != kind::BIT;
+        Ok(if number { self.as_number(bound).0 } else { bound.0 })
+    }
+
+    /// [`Binder::as_number`] of bits only.
+    pub(super) fn as_number_if_bits(&self, operand: Bound) -> Bound {
+        if operand.1.kind == kind::BIT { self.as_number(operand) } else { operand }
+    }
+
+    /// Binds what is tested for truth.
+    pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let bound = self.bind(expr)?;
+        Ok(self.as_number(bound).0)
+    }
+
+    /// [`Binder::condition`] of WHERE and ON. There, as ODBC has it, `IS NULL` finds the zero dates of a
+    /// column that cannot be NULL.
+    pub fn filter(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let mut condition = self.condition(expr)?;
+        self.find_zero_dates(&mut condition);
+        Ok(condition)
+    }
+
+    fn find_zero_dates(&self, condition: &mut Expr) {
+        match condition {
+            Expr::And(list) | Expr::Or(list) => list.iter_mut().for_each(|item| self.find_zero_dates(item)),
+            Expr::IsNull(operand, false) => {
+                let Expr::Column { source, column } = **operand else { return };
+                let (_, ty) = self.at((source, column));
+                let zero = match ty.kind {
+                    kind::DATE => Value::Date(DateTime::default().date),
+                    kind::DATETIME => Value::DateTime(DateTime::default(), 0),
+                    _ => return,
+                };
+                if ty.nullable {
+                    return;
+                }
+                let column = Box::new(Expr::Column { source, column });
+                let zero = Box::new(Expr::Literal(zero));
+                let is_zero = Expr::Compare(ast::BinaryOperator::Equal, column.clone(), zero);
+                *condition = Expr::Or(vec![Expr::IsNull(column, false), is_zero]);
+            }
+            _ => {}
+        }
+    }
+
+    /// Operands that are compared with each other, all of them: as numbers where one is, and under the
+    /// collation that one of them names with COLLATE.
+    pub(super) fn comparable(
+        &mut self,
+        operation: &str,
+        written: &[&ast::Expr],
+        operands: Vec<Bound>,
+    ) -> Result<Vec<Bound>, SqlError> {
+        let mut operands = operands;
+        if operands.iter().any(|(_, ty)| is_number(*ty)) {
+            operands = operands.into_iter().map(|operand| self.as_number(operand)).collect();
+        }
+        if let Some((_, year)) = operands.iter().find(|(_, ty)| ty.kind == kind::YEAR) {
+            let year = *year;
+            operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
+        }
+        let mut named = None;
+        for expr in written {
+            let ast::Expr::Collate { collation, .. } = expr else { continue };
+            let rule = self.planner.collation(collation)?;
+            match named {
+                None => named = Some(rule),
+                Some(other) if other != rule => {
+                    let shown = |rule: Collation| format!("{},EXPLICIT", rule.name());
+                    return Err(errors::error(
+                        errors::CANT_AGGREGATE_2COLLATIONS,
+                        &[&shown(other), &shown(rule), &operation],
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(rule) = named else { return Ok(operands) };
+        let texts = operands.iter().filter(|(_, ty)| ty.is_text()).map(|(_, ty)| ty.collation);
+        let pairs = operands.len() == 2;
+        if pairs && texts.reduce(collation::common).is_none_or(|common| common == rule) {
+            return Ok(operands);
+        }
+        let under = |operand: Bound| if operand.1.is_text() { collated(operand, rule) } else { operand };
+        Ok(operands.into_iter().map(under).collect())
+    }
+}
