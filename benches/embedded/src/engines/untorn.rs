@@ -1,0 +1,84 @@
+//! Untorn's key-value face, at its default durability: a commit is one write and one `fdatasync` of the
+//! redo log.
+
+use std::path::Path;
+
+use anyhow::Result;
+use untorn::{Database, KeyValue, Options, Transaction};
+
+use crate::engine::{Change, Engine, Key, Reads, Session};
+
+type Table = KeyValue<Vec<u8>, Vec<u8>>;
+
+pub struct Untorn {
+    database: Database,
+    table: Table,
+}
+
+impl Untorn {
+    pub fn open(directory: &Path, cache_bytes: u64) -> Result<Untorn> {
+        let database = Database::open(Options::new(directory).buffer_pool_bytes(cache_bytes))?;
+        let table = database.key_value("pairs")?;
+        Ok(Untorn { database, table })
+    }
+}
+
+impl Engine for Untorn {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(UntornSession(self)))
+    }
+
+    fn count(&self) -> Result<u64> {
+        let mut transaction = self.database.begin();
+        let mut pairs = 0;
+        for pair in self.table.iter(&mut transaction) {
+            pair?;
+            pairs += 1;
+        }
+        Ok(pairs)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.database.close()?)
+    }
+}
+
+struct UntornSession<'e>(&'e Untorn);
+
+impl Session for UntornSession<'_> {
+    fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
+        let mut transaction = self.0.database.begin();
+        for change in changes {
+            match change {
+                Change::Put(key, value) => self.0.table.put(&mut transaction, &key, &value[..])?,
+                Change::Remove(key) => self.0.table.remove(&mut transaction, &key)?,
+            };
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn read(&mut self, reads: &mut dyn FnMut(&mut dyn Reads) -> Result<()>) -> Result<()> {
+        let transaction = self.0.database.begin();
+        reads(&mut UntornReads { table: &self.0.table, transaction })
+    }
+}
+
+struct UntornReads<'e> {
+    table: &'e Table,
+    transaction: Transaction,
+}
+
+impl Reads for UntornReads<'_> {
+    fn get(&mut self, key: &Key, show: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let value = self.table.get(&mut self.transaction, key)?;
+        Ok(value.inspect(|value| show(value)).is_some())
+    }
+
+    fn range(&mut self, from: &Key, most: usize, show: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        for pair in self.table.range(&mut self.transaction, &from[..]..).take(most) {
+            let (key, value) = pair?;
+            show(&key, &value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! What was measured, as a record and as a table.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Kind;
+
+/// One step of one engine in one round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    pub name: String,
+    /// Operations of the step.
+    pub count: u64,
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+    /// Bytes that the process has sent towards the disk. Engines that write through the page cache are
+    /// charged when a page becomes dirty.
+    pub written_bytes: u64,
+}
+
+/// What one process, or all processes of a run, measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Part {
+    pub steps: Vec<Step>,
+    pub resident_bytes: Option<u64>,
+}
+
+/// One engine in one round.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub engine: Kind,
+    pub round: u32,
+    #[serde(flatten)]
+    pub part: Part,
+    pub empty_bytes: u64,
+    pub disk_bytes: u64,
+}
+
+/// All that a comparison measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    pub keys: u64,
+    pub cache_bytes: u64,
+    pub seed: u64,
+    pub runs: Vec<Run>,
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+impl Record {
+    /// Markdown tables with the medians of the rounds.
+    pub fn tables(&self) -> String {
+        let mut engines: Vec<Kind> = Vec::new();
+        let mut steps: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if !engines.contains(&run.engine) {
+                engines.push(run.engine);
+            }
+            for step in &run.part.steps {
+                if !steps.contains(&step.name.as_str()) {
+                    steps.push(&step.name);
+                }
+            }
+        }
+        let mut text = String::new();
+        let mut table = |title: &str, rows: &[&str], value: &dyn Fn(&Run, &str) -> Option<f64>| {
+            let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+            text += &format!("\n| {title} | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+            for row in rows {
+                text += &format!("| {row} |");
+                for engine in &engines {
+                    let runs = self.runs.iter().filter(|run| run.engine == *engine);
+                    let value = median(runs.filter_map(|run| value(run, row)).collect());
+                    text += &value.map_or(" – |".to_owned(), |value| format!(" {value:.3} |"));
+                }
+                text += "\n";
+            }
+        };
+        let step = |run: &Run, name: &str| run.part.steps.iter().find(|step| step.name == name).cloned();
+        table("seconds", &steps, &|run, name| Some(step(run, name)?.seconds));
+        table("µs CPU per operation", &steps, &|run, name| {
+            step(run, name).map(|step| step.cpu_seconds * 1e6 / step.count.max(1) as f64)
+        });
+        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+        table("MiB written", &steps, &|run, name| Some(mib(step(run, name)?.written_bytes)));
+        let sizes = ["empty database", "after the close", "memory after the reads"];
+        table("MiB", &sizes, &|run, name| match name {
+            "empty database" => Some(mib(run.empty_bytes)),
+            "after the close" => Some(mib(run.disk_bytes)),
+            _ => run.part.resident_bytes.map(mib),
+        });
+        text
+    }
+}
