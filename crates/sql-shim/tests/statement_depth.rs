@@ -155,7 +155,7 @@ const LONG: &[(&str, Make, &str)] = &[
         },
         "3",
     ),
-    ("hexadecimal literals", |n| format!("SELECT 1 IN ({})", vec!["0x31"; n].join(",")), "1"),
+    ("hexadecimal literals", |n| format!("SELECT 49 IN ({})", vec!["0x31"; n].join(",")), "1"),
     ("WHEN", |n| format!("SELECT CASE {} ELSE 7 END", "WHEN 0 THEN 1 ".repeat(n)), "7"),
     ("COALESCE", |n| format!("SELECT COALESCE({}, 7)", vec!["NULL"; n].join(",")), "7"),
 ];
