@@ -343,8 +343,8 @@ impl Database {
     /// Adds a column behind the others. The rows that are there get `value` in it.
     ///
     /// # Errors
-    /// No such table, a column of this name, a value that it does not take; transactions that use the table for
-    /// longer than a minute; a full disk. The table is as before then.
+    /// No such table, a column of this name, a value that it does not take; transactions that use the table
+    /// for longer than a minute; a full disk. The table is as before then.
     /// [`Error::NeedsSql`](crate::Error::NeedsSql) for a table with SQL expressions.
     pub fn add_column(&self, database: &str, name: &str, column: ColumnDef, value: &Value<'_>) -> Result<()> {
         self.definitions().add_column(database, name, column, value)
