@@ -1,5 +1,4 @@
-//! A table gets another definition by being written anew, row by row, into a file of its own beside the old
-//! one.
+//! A table gets another definition by being rewritten, row by row, into a file of its own beside the old one.
 //!
 //! ```text
 //! old clustered index ──scan──▶ convert (the caller) ──▶ [sort] ──▶ new clustered index, from left to right
@@ -12,7 +11,7 @@
 //! the clustered key stays what it is rows come in its order, and nothing is sorted.
 //!
 //! The new rows have no history: they are visible to every read view that may see the table at all, and older
-//! views may not, because the table is born anew (error 1412, as after TRUNCATE).
+//! views may not, because the table is born at that moment (error 1412, as after TRUNCATE).
 //!
 //! Until the catalog names the new file the table is as it was, whatever happens: a failure removes the file
 //! ([`HalfMade`]), and so does the start after a crash. Then the old file goes, and the new one takes its

@@ -260,7 +260,7 @@ fn others_read_but_do_not_write_while_rows_are_copied() {
         outcome.unwrap();
         let table = db.table("test", "t").unwrap();
         assert_eq!(table.def.columns.len(), 4);
-        // Whoever saw the database before cannot see this table.
+        // A view from before cannot see this table.
         let mut late = db.begin_in(&snapshot).unwrap();
         let changed = rows_in(&mut late, &table).await.unwrap_err();
         let is_changed = |error: &Error| matches!(error, Error::Transaction(TransactionError::TableChanged));

@@ -375,8 +375,8 @@ impl Database {
     /// Adds a column behind the others. The rows that are there get `value` in it.
     ///
     /// # Errors
-    /// No such table, a column of this name, a value that it does not take; transactions that changed the table
-    /// and have not ended for longer than a minute; a full disk. The table is as before then.
+    /// No such table, a column of this name, a value that it does not take; transactions that use the table
+    /// for longer than a minute; a full disk. The table is as before then.
     /// [`Error::NeedsSql`](crate::Error::NeedsSql) for a table with SQL expressions.
     pub fn add_column(&self, database: &str, name: &str, column: ColumnDef, value: &Value<'_>) -> Result<()> {
         self.definitions().add_column(database, name, column, value)
@@ -385,8 +385,8 @@ impl Database {
     /// Drops a column. Keys are left with their other columns, and a key of this column alone goes too.
     ///
     /// # Errors
-    /// No such table or column, the last column, rows that a unique key does not tell apart any more, and those of
-    /// [`Database::add_column`].
+    /// No such table or column, the last column, rows that a unique key does not tell apart any more, and
+    /// those of [`Database::add_column`].
     pub fn drop_column(&self, database: &str, name: &str, column: &str) -> Result<()> {
         self.definitions().drop_column(database, name, column)
     }
@@ -394,8 +394,8 @@ impl Database {
     /// Gives a column another name, at once.
     ///
     /// # Errors
-    /// No such table or column, a name that is taken, transactions that use the table for longer than a minute,
-    /// [`Error::NeedsSql`](crate::Error::NeedsSql).
+    /// No such table or column, a name that is taken, transactions that use the table for longer than a
+    /// minute, [`Error::NeedsSql`](crate::Error::NeedsSql).
     pub fn rename_column(&self, database: &str, name: &str, from: &str, to: &str) -> Result<()> {
         self.definitions().rename_column(database, name, from, to)
     }

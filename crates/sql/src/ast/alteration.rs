@@ -97,7 +97,7 @@ pub enum Alteration {
     RenameTo(TableName),
     /// `ENABLE|DISABLE KEYS` and the like: nothing to do.
     Nothing,
-    /// `FORCE`, `ENGINE=InnoDB`, `ORDER BY`: the table is written anew.
+    /// `FORCE`, `ENGINE=InnoDB`, `ORDER BY`: the table is rewritten.
     Rebuild,
     /// `DISCARD TABLESPACE`.
     DiscardTablespace,

@@ -290,7 +290,7 @@ impl Session {
         change.rebuild(plan, |row, new| conversion.convert(row, new).map_err(Ended::Sql)).await
     }
 
-    /// OPTIMIZE TABLE: the same definition, every row written anew.
+    /// OPTIMIZE TABLE: the same definition, every row rewritten.
     pub(super) async fn recreate(&mut self, name: &TableName) -> Result<(), Failure> {
         self.alter_one(name, Alteration::Rebuild).await.map(|_| ())
     }
