@@ -39,7 +39,7 @@ fn a_backup_is_restored_with_its_accounts() {
             "CREATE DATABASE shop",
             "CREATE TABLE shop.item (id INT PRIMARY KEY, stock INT)",
             "INSERT INTO shop.item VALUES (1, 10), (2, 20)",
-            "CREATE USER 'app'@'%' IDENTIFIED BY 'secret'",
+            "CREATE USER 'app'@'%' IDENTIFIED WITH mysql_native_password BY 'secret'",
         ],
     );
     assert_eq!(code(&mut root, "BACKUP SERVER TO 'monday'"), 1290, "no directory was allowed");

@@ -1,5 +1,5 @@
-//! The metrics and the dashboard over HTTP: all figures, each line well-formed, and no client that keeps others
-//! from them or reads what it should not.
+//! The metrics and the dashboard over HTTP: all figures, each line well-formed, and no client that keeps
+//! others from them or reads what it should not.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

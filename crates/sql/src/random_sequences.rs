@@ -32,7 +32,7 @@ impl Generator {
 pub struct RandomSequences(RefCell<Vec<(usize, Generator)>>);
 
 impl RandomSequences {
-    /// Begins all anew.
+    /// Begins all from the start.
     #[inline]
     pub fn reset(&self) {
         self.0.borrow_mut().clear();

@@ -105,7 +105,7 @@ pub(super) struct Recorder {
 /// What follows a sample.
 #[derive(Serialize)]
 pub(super) struct Since<'r> {
-    /// Another number than before: the server has been started anew.
+    /// Another number than before: the server has been restarted.
     began_unix_ms: u64,
     fields: &'static [&'static str],
     /// Number of the first sample.
@@ -172,7 +172,7 @@ impl Recorder {
     /// What follows sample `since`; all there is for 0.
     pub(super) fn since(&self, since: u64) -> Since<'_> {
         let oldest = self.number - self.samples.len() as u64 + 1;
-        // A number of before a restart may be ahead of ours.
+        // A number of before a restart may be ahead of this one's.
         let since = if since > self.number { 0 } else { since };
         let first = oldest.max(since + 1);
         let skip = usize::try_from(first - oldest).unwrap_or(usize::MAX);

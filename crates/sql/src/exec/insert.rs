@@ -107,6 +107,18 @@ struct Inserting<'p, 'e> {
     refused: usize,
 }
 
+impl Inserting<'_, '_> {
+    /// Whether NULL for a column that may not be NULL is a warning.
+    fn takes_null(&self, column: &ColumnDef, state: &SqlContext) -> Result<(), SqlError> {
+        let error = errors::error(errors::BAD_NULL, &[&column.name]);
+        if !self.lenient || self.plan.rows.len() == 1 && !self.plan.ignore {
+            return Err(error);
+        }
+        state.warn(error);
+        Ok(())
+    }
+}
+
 impl<'e> Executor<'e> {
     /// Executes INSERT or REPLACE.
     pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
@@ -243,8 +255,8 @@ impl<'e> Executor<'e> {
         Ok(writer)
     }
 
-    /// The values of a row that read its own columns: those named before have their values by then, the others
-    /// their defaults.
+    /// The values of a row that read its own columns: those named before have their values by then, the
+    /// others their defaults.
     fn values_of_itself(
         &self,
         inserting: &Inserting<'_, '_>,
@@ -357,11 +369,7 @@ impl<'e> Executor<'e> {
                 None => push_default(default, column, &storing, row)?,
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
-                    let error = errors::error(errors::BAD_NULL, &[&column.name]);
-                    if !inserting.lenient || inserting.plan.rows.len() == 1 && !inserting.plan.ignore {
-                        return Err(error.into());
-                    }
-                    state.warn(error);
+                    inserting.takes_null(column, state)?;
                     row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))?;
                 }
                 Some(value) => {
@@ -376,11 +384,9 @@ impl<'e> Executor<'e> {
             let mut fields = row_rules::fields_of(row);
             let wanted = |column| computed.contains(&column);
             let (defaults, columns) = (&inserting.plan.defaults, &table.def.columns);
-            {
-                let cx = self.context(&inserting.subqueries);
-                row_rules::compute(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
-                row_rules::check(rules, &fields, columns, &cx)?;
-            }
+            let cx = self.context(&inserting.subqueries);
+            row_rules::compute(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
+            row_rules::check(rules, &fields, columns, &cx)?;
             if let Some(at) = generates_late {
                 let next = inserting.writer.generate().await?;
                 generated = Some(next);

@@ -121,8 +121,8 @@ pub enum Expr {
     TimestampDiff(IntervalUnit, Box<Expr>, Box<Expr>),
     /// `TRIM`.
     Trim { side: TrimSide, what: Option<Box<Expr>>, operand: Box<Expr> },
-    /// `RAND(seed)`: a sequence of its own, which a constant seed begins once in a statement and any other one
-    /// in each row.
+    /// `RAND(seed)`: a sequence of its own, which a constant seed begins once in a statement and any other
+    /// one in each row.
     Random { seed: Box<Expr>, constant: bool },
     /// A function of the table.
     Call(&'static Function, Vec<Expr>),
@@ -213,6 +213,17 @@ fn assign<'a>(name: &str, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
     Ok(value)
 }
 
+fn coalesce<'a>(list: &'a [Expr], cx: &Context<'a>) -> Evaluated<'a> {
+    for item in list {
+        cx.state.work(NODE_BYTES)?;
+        let value = item.eval(cx)?;
+        if !value.is_null() {
+            return Ok(value);
+        }
+    }
+    Ok(Value::Null)
+}
+
 fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<'a>) -> Evaluated<'a> {
     let held = cx.state.held();
     let mut value = first.eval(cx)?;
@@ -269,16 +280,7 @@ impl Expr {
                 cx.state.settle(value, held)
             }
             Expr::Chain(first, links) => chain(first, links, cx),
-            Expr::Coalesce(list) => {
-                for item in list {
-                    cx.state.work(NODE_BYTES)?;
-                    let value = item.eval(cx)?;
-                    if !value.is_null() {
-                        return Ok(value);
-                    }
-                }
-                Ok(Value::Null)
-            }
+            Expr::Coalesce(list) => coalesce(list, cx),
             Expr::NullIf(left, right) => {
                 let value = left.eval(cx)?;
                 let equal = compare::compare(&value, &right.eval(cx)?) == Some(Ordering::Equal);

@@ -1,5 +1,6 @@
 //! Exact decimals with MySQL's rules for digits: `+ -` keep the larger scale, `*` adds the scales, `/` adds
-//! `div_precision_increment` digits to the dividend's; 30 digits behind the point at most. Rounding is half away from zero.
+//! `div_precision_increment` digits to the dividend's; 30 digits behind the point at most. Rounding is half
+//! away from zero.
 
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};

@@ -158,7 +158,10 @@ impl Session {
         }
         let only_renamed =
             |change: &Alteration| matches!(change, Alteration::RenameTo(_) | Alteration::Nothing);
-        let mut outcome = done(0, 0);
+        let mut outcome = match foreign.added.is_empty() && foreign.dropped.is_empty() {
+            true => Outcome::Done(Changed::default()),
+            false => done(0, 0),
+        };
         if !rest.changes.iter().all(only_renamed) {
             outcome = self.change_definition(&rest).await?;
         }

@@ -164,16 +164,9 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let constants = constants.clone();
                 (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
             }
-            ast::Expr::InQuery { operand, query, negated } => {
-                let operand = Box::new(self.bind(operand)?.0);
-                let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
-                let (subquery, _) = self.subquery(query, Some(columns))?;
-                (Expr::InSubquery { operand, subquery, negated: *negated }, Type::BOOL)
-            }
+            ast::Expr::InQuery { operand, query, negated } => self.in_query(operand, query, *negated)?,
             ast::Expr::Quantified { operator, operand, query, all } => {
-                let operand = Box::new(self.bind(operand)?.0);
-                let (subquery, _) = self.subquery(query, Some(1))?;
-                (Expr::Quantified { operator: *operator, operand, subquery, all: *all }, Type::BOOL)
+                self.quantified(*operator, operand, query, *all)?
             }
             ast::Expr::Like { operand, pattern, escape, negated } => {
                 self.like(operand, pattern, escape.as_deref(), *negated)?
@@ -429,6 +422,30 @@ impl<'p, 'a> Binder<'p, 'a> {
         {
             plan.limit = Some((Expr::int(rows), None));
         }
+    }
+
+    fn quantified(
+        &mut self,
+        operator: ast::BinaryOperator,
+        operand: &ast::Expr,
+        query: &ast::Query,
+        all: bool,
+    ) -> Result<Bound, SqlError> {
+        let operand = Box::new(self.bind(operand)?.0);
+        let (subquery, _) = self.subquery(query, Some(1))?;
+        Ok((Expr::Quantified { operator, operand, subquery, all }, Type::BOOL))
+    }
+
+    fn in_query(
+        &mut self,
+        operand: &ast::Expr,
+        query: &ast::Query,
+        negated: bool,
+    ) -> Result<Bound, SqlError> {
+        let operand = Box::new(self.bind(operand)?.0);
+        let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
+        let (subquery, _) = self.subquery(query, Some(columns))?;
+        Ok((Expr::InSubquery { operand, subquery, negated }, Type::BOOL))
     }
 
     /// A subquery that has one row of this many columns, or none.

@@ -13,8 +13,8 @@ fn number_like(types: &[Type]) -> Type {
     }
 }
 
-/// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR makes
-/// of a constant.
+/// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
+/// makes of a constant.
 pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].to_i64() {
     _ if !v[0].is_number() => v[0].clone(),
     year @ 1..=69 => Value::Int(2000 + year),
