@@ -1,6 +1,6 @@
 //! Columns that are added, dropped and renamed by a program without SQL.
 //!
-//! These are the simplest of what a [`TableChange`](crate::TableChange) can do. A table whose definition has
+//! These are the simplest of what a [`crate::TableChange`] can do. A table whose definition has
 //! SQL expressions is left to SQL: they may speak of the column.
 
 use btree::Field;

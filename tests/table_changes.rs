@@ -323,7 +323,8 @@ fn two_changes_of_a_table_take_turns() {
         let first = db.add_column("test", "t", more(), &value);
         let second = db.add_column("test", "t", other, &zero);
         let (first, second) = both(first, second).await;
-        (first.unwrap(), second.unwrap());
+        first.unwrap();
+        second.unwrap();
         assert_eq!(db.table("test", "t").unwrap().def.columns.len(), 5);
         is_sound(&db).await;
     });

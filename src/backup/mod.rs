@@ -20,7 +20,7 @@
 //! **Incomplete copies cannot be mistaken.** The first thing in the target is [`INCOMPLETE`]; the manifest
 //! ([`manifest`]) comes last, when everything that it names is durable. A directory with either is refused as
 //! a data directory: one is not whole, and the other would no longer be the backup that its manifest
-//! describes. [`restore`] compares every byte with the manifest, and marks its own target the same way.
+//! describes. [`restore()`] compares every byte with the manifest, and marks its own target the same way.
 
 mod copy;
 pub(crate) mod gate;

@@ -19,7 +19,7 @@
 //! of such a table is only made for a caller that says it has evaluated them ([`RowWriter::of_evaluated`]);
 //! SQL's one place for that is `row_rules`.
 //!
-//! A table that is rebuilt ([`crate::rebuild`]) gets its rows without transactions, before anybody can see
+//! A table that is rebuilt (`src/rebuild.rs`) gets its rows without transactions, before anybody can see
 //! them; they are checked by the same rule.
 //!
 //! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that

@@ -1,6 +1,6 @@
 //! `--dashboard-address`: a page that shows what the server does, second by second.
 //!
-//! A [`Recorder`](recorder::Recorder) reads SHOW GLOBAL STATUS once a second and keeps the last hour; the
+//! A recorder (`recorder.rs`) reads SHOW GLOBAL STATUS once a second and keeps the last hour; the
 //! page asks for what it has not seen and draws it. So the page shows what was before it was opened, costs
 //! the same for any number of viewers, and has no figure that SHOW STATUS lacks.
 //!

@@ -4,7 +4,7 @@
 //! carries sessions by more than the operating system's share. Clients are strangers: a connection has one
 //! request, a limit for its header and a deadline for all of it, and beyond a number of connections new ones
 //! are closed at once. There are no accounts. What the metrics tell is counts, never data, names or
-//! statements; what the dashboard tells, and to whom, stands in [`dashboard`](crate::dashboard).
+//! statements; what the dashboard tells, and to whom, stands in [`crate::dashboard`].
 
 use std::convert::Infallible;
 use std::io;
