@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use disk::{AlignedBuf, File, IoBuf, OpenHow, Storage, read_async, sync_async, write_async};
 use page::PageId;
-use pagestore::{PageSize, PageStore};
+use pagestore::PageSize;
 use redo::{Archive, Flush, RedoLog};
 
 #[cfg(test)]
@@ -20,6 +20,7 @@ use super::{BackupOptions, BackupProgress, BackupReport, begin_directory, failed
 use crate::catalog::{CATALOG_FILE, read_whole};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::export::Still;
 use crate::retry::retry;
 use crate::timeout;
 
@@ -81,25 +82,6 @@ async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<
             Ok(pass) => return Ok(pass),
             Err(wait) => timeout::wait_until(environment, wait, deadline).await?,
         }
-    }
-}
-
-/// A tablespace's file is not cut.
-struct Still {
-    store: Arc<PageStore>,
-    space: u32,
-}
-
-impl Still {
-    fn of(store: &Arc<PageStore>, space: u32) -> Still {
-        store.hold_still(space, true);
-        Still { store: store.clone(), space }
-    }
-}
-
-impl Drop for Still {
-    fn drop(&mut self) {
-        self.store.hold_still(self.space, false);
     }
 }
 

@@ -22,14 +22,14 @@ pub struct ExportHold {
     _lock: MetadataExclusive,
 }
 
-/// Nobody marks the file.
-struct Still {
+/// A tablespace's file is not cut, and nobody marks it.
+pub(crate) struct Still {
     store: Arc<PageStore>,
     space: u32,
 }
 
 impl Still {
-    fn of(store: &Arc<PageStore>, space: u32) -> Still {
+    pub(crate) fn of(store: &Arc<PageStore>, space: u32) -> Still {
         store.hold_still(space, true);
         Still { store: store.clone(), space }
     }

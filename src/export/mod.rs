@@ -10,6 +10,7 @@ mod column_code;
 mod hold;
 
 pub use hold::ExportHold;
+pub(crate) use hold::Still;
 
 use btree::IndexDef;
 
